@@ -1,0 +1,19 @@
+"""The bounds of a search. Named here, with the reason beside them, so that they can be argued about in one place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_ENTRIES: Final = 32
+"""Devices in one claim: the API's limit on `status.allocation.devices.results`."""
+
+PLAIN_STEPS: Final = 30
+"""Steps that first fit may take before anything is prepared to prune it. Nine problems in ten end here."""
+
+PLAIN_STEPS_PER_SLOT: Final = 2
+PLAIN_SLOTS: Final = 64
+"""A wide problem needs two steps a device even when nothing goes wrong; beyond this many, pruning is worth its price."""
+
+DEFAULT_MAX_STEPS: Final = 6_000
+"""Steps of a whole search. The hardest recorded problem needs some hundred; a perfect packing of 512 devices, which is
+NP-hard, reaches this in about a second."""

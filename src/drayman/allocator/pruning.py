@@ -1,0 +1,55 @@
+"""Everything that prunes, put together: bounds, symmetry, memory of failures, order among identical requests."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import cached_property
+
+from drayman.allocator.bounds import Bounds
+from drayman.allocator.engine import Placement, Pruning
+from drayman.allocator.limits import MAX_ENTRIES
+from drayman.allocator.state import State, Transitions
+from drayman.allocator.symmetry import Symmetry
+from drayman.allocator.tables import Alternative, Tables
+from drayman.allocator.twins import Twins
+
+
+def prune(tables: Tables, transitions: Transitions) -> Pruning:
+    """What prunes a search of these tables without changing its answer."""
+    return _Pruning(tables, transitions)
+
+
+class _Pruning:
+    def __init__(self, tables: Tables, transitions: Transitions) -> None:
+        self._tables = tables
+        self._transitions = transitions
+        # Failing early would hide that a claim gets too many devices, which decides whether a later error is ever reached.
+        self._bounded = not (tables.error_capable and _may_overflow(tables))
+        self._bounds = Bounds(tables, transitions)
+        self._twins = Twins(tables)
+
+    @cached_property
+    def _symmetry(self) -> Symmetry:
+        return Symmetry(self._tables, self._transitions)
+
+    def enter(self, request: int, state: State) -> State | None:
+        return self._bounds.enter(request, state) if self._bounded else state
+
+    def key(self, request: int, state: State) -> Hashable | None:
+        return self._symmetry.key(request, state) if request else None
+
+    def first(self, alternative: Alternative, trail: Placement | None) -> int:
+        return self._twins.first(alternative, trail)
+
+    def more(self, alternative: Alternative, missing: int, rest: int, state: State) -> bool:
+        return not self._bounded or self._bounds.more(alternative, missing, rest, state)
+
+    def equivalent(self, alternative: Alternative, position: int, start: int, state: State) -> int:
+        return self._symmetry.equivalent(alternative, position, start, state)
+
+
+def _may_overflow(tables: Tables) -> bool:
+    most = [0] * len(tables.claims)
+    for request in tables.requests:
+        most[request.claim] += max(a.number for a in request.alternatives)
+    return any(number > MAX_ENTRIES for number in most)

@@ -1,0 +1,261 @@
+"""What has been placed so far, and how placing one more device changes it.
+
+States are values: placing a device makes a new one, giving a device up means going back to the old one. Nothing has to be undone, so
+nothing can be undone wrongly.
+"""
+
+from __future__ import annotations
+
+from drayman.allocator.tables import Alternative, Tables
+from drayman.inventory.device import Amount
+from drayman.inventory.view import positions
+
+
+class State:
+    """A partial allocation, reduced to what later choices depend on."""
+
+    __slots__ = (
+        "anchored",
+        "capacity_blocked",
+        "counter_blocked",
+        "counters",
+        "distinct",
+        "entries",
+        "left",
+        "mine",
+        "paid",
+        "taken",
+        "values",
+    )
+
+    def __init__(
+        self,
+        taken: int,
+        mine: int,
+        entries: int,
+        paid: int,
+        counters: tuple[tuple[Amount, ...], ...],
+        counter_blocked: int,
+        left: dict[int, tuple[Amount, ...]],
+        capacity_blocked: tuple[int, ...],
+        values: tuple[int, ...],
+        anchored: int,
+        distinct: tuple[int, ...],
+    ) -> None:
+        self.taken = taken  # exclusive devices that an ordinary request can no longer get
+        self.mine = mine  # exclusive devices of the claim at hand, admin access included
+        self.entries = entries  # results of the claim at hand
+        self.paid = paid  # shareable devices whose counters are charged
+        self.counters = counters  # what is left, by counter set
+        self.counter_blocked = counter_blocked  # devices for which that is not enough
+        self.left = left  # remaining capacities of the shareable devices placed here
+        self.capacity_blocked = capacity_blocked  # by capacity request: devices without enough left
+        self.values = values  # by match constraint: values that can still be common to all
+        self.anchored = anchored  # match constraints that have a device
+        self.distinct = distinct  # by distinct constraint: devices that share a value with a placed one
+
+
+class Transitions:
+    """Placing devices, for one problem."""
+
+    def __init__(self, tables: Tables, *, admin_blocks: bool) -> None:
+        """`admin_blocks`: a device placed with admin access is lost to ordinary requests after it, as upstream has it."""
+        self._tables = tables
+        self._view = tables.view
+        self._hardware = tables.view.hardware
+        self._admin_blocks = admin_blocks
+        self._shareable = self._hardware.shareable
+        self._consumption = self._hardware.consumption
+        self._consumers_of_set: list[list[tuple[int, tuple[Amount, ...]]]] | None = None
+        self._blocked_by: dict[tuple[int, tuple[Amount, ...]], int] = {}
+
+    def initial(self) -> State:
+        view, tables = self._view, self._tables
+        blocked = 0
+        for index, left in enumerate(view.counters):
+            blocked |= self.blocked_by(index, left)
+        return State(
+            taken=0,
+            mine=0,
+            entries=0,
+            paid=view.paid,
+            counters=view.counters,
+            counter_blocked=blocked,
+            left={},
+            capacity_blocked=tables.capacity_blocked,
+            values=tuple(constraint.attribute.all_values for constraint in tables.matches),
+            anchored=0,
+            distinct=(0,) * len(tables.distincts),
+        )
+
+    def next_claim(self, state: State) -> State:
+        """The state in which the requests of another claim begin."""
+        if not state.entries:
+            return state
+        return State(
+            state.taken,
+            0,
+            0,
+            state.paid,
+            state.counters,
+            state.counter_blocked,
+            state.left,
+            state.capacity_blocked,
+            state.values,
+            state.anchored,
+            state.distinct,
+        )
+
+    def narrowed(self, state: State, values: tuple[int, ...]) -> State:
+        """The same state with fewer values to choose from."""
+        return State(
+            state.taken,
+            state.mine,
+            state.entries,
+            state.paid,
+            state.counters,
+            state.counter_blocked,
+            state.left,
+            state.capacity_blocked,
+            values,
+            state.anchored,
+            state.distinct,
+        )
+
+    def free(self, state: State, alternative: Alternative) -> int:
+        """The devices that are not in use in the sense of this request; selectors are evaluated on these only."""
+        return ~state.mine if alternative.admin else ~(state.taken | state.mine)
+
+    def reachable(self, state: State, alternative: Alternative, devices: int) -> int:
+        """Of these devices, those that the request can get as far as use, counters and capacity go."""
+        devices &= ~state.mine if alternative.admin else ~(state.taken | state.mine)
+        devices &= ~(state.counter_blocked & ~state.paid)
+        return devices & ~state.capacity_blocked[alternative.charge]
+
+    def unoccupied(self, state: State, alternative: Alternative, bit: int) -> bool:
+        """Whether a device can be used, as far as use, counters and taints go. For requests for all devices."""
+        free = alternative.candidates & self.free(state, alternative)
+        return bool(bit & free & ~(state.counter_blocked & ~state.paid))
+
+    def keeps_constraints(self, state: State, alternative: Alternative, position: int) -> bool:
+        """Whether the device agrees with what was placed before for the constraints of the request."""
+        matches, distincts = self._tables.matches, self._tables.distincts
+        return all(
+            matches[index].attribute.of_device[position] & state.values[index]
+            for index in alternative.matches
+        ) and all(
+            distincts[index].attribute.of_device[position] and not state.distinct[index] >> position & 1
+            for index in alternative.distincts
+        )
+
+    def available(self, state: State, alternative: Alternative) -> int:
+        """The devices that can be placed next for the request."""
+        devices = self.reachable(state, alternative, alternative.candidates)
+        for index in alternative.matches:
+            devices &= self._tables.matches[index].attribute.allowed(state.values[index])
+        for index in alternative.distincts:
+            devices &= ~state.distinct[index]
+        return devices
+
+    def place(self, state: State, alternative: Alternative, position: int) -> State:
+        """The state after giving the device to the request. The device must be available."""
+        bit = 1 << position
+        taken, mine, paid = state.taken, state.mine, state.paid
+        counters, blocked = state.counters, state.counter_blocked
+        left, capacity_blocked = state.left, state.capacity_blocked
+        if self._consumption[position] and not paid & bit:
+            counters, blocked = self._charge_counters(counters, blocked, position)
+        if self._shareable & bit:
+            paid |= bit
+            left, capacity_blocked = self._charge_capacity(state, alternative.charge, position)
+        else:
+            mine |= bit
+            if self._admin_blocks or not alternative.admin:
+                taken |= bit
+        values, anchored, distinct = state.values, state.anchored, state.distinct
+        if alternative.matches:
+            changed = list(values)
+            for index in alternative.matches:
+                changed[index] &= self._tables.matches[index].attribute.of_device[position]
+                anchored |= 1 << index
+            values = tuple(changed)
+        if alternative.distincts:
+            changed = list(distinct)
+            for index in alternative.distincts:
+                changed[index] |= self._tables.distincts[index].attribute.conflicts[position]
+            distinct = tuple(changed)
+        return State(
+            taken,
+            mine,
+            state.entries + 1,
+            paid,
+            counters,
+            blocked,
+            left,
+            capacity_blocked,
+            values,
+            anchored,
+            distinct,
+        )
+
+    def left(self, state: State, position: int) -> tuple[Amount, ...]:
+        """What is left of the capacities of a shareable device."""
+        found = state.left.get(position)
+        return self._view.remaining(position) if found is None else found
+
+    def _charge_counters(
+        self, counters: tuple[tuple[Amount, ...], ...], blocked: int, position: int
+    ) -> tuple[tuple[tuple[Amount, ...], ...], int]:
+        changed = list(counters)
+        for index, amounts in self._consumption[position]:
+            left = tuple([have - used for have, used in zip(changed[index], amounts, strict=True)])
+            changed[index] = left
+            blocked |= self.blocked_by(index, left)
+        return tuple(changed), blocked
+
+    def _charge_capacity(
+        self, state: State, charge: int, position: int
+    ) -> tuple[dict[int, tuple[Amount, ...]], tuple[int, ...]]:
+        kind = self._hardware.capacity_kind[position]
+        amounts = self._tables.charges[charge][kind]
+        if not amounts:
+            return state.left, state.capacity_blocked
+        left = tuple(
+            [have - used for have, used in zip(self.left(state, position), amounts, strict=True)]
+        )
+        bit = 1 << position
+        blocked = tuple(
+            devices | bit if _exceeds(charges[kind], left) else devices
+            for devices, charges in zip(state.capacity_blocked, self._tables.charges, strict=True)
+        )
+        return {**state.left, position: left}, blocked
+
+    def blocked_by(self, counter_set: int, left: tuple[Amount, ...]) -> int:
+        """The devices that need more of a counter set than is left of it."""
+        key = (counter_set, left)
+        found = self._blocked_by.get(key)
+        if found is None:
+            found = 0
+            for position, amounts in self._set_consumers(counter_set):
+                if _exceeds(amounts, left):
+                    found |= 1 << position
+            self._blocked_by[key] = found
+        return found
+
+    def _set_consumers(self, counter_set: int) -> list[tuple[int, tuple[Amount, ...]]]:
+        if self._consumers_of_set is None:
+            consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [[] for _ in self._view.counters]
+            for position in positions(self._hardware.consumers):
+                for index, amounts in self._consumption[position]:
+                    consumers[index].append((position, amounts))
+            self._consumers_of_set = consumers
+        return self._consumers_of_set[counter_set]
+
+
+def _exceeds(wanted: tuple[Amount, ...] | None, left: tuple[Amount, ...]) -> bool:
+    if wanted is None:
+        return True
+    for amount, have in zip(wanted, left, strict=True):
+        if amount > have:
+            return True
+    return False

@@ -1,0 +1,60 @@
+"""Every exception of the `api` package.
+
+    ApiError
+    ├── QuantityError       a text is no quantity
+    ├── VersionError        a text is no semantic version
+    ├── DecodeError         JSON is not the object it should be; names the field
+    ├── SelectorError       a node or label selector cannot be understood
+    ├── ConversionError     an object cannot be brought to the asked API version
+    └── DocumentError       a file is not YAML or JSON that is accepted here; names file and line
+
+Objects that decode but break a rule are no exceptions: see `drayman.api.validation`.
+"""
+
+from __future__ import annotations
+
+
+class ApiError(ValueError):
+    """Base of this package's exceptions: somebody handed us something that is not valid."""
+
+
+class QuantityError(ApiError):
+    """A text that is no quantity, or one beyond what is supported."""
+
+
+class VersionError(ApiError):
+    """A text that is no semantic version."""
+
+
+class DecodeError(ApiError):
+    """A JSON text or value that is not the object it should be.
+
+    `path` names the field, as in `spec.devices[3].name`, and is empty where the whole is at fault.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+    def under(self, prefix: str) -> DecodeError:
+        """The same error as seen from an enclosing value."""
+        return DecodeError(f"{prefix}.{self.path}" if self.path else prefix, self.message)
+
+
+class SelectorError(ApiError):
+    """A selector with an operator or values that cannot be matched against anything."""
+
+
+class ConversionError(ApiError):
+    """An object whose kind does not exist in the asked API version."""
+
+
+class DocumentError(ApiError):
+    """A file or a document in it that cannot be read. `line` counts from 1 and is 0 where unknown."""
+
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(f"{file}:{line}: {message}" if line else f"{file}: {message}")
+        self.file = file
+        self.line = line
+        self.message = message

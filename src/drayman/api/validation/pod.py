@@ -1,0 +1,169 @@
+"""The parts of a Pod that concern devices. What else a pod must look like is not checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from drayman.api import formats
+from drayman.api.core import (
+    Container,
+    ContainerClaim,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+)
+from drayman.api.validation.containers import Errors
+from drayman.api.validation.field_errors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_each,
+    not_found,
+    required,
+)
+from drayman.api.validation.names import dns_label
+
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+_NO_FIELD: Final = "[]"
+"""How upstream calls the field of an error that it reports on none."""
+
+
+def validate_pod(pod: Pod) -> list[FieldError]:
+    """The errors of a pod about to be created."""
+    return [*_claims(pod), *_container_claims(pod.spec)]
+
+
+def validate_pod_status(pod: Pod) -> list[FieldError]:
+    """The errors of a pod's status."""
+    return [
+        *_claim_statuses(pod.status.resource_claim_statuses, pod.spec),
+        *_extended_resource_claim(pod.status.extended_resource_claim_status, pod.spec),
+    ]
+
+
+def _claims(pod: Pod) -> Errors:
+    if MIRROR_ANNOTATION in pod.metadata.annotations:
+        if pod.spec.resource_claims:
+            yield forbidden(_NO_FIELD, "static pods do not support resource claims")
+        return
+    names: set[str] = set()
+    for index, claim in enumerate(pod.spec.resource_claims):
+        yield from _claim(claim, names, f"spec.resourceClaims[{index}]")
+
+
+def _claim(claim: PodResourceClaim, names: set[str], path: str) -> Errors:
+    if not claim.name:
+        yield required(f"{path}.name")
+    elif claim.name in names:
+        yield duplicate(f"{path}.name", claim.name)
+    else:
+        yield from dns_label(claim.name, f"{path}.name")
+        names.add(claim.name)
+    direct, template = claim.resource_claim_name, claim.resource_claim_template_name
+    if (direct is None) == (template is None):
+        detail = "exactly one of resourceClaimName and resourceClaimTemplateName is required"
+        yield invalid(path, claim, detail)
+    for name, value in (
+        ("resourceClaimName", direct),
+        ("resourceClaimTemplateName", template),
+    ):
+        if value is not None:
+            problems = formats.dns_subdomain_problems(value)
+            yield from invalid_each(f"{path}.{name}", value, problems)
+
+
+def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
+    for index, container in enumerate(spec.init_containers):
+        yield f"spec.initContainers[{index}]", container
+    for index, container in enumerate(spec.containers):
+        yield f"spec.containers[{index}]", container
+
+
+def _container_claims(spec: PodSpec) -> Errors:
+    known = sorted({claim.name for claim in spec.resource_claims if claim.name})
+    if spec.resources is not None and spec.resources.claims:
+        yield forbidden("spec.resources.claims", "claims can only be used by containers")
+    for path, container in _containers(spec):
+        yield from _references(container.resources.claims, known, f"{path}.resources.claims")
+
+
+def _references(claims: tuple[ContainerClaim, ...], known: list[str], path: str) -> Errors:
+    """References to the pod's claims. A claim as a whole overlaps with every one of its requests."""
+    seen: set[tuple[str, str]] = set()
+    for index, claim in enumerate(claims):
+        field = f"{path}[{index}]"
+        if not claim.name:
+            yield required(field)
+            continue
+        if claim.request:
+            yield from dns_label(claim.request, f"{field}.request")
+        key = (claim.name, claim.request)
+        overlaps = (
+            key in seen
+            or (claim.name, "") in seen
+            or (not claim.request and any(name == claim.name for name, _ in seen))
+        )
+        if overlaps:
+            yield duplicate(field, f"{claim.name}/{claim.request}".rstrip("/"))
+        seen.add(key)
+        if claim.name not in known:
+            choices = ", ".join(known) or "none"
+            yield not_found(field, claim.name, f"the names in spec.resourceClaims are: {choices}")
+
+
+def _claim_statuses(statuses: tuple[PodResourceClaimStatus, ...], spec: PodSpec) -> Errors:
+    known = {claim.name for claim in spec.resource_claims}
+    seen: set[str] = set()
+    for index, status in enumerate(statuses):
+        path = f"status.resourceClaimStatuses[{index}]"
+        if status.name not in known:
+            yield invalid(f"{path}.name", status.name, "must be a name in spec.resourceClaims")
+        if status.name in seen:
+            yield duplicate(f"{path}.name", status.name)
+        seen.add(status.name)
+        if status.resource_claim_name is not None:
+            problems = formats.dns_subdomain_problems(status.resource_claim_name)
+            field = f"{path}.resourceClaimName"
+            yield from invalid_each(field, status.resource_claim_name, problems)
+
+
+def _extended_resource_claim(
+    status: PodExtendedResourceClaimStatus | None, spec: PodSpec
+) -> Errors:
+    if status is None:
+        return
+    path = "status.extendedResourceClaimStatus"
+    # A limit without a request is a request of the same amount.
+    requested = {
+        c.name: c.resources.requests.keys() | c.resources.limits.keys()
+        for _, c in _containers(spec)
+    }
+    if not status.request_mappings:
+        yield required(f"{path}.requestMappings", "at least one mapping is required")
+    seen: set[tuple[str, str, str]] = set()
+    for index, mapping in enumerate(status.request_mappings):
+        field = f"{path}.requestMappings[{index}]"
+        if mapping.container_name not in requested:
+            detail = "must be the name of a container"
+            yield invalid(f"{field}.containerName", mapping.container_name, detail)
+        elif mapping.resource_name not in requested[mapping.container_name]:
+            detail = "must be a resource that the container requests"
+            yield invalid(f"{field}.resourceName", mapping.resource_name, detail)
+        yield from dns_label(mapping.request_name, f"{path}.requestName")
+        key = (mapping.container_name, mapping.resource_name, mapping.request_name)
+        if key in seen:
+            for name, value in zip(
+                ("containerName", "resourceName", "requestName"), key, strict=True
+            ):
+                yield duplicate(f"{field}.{name}", value)
+        seen.add(key)
+    if status.resource_claim_name:
+        problems = formats.dns_subdomain_problems(status.resource_claim_name)
+        field = f"{path}.resourceClaimName"
+        yield from invalid_each(field, status.resource_claim_name, problems)
+    else:
+        yield required(f"{path}.resourceClaimName")

@@ -1,0 +1,191 @@
+"""Calls of functions at run time: arguments, cost, implementation.
+
+Upstream evaluates both arguments of most binary functions before it looks at errors, and charges the call in any case; calls of
+more arguments stop at the first error and charge nothing. The costs of failing expressions show the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from drayman.cel.costs import PENDING, CostRule
+from drayman.cel.dispatch import dispatcher, is_singleton
+from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.functions import Function, Overload
+from drayman.cel.runtime import State, Step
+from drayman.cel.standard.collections import insert
+from drayman.cel.values import LISTS, MapValue, Opaque, equal, slot
+
+_BINARY = 2
+
+
+def call_step(
+    function: Function,
+    overload: Overload | None,
+    steps: Sequence[Step],
+    *,
+    stops_early: bool = False,
+    grows: bool = False,
+) -> Step:
+    """A call of the one overload that fits the static types, or of whichever fits at run time.
+
+    With `grows` the first argument is a list or map under construction, which is extended in place.
+    """
+    if function.name == "@not_strictly_false":
+        return _not_strictly_false(steps[0])
+    run = _growing(function) if grows else dispatcher(function, overload)
+    rule = _cost_rule(function, overload)
+    if not steps:
+        return _constant_call(run, rule)
+    stops_early = stops_early or len(steps) > _BINARY or _is_variadic(function, overload)
+
+    def step(state: State) -> object:
+        args: list[object] = []
+        error: EvaluationError | None = None
+        for argument in steps:
+            value = argument(state)
+            args.append(value)
+            if isinstance(value, EvaluationError) and error is None:
+                error = value
+                if stops_early and len(args) < len(steps):
+                    return error
+        if error is not None:
+            state.charge(rule(args, error))
+            return error
+        return _run(state, run, rule, args)
+
+    return step
+
+
+def _run(
+    state: State, run: Callable[[Sequence[object]], object], rule: CostRule, args: list[object]
+) -> object:
+    expected = rule(args, PENDING)
+    if state.cost + expected > state.limit:
+        state.charge(expected)
+    result: object
+    try:
+        result = run(args)
+    except CostLimitError:
+        raise
+    except EvaluationError as error:
+        result = error
+    state.charge(rule(args, result))
+    return result
+
+
+def _constant_call(run: Callable[[Sequence[object]], object], rule: CostRule) -> Step:
+    def step(state: State) -> object:
+        return _run(state, run, rule, [])
+
+    return step
+
+
+def _is_variadic(function: Function, overload: Overload | None) -> bool:
+    if is_singleton(function):
+        return False
+    if overload is None:
+        return len(function.overloads) > 1
+    return overload.variadic
+
+
+def _cost_rule(function: Function, overload: Overload | None) -> CostRule:
+    if overload is not None and overload.cost is not None:
+        return overload.cost
+    return function.cost or _unit
+
+
+def _unit(args: Sequence[object], result: object) -> int:
+    return 1
+
+
+def conversion_value(function: Function, overload: Overload | None, value: object) -> object:
+    """A conversion of a constant. Raises EvaluationError."""
+    return dispatcher(function, overload)((value,))
+
+
+def _not_strictly_false(argument: Step) -> Step:
+    def step(state: State) -> object:
+        value = argument(state)
+        state.charge(1)
+        return value if isinstance(value, bool) else True
+
+    return step
+
+
+def equality_step(overload: Overload, left: Step, right: Step) -> Step:
+    """`==` or `!=`. For `!=`, values that cannot be compared count as different."""
+    rule = overload.cost or _unit
+    negated = overload.id == "not_equals"
+
+    def run(args: Sequence[object]) -> object:
+        try:
+            return equal(*args) is not negated
+        except CostLimitError:
+            raise
+        except EvaluationError:
+            if negated:
+                return True
+            raise
+
+    def step(state: State) -> object:
+        args = [left(state), right(state)]
+        for value in args:
+            if isinstance(value, EvaluationError):
+                state.charge(rule(args, value))
+                return value
+        return _run(state, run, rule, args)
+
+    return step
+
+
+def membership_step(value_step: Step, values: object) -> Step | None:
+    """`x in [constants]` as a set lookup, which costs nothing; None if the list is not of scalars."""
+    assert isinstance(values, LISTS)
+    members = MapValue()
+    for value in values:
+        if not isinstance(value, bool | int | float | str):
+            return None
+        members[slot(value)] = True
+
+    def step(state: State) -> object:
+        value = value_step(state)
+        if isinstance(value, bool | int | float | str):
+            return members.has(value) or (isinstance(value, int) and _has_double(members, value))
+        if isinstance(value, bytes) or (isinstance(value, Opaque) and not value.hashable):
+            return EvaluationError("internal error: runtime error: hash of unhashable type")
+        return value if isinstance(value, EvaluationError) else False
+
+    return step
+
+
+def _has_double(members: MapValue, value: int) -> bool:
+    """Unlike the keys of a map, members of a set that are doubles match integers too."""
+    return not isinstance(value, bool) and members.has(float(value)) and float(value) == value
+
+
+def _growing(function: Function) -> Callable[[Sequence[object]], object]:
+    if function.name == "_+_":
+        return _extend
+    return _insert
+
+
+def _extend(args: Sequence[object]) -> object:
+    target, added = args
+    assert isinstance(target, list)
+    assert isinstance(added, LISTS)
+    target.extend(added)
+    return target
+
+
+def _insert(args: Sequence[object]) -> object:
+    target = args[0]
+    assert isinstance(target, MapValue)
+    if len(args) == _BINARY:
+        other = args[1]
+        if not isinstance(other, MapValue):
+            raise EvaluationError("no such overload")
+        return insert(target, tuple(other.pairs()))
+    return insert(target, ((args[1], args[2]),))
+
+

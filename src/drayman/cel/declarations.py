@@ -1,0 +1,72 @@
+"""What names mean in an environment: variables, types with fields, constants and functions, merged from libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from drayman.cel import types
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.types import Type
+from drayman.cel.values import TypeValue
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What an identifier refers to. `value` is set for constants and types, which need no variable at run time."""
+
+    name: str
+    type: Type
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    names: Mapping[str, Name] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    fields: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)  # of object types
+    overloads: Mapping[str, Overload] = field(default_factory=dict)
+
+    def name(self, identifier: str) -> Name | None:
+        return self.names.get(identifier.removeprefix("."))
+
+    def function(self, identifier: str) -> Function | None:
+        return self.functions.get(identifier.removeprefix("."))
+
+
+def declare(
+    libraries: Iterable[Library],
+    variables: Mapping[str, Type],
+    fields: Mapping[str, Mapping[str, Type]],
+) -> Declarations:
+    """One set of declarations out of libraries and an environment's own variables and object types."""
+    names: dict[str, Name] = {}
+    functions: dict[str, Function] = {}
+    for library in libraries:
+        for type_ in library.types:
+            names[type_.name] = type_name(type_)
+        for identifier, (type_, value) in library.constants.items():
+            names[identifier] = Name(identifier, type_, value)
+        for function in library.functions:
+            known = functions.get(function.name)
+            functions[function.name] = function if known is None else _merge(known, function)
+    for object_name in fields:
+        names[object_name] = type_name(types.object_type(object_name))
+    names.update({identifier: Name(identifier, type_) for identifier, type_ in variables.items()})
+    overloads = {o.id: o for function in functions.values() for o in function.overloads}
+    return Declarations(names, functions, dict(fields), overloads)
+
+
+def type_name(type_: Type) -> Name:
+    return Name(type_.name, types.type_of(type_), TypeValue(type_.name))
+
+
+def _merge(known: Function, other: Function) -> Function:
+    ids = {overload.id for overload in known.overloads}
+    added = tuple(overload for overload in other.overloads if overload.id not in ids)
+    return replace(
+        known,
+        overloads=known.overloads + added,
+        estimate=known.estimate or other.estimate,
+        cost=known.cost or other.cost,
+    )

@@ -1,0 +1,63 @@
+"""Which overload takes which values at run time.
+
+Static types leave this open wherever a value is dynamic. Of lists and maps only the first entry is looked at, as upstream does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Function, Overload
+from drayman.cel.types import Kind, Type
+from drayman.cel.values import LISTS, MapValue, no_such_overload, type_name
+
+_ANYTHING = frozenset((Kind.DYN, Kind.ANY, Kind.PARAMETER))
+
+# Functions that upstream implements by what a value can do rather than by signatures: their errors name no types.
+_BY_TRAIT = frozenset(("_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_"))
+_SINGLETONS = _BY_TRAIT | {"size", "matches", "type", "dyn", "_==_", "_!=_", "@not_strictly_false"}
+
+
+def fits(type_: Type, value: object) -> bool:
+    """Whether a value can be passed where a type is declared."""
+    if type_.kind in _ANYTHING:
+        return True
+    if type_.name != type_name(value):
+        return False
+    if type_.kind is Kind.LIST and isinstance(value, LISTS) and len(value):
+        return fits(type_.parameters[0], value[0])
+    if type_.kind is Kind.MAP and isinstance(value, MapValue) and value:
+        key, first = next(value.pairs())
+        return fits(type_.parameters[0], key) and fits(type_.parameters[1], first)
+    return True
+
+
+def accepts(overload: Overload, args: Sequence[object]) -> bool:
+    if len(overload.params) != len(args):
+        return False
+    return all(fits(param, arg) for param, arg in zip(overload.params, args, strict=True))
+
+
+def is_singleton(function: Function) -> bool:
+    """Whether upstream has one implementation for all overloads, so that the resolved overload does not bind it."""
+    return function.name in _SINGLETONS
+
+
+def dispatcher(function: Function, overload: Overload | None) -> Callable[[Sequence[object]], object]:
+    """Calls the given overload, or whichever fits; raises EvaluationError if none does."""
+    if overload is not None and not is_singleton(function):
+        candidates: tuple[Overload, ...] = (overload,)
+    else:
+        candidates = function.overloads
+    name = function.name
+
+    def run(args: Sequence[object]) -> object:
+        for candidate in candidates:
+            if accepts(candidate, args):
+                return candidate.implementation(*args)
+        if name in _SINGLETONS:
+            raise no_such_overload()
+        raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, args))})")
+
+    return run

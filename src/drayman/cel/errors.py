@@ -1,0 +1,72 @@
+"""Everything that can go wrong with an expression.
+
+    CelError
+    ├── CompileError       the text is not an expression of the environment; carries every issue found
+    └── EvaluationError    the expression has no value for this input
+        └── CostLimitError the evaluation was cut off because it became too expensive
+
+Evaluation errors are values of the language: `||`, `&&` and the comprehensions may absorb them. A `CostLimitError` is
+never absorbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class CelError(Exception):
+    """Base of all errors of this package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One problem in a source text. Lines and columns count from one; line 0 means the text as a whole."""
+
+    message: str
+    offset: int = -1  # in code points; -1 for the text as a whole
+    line: int = 0
+    column: int = 0
+
+    @classmethod
+    def at(cls, source: str, offset: int, message: str) -> Issue:
+        line = source.count("\n", 0, offset) + 1
+        return cls(message, offset, line, offset - (source.rfind("\n", 0, offset) + 1) + 1)
+
+    def render(self, source: str) -> str:
+        """The message with the offending line and a caret under the column."""
+        if self.offset < 0:
+            return f"ERROR: <input>:-1:0: {self.message}"
+        text = f"ERROR: <input>:{self.line}:{self.column}: {self.message}"
+        lines = source.split("\n")
+        snippet = lines[self.line - 1].replace("\t", " ") if self.line <= len(lines) else ""
+        return f"{text}\n | {snippet}\n | {'.' * (self.column - 1)}^"
+
+
+class CompileError(CelError):
+    """The expression does not compile. `issues` is empty where the text is fine but its constants fail to evaluate."""
+
+    def __init__(self, message: str, source: str = "", issues: Iterable[Issue] = ()) -> None:
+        super().__init__(message)
+        self.source = source
+        self.issues = tuple(issues)
+
+    @classmethod
+    def from_issues(cls, source: str, issues: Iterable[Issue]) -> CompileError:
+        found = sorted(issues, key=lambda issue: (issue.line, issue.column))
+        return cls("\n".join(issue.render(source) for issue in found), source, found)
+
+
+class EvaluationError(CelError):
+    """The expression has no value for the given input."""
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class CostLimitError(EvaluationError):
+    """The evaluation costs more than its limit."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")

@@ -1,0 +1,103 @@
+"""Text to tokens.
+
+One regular expression tries every kind of token at a position; the longest match wins, and among equals the first, which is how
+the reference lexer decides between `in` and `index` or `1u` and `1`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from drayman.cel.errors import Issue
+
+
+class TokenKind(Enum):
+    FLOAT = auto()
+    INT = auto()
+    UINT = auto()
+    STRING = auto()
+    BYTES = auto()
+    IDENTIFIER = auto()
+    ESCAPED_IDENTIFIER = auto()
+    SYMBOL = auto()  # punctuation, operators and the words `in`, `true`, `false`, `null`
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: TokenKind
+    text: str
+    offset: int
+
+    def __str__(self) -> str:
+        return "'<EOF>'" if self.kind is TokenKind.END else f"'{self.text}'"
+
+
+_ESCAPE = (
+    r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"
+)
+_STRING = "|".join(
+    (
+        r'[rR]"""(?:.|\n)*?"""',
+        r"[rR]'''(?:.|\n)*?'''",
+        rf'"""(?:{_ESCAPE}|[^\\])*?"""',
+        rf"'''(?:{_ESCAPE}|[^\\])*?'''",
+        r'[rR]"[^"\n\r]*"',
+        r"[rR]'[^'\n\r]*'",
+        rf'"(?:{_ESCAPE}|[^\\"\n\r])*"',
+        rf"'(?:{_ESCAPE}|[^\\'\n\r])*'",
+    )
+)
+_HIDDEN = re.compile(r"(?:[\t \r\n\f]+|//[^\n]*)+")
+_EXPONENT = r"[eE][+-]?[0-9]+"
+_KINDS = (
+    (TokenKind.BYTES, re.compile(rf"[bB](?:{_STRING})")),
+    (TokenKind.STRING, re.compile(_STRING)),
+    (
+        TokenKind.FLOAT,
+        re.compile(rf"[0-9]+\.[0-9]+(?:{_EXPONENT})?|[0-9]+{_EXPONENT}|\.[0-9]+(?:{_EXPONENT})?"),
+    ),
+    (TokenKind.UINT, re.compile(r"0x[0-9a-fA-F]+[uU]|[0-9]+[uU]")),
+    (TokenKind.INT, re.compile(r"0x[0-9a-fA-F]+|[0-9]+")),
+    (TokenKind.IDENTIFIER, re.compile(r"[A-Za-z_][A-Za-z0-9_]*")),
+    (TokenKind.ESCAPED_IDENTIFIER, re.compile(r"`[A-Za-z0-9_.\-/ ]+`")),
+    (TokenKind.SYMBOL, re.compile(r"==|!=|<=|>=|&&|\|\||[<>\[\]{}().,\-!?:+*/%]")),
+)
+_WORDS = frozenset(("in", "true", "false", "null"))
+
+
+def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
+    """The tokens, ended by one of kind END, and what could not be read as a token."""
+    tokens: list[Token] = []
+    issues: list[Issue] = []
+    position = 0
+    while True:
+        if hidden := _HIDDEN.match(source, position):
+            position = hidden.end()
+        if position >= len(source):
+            tokens.append(Token(TokenKind.END, "<EOF>", len(source)))
+            return tokens, issues
+        token = _token_at(source, position)
+        if token is None:
+            message = f"Syntax error: token recognition error at: '{source[position]}'"
+            issues.append(Issue.at(source, position, message))
+            position += 1
+            continue
+        tokens.append(token)
+        position += len(token.text)
+
+
+def _token_at(source: str, position: int) -> Token | None:
+    best_kind, best_end = TokenKind.END, position
+    for kind, pattern in _KINDS:
+        match = pattern.match(source, position)
+        if match is not None and match.end() > best_end:
+            best_kind, best_end = kind, match.end()
+    if best_end == position:
+        return None
+    text = source[position:best_end]
+    if best_kind is TokenKind.IDENTIFIER and text in _WORDS:
+        best_kind = TokenKind.SYMBOL
+    return Token(best_kind, text, position)

@@ -1,0 +1,42 @@
+"""The extension libraries of Kubernetes' CEL environment, as of version 1.36.
+
+A module has one library: for each function its signatures, what it does, and what it costs before and after the fact.
+"""
+
+from __future__ import annotations
+
+from drayman.cel.functions import Library
+from drayman.cel.library.authz import AUTHZ, AUTHZ_SELECTORS
+from drayman.cel.library.cidr import CIDRS
+from drayman.cel.library.formats import NAMED_FORMATS
+from drayman.cel.library.includes import INCLUDES
+from drayman.cel.library.ip import IPS
+from drayman.cel.library.kubernetes_lists import KUBERNETES_LISTS
+from drayman.cel.library.lists import LISTS_EXTENSION
+from drayman.cel.library.quantity import QUANTITIES
+from drayman.cel.library.regex import REGEX
+from drayman.cel.library.semver import SEMVERS
+from drayman.cel.library.sets import SETS
+from drayman.cel.library.strings import STRINGS
+from drayman.cel.library.url import URLS
+
+__all__ = ["INCLUDES", "kubernetes_libraries"]
+
+
+def kubernetes_libraries() -> tuple[Library, ...]:
+    """In the order in which the environment adds them. `INCLUDES` depends on a feature gate and is not among them."""
+    return (
+        URLS,
+        REGEX,
+        KUBERNETES_LISTS,
+        AUTHZ,
+        QUANTITIES,
+        STRINGS,
+        SETS,
+        IPS,
+        CIDRS,
+        NAMED_FORMATS,
+        AUTHZ_SELECTORS,
+        SEMVERS,
+        LISTS_EXTENSION,
+    )

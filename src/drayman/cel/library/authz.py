@@ -1,0 +1,121 @@
+"""The authorizer's functions.
+
+Selectors have no authorizer, so none of these can ever be called with a value of its types. But they are declared, which shows: on an
+attribute, whose type is unknown before run time, `x.allowed()` compiles, and fails where upstream's does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NoReturn
+
+from drayman.cel.costs import (
+    LIST_CREATE,
+    STRING_TRAVERSAL,
+    STRUCT_CREATE,
+    CallEstimate,
+    CostNode,
+    actual_size,
+    fixed_cost,
+)
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.library.rules import nominal_cost, nominal_estimate
+from drayman.cel.types import BOOL, STRING, Type, object_type
+from drayman.cel.values import no_such_overload
+
+_PREFIX = "kubernetes.authorization"
+AUTHORIZER = object_type(f"{_PREFIX}.Authorizer")
+PATH_CHECK = object_type(f"{_PREFIX}.PathCheck")
+GROUP_CHECK = object_type(f"{_PREFIX}.GroupCheck")
+RESOURCE_CHECK = object_type(f"{_PREFIX}.ResourceCheck")
+DECISION = object_type(f"{_PREFIX}.Decision")
+
+_CHECK_COST = 350_000
+_REQUIREMENTS_PER_CHARACTER = 0.5
+_REQUIREMENT = float(LIST_CREATE + STRUCT_CREATE)
+
+
+def _unreachable(*args: object) -> NoReturn:
+    raise no_such_overload()
+
+
+def _check_estimate(args: Sequence[CostNode]) -> CallEstimate:
+    return CallEstimate(fixed_cost(_CHECK_COST))
+
+
+def _check_cost(args: Sequence[object], result: object) -> int:
+    return _CHECK_COST
+
+
+def _selector_estimate(args: Sequence[CostNode]) -> CallEstimate:
+    text = args[1].size
+    requirements = text.cost(_REQUIREMENTS_PER_CHARACTER).scaled(_REQUIREMENT)
+    return CallEstimate(fixed_cost(LIST_CREATE) + text.cost(STRING_TRAVERSAL) + requirements)
+
+
+def _selector_cost(args: Sequence[object], result: object) -> int:
+    text = actual_size(args[1])
+    requirements = math.ceil(math.ceil(text * _REQUIREMENTS_PER_CHARACTER) * _REQUIREMENT)
+    return LIST_CREATE + math.ceil(text * STRING_TRAVERSAL) + requirements
+
+
+def _step(name: str, id: str, result: Type, *params: Type) -> Function:
+    overload = Overload(id, params, result, _unreachable, member=True)
+    return Function(name, (overload,), nominal_estimate, nominal_cost)
+
+
+def _selector(name: str, id: str) -> Function:
+    overload = Overload(id, (RESOURCE_CHECK, STRING), RESOURCE_CHECK, _unreachable, member=True)
+    return Function(name, (overload,), _selector_estimate, _selector_cost)
+
+
+_EQUALITY = {
+    type.name: nominal_estimate
+    for type in (AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION)
+}
+
+AUTHZ = Library(
+    "kubernetes.authz",
+    functions=(
+        _step("path", "authorizer_path", PATH_CHECK, AUTHORIZER, STRING),
+        _step("group", "authorizer_group", GROUP_CHECK, AUTHORIZER, STRING),
+        _step(
+            "serviceAccount", "authorizer_serviceaccount", AUTHORIZER, AUTHORIZER, STRING, STRING
+        ),
+        _step("resource", "groupcheck_resource", RESOURCE_CHECK, GROUP_CHECK, STRING),
+        _step("subresource", "resourcecheck_subresource", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
+        _step("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
+        _step("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
+        Function(
+            "check",
+            (
+                Overload(
+                    "pathcheck_check", (PATH_CHECK, STRING), DECISION, _unreachable, member=True
+                ),
+                Overload(
+                    "resourcecheck_check",
+                    (RESOURCE_CHECK, STRING),
+                    DECISION,
+                    _unreachable,
+                    member=True,
+                ),
+            ),
+            _check_estimate,
+            _check_cost,
+        ),
+        _step("errored", "decision_errored", BOOL, DECISION),
+        _step("error", "decision_error", STRING, DECISION),
+        _step("allowed", "decision_allowed", BOOL, DECISION),
+        _step("reason", "decision_reason", STRING, DECISION),
+    ),
+    equality=_EQUALITY,
+)
+
+AUTHZ_SELECTORS = Library(
+    "kubernetes.authzSelectors",
+    functions=(
+        _selector("fieldSelector", "authorizer_fieldselector"),
+        _selector("labelSelector", "authorizer_labelselector"),
+    ),
+)

@@ -1,0 +1,50 @@
+"""How library functions look at the elements of lists: equality and order that never fail."""
+
+from __future__ import annotations
+
+from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.times import Duration, Timestamp
+from drayman.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
+from drayman.cel.values import ListValue, compare, equal
+
+COMPARABLE_TYPES: dict[str, Type] = {
+    "int": INT,
+    "uint": UINT,
+    "double": DOUBLE,
+    "bool": BOOL,
+    "duration": DURATION,
+    "timestamp": TIMESTAMP,
+    "string": STRING,
+    "bytes": BYTES,
+}
+"""By the short names that overload ids have."""
+
+_COMPARABLE = (bool, int, float, str, bytes, Timestamp, Duration)
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two values are equal; values that cannot be compared are not."""
+    try:
+        return equal(left, right)
+    except CostLimitError:
+        raise
+    except EvaluationError:
+        return False
+
+
+def contains(items: ListValue, value: object) -> bool:
+    return any(same(value, item) for item in items)
+
+
+def is_comparable(value: object) -> bool:
+    return isinstance(value, _COMPARABLE)
+
+
+def order(left: object, right: object) -> int:
+    """-1, 0 or 1; 0 also where there is no order, such as between a number and a string or with NaN."""
+    try:
+        return compare(left, right)
+    except CostLimitError:
+        raise
+    except EvaluationError:
+        return 0

@@ -1,0 +1,52 @@
+"""`x.includes(v)`, for attributes that may be lists or single values alike. Part of DRAListTypeAttributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drayman.cel.costs import UNIT, CallEstimate, CostNode, SizeEstimate
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.library.elements import same
+from drayman.cel.types import BOOL, DYN
+from drayman.cel.values import LISTS
+
+MAX_VALUES = 48
+"""Most values all attributes of a device may have together."""
+
+
+def includes(target: object, value: object) -> bool:
+    if not isinstance(target, LISTS):
+        return same(target, value)
+    for index, item in enumerate(target):
+        if index >= MAX_VALUES:
+            raise EvaluationError(
+                f"'includes' function cannot be applied to lists longer than {MAX_VALUES} values"
+            )
+        if same(item, value):
+            return True
+    return False
+
+
+def _estimate(args: Sequence[CostNode]) -> CallEstimate:
+    return CallEstimate(SizeEstimate(0, MAX_VALUES).times(UNIT))
+
+
+INCLUDES = Library(
+    "dra.includes",
+    functions=(
+        Function(
+            "includes",
+            (
+                Overload(
+                    "dra_includes_dyn_dyn",
+                    (DYN, DYN),
+                    BOOL,
+                    includes,
+                    member=True,
+                    estimate=_estimate,
+                ),
+            ),
+        ),
+    ),
+)

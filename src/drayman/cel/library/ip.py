@@ -1,0 +1,170 @@
+"""`ip()`: addresses as Go's `netip` reads them, less zones and IPv4 in IPv6, which Kubernetes refuses."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.library.rules import (
+    nominal_cost,
+    nominal_estimate,
+    traversal_cost,
+    traversal_estimate,
+)
+from drayman.cel.types import BOOL, INT, STRING, opaque
+from drayman.cel.values import Opaque, no_such_overload
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+IP = opaque("net.IP")
+
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+_LOCAL_MULTICAST_V4 = ipaddress.IPv4Network("224.0.0.0/24")
+# ff02::/16 and its siblings with other flags: the second of the four digits does not count.
+_LOCAL_MULTICAST_V6_MASK, _LOCAL_MULTICAST_V6 = 0xFF0F << 112, 0xFF02 << 112
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IpValue(Opaque):
+    type_name: ClassVar[str] = IP.name
+
+    address: Address
+
+    def equals(self, other: object) -> bool:
+        if not isinstance(other, IpValue):
+            raise no_such_overload()
+        return self.address == other.address
+
+    @property
+    def cost_size(self) -> int:
+        return len(self.address.packed)
+
+
+def parse_address(text: str) -> Address:
+    """Raises ValueError."""
+    if "%" in text:
+        raise ValueError(f"IP address {text!r} with zone value is not allowed")
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError(f"IP Address {text!r} parse error during conversion from string") from None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        raise ValueError(f"IPv4-mapped IPv6 address {text!r} is not allowed")
+    return address
+
+
+def parse_ip(text: str) -> IpValue:
+    try:
+        return IpValue(parse_address(text))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def is_ip(text: str) -> bool:
+    try:
+        parse_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_canonical(text: str) -> bool:
+    return str(parse_ip(text).address) == text
+
+
+def ip_to_string(value: IpValue) -> str:
+    return str(value.address)
+
+
+def family(value: IpValue) -> int:
+    return value.address.version
+
+
+def is_unspecified(value: IpValue) -> bool:
+    return value.address.is_unspecified
+
+
+def is_loopback(value: IpValue) -> bool:
+    return value.address.is_loopback
+
+
+def is_link_local_unicast(value: IpValue) -> bool:
+    return value.address.is_link_local
+
+
+def is_link_local_multicast(value: IpValue) -> bool:
+    address = value.address
+    if isinstance(address, ipaddress.IPv4Address):
+        return address in _LOCAL_MULTICAST_V4
+    return int(address) & _LOCAL_MULTICAST_V6_MASK == _LOCAL_MULTICAST_V6
+
+
+def is_global_unicast(value: IpValue) -> bool:
+    """Private addresses are global in this sense: the word only excludes what has no single host behind it."""
+    address = value.address
+    return not (
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or address.is_link_local
+        or address == _BROADCAST
+    )
+
+
+def _property(name: str, id: str, implementation: Callable[[IpValue], bool]) -> Function:
+    return Function(
+        name,
+        (Overload(id, (IP,), BOOL, implementation, member=True),),
+        nominal_estimate,
+        nominal_cost,
+    )
+
+
+IPS = Library(
+    "kubernetes.net.ip",
+    functions=(
+        Function(
+            "ip",
+            (
+                Overload(
+                    "string_to_ip",
+                    (STRING,),
+                    IP,
+                    parse_ip,
+                    estimate=traversal_estimate(),
+                    cost=traversal_cost(),
+                ),
+            ),
+        ),
+        Function(
+            "family",
+            (Overload("ip_family", (IP,), INT, family, member=True),),
+            nominal_estimate,
+            nominal_cost,
+        ),
+        Function(
+            "ip.isCanonical",
+            (Overload("ip_is_canonical", (STRING,), BOOL, is_canonical),),
+            traversal_estimate(passes=2),
+            traversal_cost(passes=2),
+        ),
+        _property("isUnspecified", "ip_is_unspecified", is_unspecified),
+        _property("isLoopback", "ip_is_loopback", is_loopback),
+        _property("isLinkLocalMulticast", "ip_is_link_local_multicast", is_link_local_multicast),
+        _property("isLinkLocalUnicast", "ip_is_link_local_unicast", is_link_local_unicast),
+        _property("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
+        Function(
+            "isIP",
+            (Overload("is_ip", (STRING,), BOOL, is_ip),),
+            traversal_estimate(),
+            traversal_cost(),
+        ),
+        Function("string", (Overload("ip_to_string", (IP,), STRING, ip_to_string),)),
+    ),
+    types=(IP,),
+    equality={IP.name: nominal_estimate},
+)

@@ -1,0 +1,53 @@
+"""Regular expressions: RE2's syntax, searched in linear time.
+
+The binding is imported on first use because most selectors have no pattern and start-up time counts. RE2 and Go's `regexp` agree
+on the syntax but for a few corners, which are settled here in Go's favour.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Protocol
+
+from drayman.cel.errors import EvaluationError
+
+MAX_PATTERN = 10_240
+_ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+
+
+class Match(Protocol):
+    def group(self, index: int = 0) -> str: ...
+
+
+class Pattern(Protocol):
+    """The part of a compiled pattern that is used here."""
+
+    def search(self, text: str) -> Match | None: ...
+
+    def finditer(self, text: str) -> Iterator[Match]: ...
+
+
+@lru_cache(maxsize=512)
+def compile_pattern(pattern: str) -> Pattern:
+    """Raises EvaluationError where Go would refuse the pattern."""
+    import re2  # noqa: PLC0415
+
+    if len(pattern) > MAX_PATTERN:
+        raise EvaluationError("error parsing regexp: expression too large")
+    if _ANY_BYTE.search(pattern):
+        raise EvaluationError(f"error parsing regexp: invalid escape sequence: `\\C` in `{pattern}`")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled: Pattern = re2.compile(pattern, options=options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "invalid"
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise EvaluationError(f"error parsing regexp: {text}") from None
+    return compiled
+
+
+def matches(text: str, pattern: str) -> bool:
+    return compile_pattern(pattern).search(text) is not None

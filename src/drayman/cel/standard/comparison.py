@@ -1,0 +1,131 @@
+"""Equality, order, and the logical operators.
+
+The implementations here serve constants and generated code; `&&`, `||`, `?:` and `@not_strictly_false` see errors as values, so the
+interpreter runs them itself and the functions declared here only carry their signatures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from drayman.cel import types
+from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostEstimate, CostNode, actual_size
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Kind,
+    Type,
+)
+from drayman.cel.values import Opaque, compare, equal, no_such_overload
+
+_A = types.parameter("A")
+_SCALARS = {
+    "bool": BOOL,
+    "int64": INT,
+    "uint64": UINT,
+    "double": DOUBLE,
+    "string": STRING,
+    "bytes": BYTES,
+    "timestamp": TIMESTAMP,
+    "duration": DURATION,
+}
+_NUMBERS = ("int64", "uint64", "double")
+_ORDER = "bool int64 uint64 double string bytes timestamp duration".split()
+
+
+def comparison_estimate(args: Sequence[CostNode]) -> CallEstimate:
+    smallest = min(args[0].size.max, args[1].size.max)
+    bounds = CostEstimate(1 if smallest > 0 else 0, smallest)
+    return CallEstimate(bounds.scaled(STRING_TRAVERSAL))
+
+
+def comparison_cost(args: Sequence[object], result: object) -> int:
+    smallest = min(actual_size(args[0]), actual_size(args[1]))
+    return math.ceil(smallest * STRING_TRAVERSAL)
+
+
+def _equality_cost(args: Sequence[object], result: object) -> int:
+    return 1 if isinstance(args[0], Opaque) else comparison_cost(args, result)
+
+
+def _unequal(left: object, right: object) -> bool:
+    return not equal(left, right)
+
+
+def _ordering(name: str, operator: str, accept: Callable[[int], bool]) -> Function:
+    def run(left: object, right: object) -> bool:
+        return accept(compare(left, right))
+
+    overloads = [_same_type(f"{name}_{scalar}", _SCALARS[scalar], run) for scalar in _ORDER]
+    mixed = [
+        Overload(f"{name}_{left}_{right}", (_SCALARS[left], _SCALARS[right]), BOOL, run)
+        for left in _NUMBERS
+        for right in _NUMBERS
+        if left != right
+    ]
+    return Function(operator, (*overloads, *mixed))
+
+
+def _same_type(id_: str, type_: Type, run: Callable[..., object]) -> Overload:
+    if type_.kind in (Kind.STRING, Kind.BYTES):
+        return Overload(
+            id_, (type_, type_), BOOL, run, estimate=comparison_estimate, cost=comparison_cost
+        )
+    return Overload(id_, (type_, type_), BOOL, run)
+
+
+def _only_interpreted(*args: object) -> object:
+    raise no_such_overload()
+
+
+COMPARISON = Library(
+    "comparison",
+    (
+        Function("_&&_", (Overload("logical_and", (BOOL, BOOL), BOOL, _only_interpreted),)),
+        Function("_||_", (Overload("logical_or", (BOOL, BOOL), BOOL, _only_interpreted),)),
+        Function("_?_:_", (Overload("conditional", (BOOL, _A, _A), _A, _only_interpreted),)),
+        Function("!_", (Overload("logical_not", (BOOL,), BOOL, lambda value: not value),)),
+        Function(
+            "@not_strictly_false",
+            (Overload("not_strictly_false", (BOOL,), BOOL, _only_interpreted),),
+        ),
+        Function(
+            "_==_",
+            (
+                Overload(
+                    "equals",
+                    (_A, _A),
+                    BOOL,
+                    equal,
+                    estimate=comparison_estimate,
+                    cost=_equality_cost,
+                ),
+            ),
+        ),
+        Function(
+            "_!=_",
+            (
+                Overload(
+                    "not_equals",
+                    (_A, _A),
+                    BOOL,
+                    _unequal,
+                    estimate=comparison_estimate,
+                    cost=comparison_cost,
+                ),
+            ),
+        ),
+        _ordering("less", "_<_", lambda order: order < 0),
+        _ordering("less_equals", "_<=_", lambda order: order <= 0),
+        _ordering("greater", "_>_", lambda order: order > 0),
+        _ordering("greater_equals", "_>=_", lambda order: order >= 0),
+    ),
+)

@@ -1,0 +1,253 @@
+"""Conversions between the scalar types, by calls of a type's name; `type` and `dyn`.
+
+Texts are read as Go reads them, which is stricter than Python (no spaces, no `1_000`) and in places laxer (`0x1p-2`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from drayman.cel import types
+from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostNode, SizeEstimate, traversal
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.library.rendering import shortest_double
+from drayman.cel.times import NANOS, Duration, Timestamp
+from drayman.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    Type,
+)
+from drayman.cel.values import INT_MAX, INT_MIN, UINT_MAX, TypeValue, UInt, to_int, to_uint, type_name
+
+_A, _B = types.parameter("A"), types.parameter("B")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
+_FLOAT = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf|infinity|nan)",
+    re.ASCII | re.IGNORECASE,
+)
+_HEX_FLOAT = re.compile(
+    r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]{1,6}", re.ASCII | re.IGNORECASE
+)
+_BOOLS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def _failed(source: str, target: Type) -> EvaluationError:
+    return EvaluationError(f"type conversion error from '{source}' to '{target.name}'")
+
+
+def _bool_of_text(text: str) -> bool:
+    if text not in _BOOLS:
+        raise _failed("string", BOOL)
+    return _BOOLS[text]
+
+
+def _int_of_text(text: str) -> int:
+    value = int(text) if _DECIMAL.fullmatch(text) else INT_MAX + 1
+    if not INT_MIN <= value <= INT_MAX:
+        raise _failed("string", INT)
+    return value
+
+
+def _uint_of_text(text: str) -> UInt:
+    value = int(text) if _DECIMAL.fullmatch(text) and text[0] not in "+-" else -1
+    if not 0 <= value <= UINT_MAX:
+        raise _failed("string", UINT)
+    return UInt(value)
+
+
+def _double_of_text(text: str) -> float:
+    if _FLOAT.fullmatch(text):
+        value = float(text)
+        if not math.isinf(value) or "n" in text.lower():
+            return value
+    elif _HEX_FLOAT.fullmatch(text):
+        try:
+            return float.fromhex(text)
+        except OverflowError:
+            pass
+    raise _failed("string", DOUBLE)
+
+
+def _int_of_double(value: float) -> int:
+    if not -(2.0**63) < value < 2.0**63:
+        raise EvaluationError("integer overflow")
+    return int(value)
+
+
+def _uint_of_double(value: float) -> UInt:
+    if not 0 <= value < 2.0**64:
+        raise EvaluationError("unsigned integer overflow")
+    return UInt(int(value))
+
+
+def _text_of_bytes(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def _duration_of_text(text: str) -> Duration:
+    try:
+        return Duration.parse(text)
+    except ValueError:
+        raise _failed("string", DURATION) from None
+
+
+def _duration_of_int(value: int) -> Duration:
+    """Declared, but not implemented upstream either."""
+    raise _failed("int", DURATION)
+
+
+def _timestamp_of_text(text: str) -> Timestamp:
+    try:
+        return Timestamp.parse(text)
+    except ValueError:
+        raise _failed("string", TIMESTAMP) from None
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _text_cost(args: Sequence[object], result: object) -> int:
+    return traversal(args[0])
+
+
+def _encode_estimate(args: Sequence[CostNode]) -> CallEstimate:
+    size = args[0].size
+    return CallEstimate(size.cost(STRING_TRAVERSAL), SizeEstimate(size.min, _wrapping(size.max * 4)))
+
+
+def _decode_estimate(args: Sequence[CostNode]) -> CallEstimate:
+    size = args[0].size
+    return CallEstimate(size.cost(STRING_TRAVERSAL), SizeEstimate(size.min // 4, size.max))
+
+
+def _wrapping(size: int) -> int:
+    """Upstream multiplies without a check here."""
+    return size & UINT_MAX
+
+
+def _conversion(result: Type, function: str, *cases: tuple[str, Type, Callable[..., object]]) -> Function:
+    return Function(function, tuple(Overload(id_, (param,), result, run) for id_, param, run in cases))
+
+
+CONVERSIONS = Library(
+    "conversions",
+    (
+        Function(
+            "type", (Overload("type", (_A,), types.type_of(_A), lambda v: TypeValue(type_name(v))),)
+        ),
+        Function("dyn", (Overload("to_dyn", (_A,), DYN, _same),)),
+        _conversion(
+            BOOL,
+            "bool",
+            ("bool_to_bool", BOOL, _same),
+            ("string_to_bool", STRING, _bool_of_text),
+        ),
+        Function(
+            "bytes",
+            (
+                Overload("bytes_to_bytes", (BYTES,), BYTES, _same),
+                Overload(
+                    "string_to_bytes",
+                    (STRING,),
+                    BYTES,
+                    lambda text: text.encode("utf-8", "surrogatepass"),
+                    estimate=_encode_estimate,
+                    cost=_text_cost,
+                ),
+            ),
+        ),
+        _conversion(
+            DOUBLE,
+            "double",
+            ("double_to_double", DOUBLE, _same),
+            ("int64_to_double", INT, float),
+            ("string_to_double", STRING, _double_of_text),
+            ("uint64_to_double", UINT, float),
+        ),
+        _conversion(
+            DURATION,
+            "duration",
+            ("duration_to_duration", DURATION, _same),
+            ("int64_to_duration", INT, _duration_of_int),
+            ("string_to_duration", STRING, _duration_of_text),
+        ),
+        _conversion(
+            INT,
+            "int",
+            ("int64_to_int64", INT, _same),
+            ("double_to_int64", DOUBLE, _int_of_double),
+            ("duration_to_int64", DURATION, lambda value: value.nanos),
+            ("string_to_int64", STRING, _int_of_text),
+            ("timestamp_to_int64", TIMESTAMP, lambda value: value.nanos // NANOS),
+            ("uint64_to_int64", UINT, lambda value: to_int(int(value))),
+        ),
+        Function(
+            "string",
+            (
+                Overload("string_to_string", (STRING,), STRING, _same),
+                Overload("bool_to_string", (BOOL,), STRING, lambda value: "true" if value else "false"),
+                Overload(
+                    "bytes_to_string",
+                    (BYTES,),
+                    STRING,
+                    _text_of_bytes,
+                    estimate=_decode_estimate,
+                    cost=_text_cost,
+                ),
+                Overload("double_to_string", (DOUBLE,), STRING, shortest_double),
+                Overload("duration_to_string", (DURATION,), STRING, str),
+                Overload("int64_to_string", (INT,), STRING, str),
+                Overload("timestamp_to_string", (TIMESTAMP,), STRING, str),
+                Overload("uint64_to_string", (UINT,), STRING, lambda value: str(int(value))),
+            ),
+        ),
+        _conversion(
+            TIMESTAMP,
+            "timestamp",
+            ("timestamp_to_timestamp", TIMESTAMP, _same),
+            ("int64_to_timestamp", INT, lambda value: Timestamp.checked(value * NANOS)),
+            ("string_to_timestamp", STRING, _timestamp_of_text),
+        ),
+        _conversion(
+            UINT,
+            "uint",
+            ("uint64_to_uint64", UINT, _same),
+            ("double_to_uint64", DOUBLE, _uint_of_double),
+            ("int64_to_uint64", INT, to_uint),
+            ("string_to_uint64", STRING, _uint_of_text),
+        ),
+    ),
+    types=(
+        BOOL,
+        BYTES,
+        DOUBLE,
+        DURATION,
+        INT,
+        types.list_of(_A),
+        types.map_of(_A, _B),
+        NULL,
+        STRING,
+        TIMESTAMP,
+        TYPE,
+        UINT,
+    ),
+)

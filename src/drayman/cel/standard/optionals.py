@@ -1,0 +1,122 @@
+"""Optional values. `or` and `orValue` are lazy in their argument, which the interpreter sees to."""
+
+from __future__ import annotations
+
+from drayman.cel import types
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.standard_macros import OPTIONALS as MACROS
+from drayman.cel.types import BOOL, DYN, INT, STRING
+from drayman.cel.values import NONE, ListValue, OptionalValue, is_zero, type_name
+
+_K, _V = types.parameter("K"), types.parameter("V")
+_LIST, _MAP = types.list_of(_V), types.map_of(_K, _V)
+_OPTIONAL = types.optional_of(_V)
+_OPTIONAL_LIST, _OPTIONAL_MAP = types.optional_of(_LIST), types.optional_of(_MAP)
+_LIST_OF_OPTIONALS = types.list_of(_OPTIONAL)
+
+
+def value_of(optional: OptionalValue) -> object:
+    if optional is NONE:
+        raise EvaluationError("optional.none() dereference")
+    return optional.value
+
+
+def _of_non_zero(value: object) -> OptionalValue:
+    return NONE if is_zero(value) else OptionalValue(value)
+
+
+def _or(optional: OptionalValue, other: OptionalValue) -> OptionalValue:
+    return other if optional is NONE else optional
+
+
+def _or_value(optional: OptionalValue, other: object) -> object:
+    return other if optional is NONE else optional.value
+
+
+def _first(values: ListValue) -> OptionalValue:
+    return OptionalValue(values[0]) if len(values) else NONE
+
+
+def _last(values: ListValue) -> OptionalValue:
+    return OptionalValue(values[len(values) - 1]) if len(values) else NONE
+
+
+def _unwrap(values: ListValue) -> list[object]:
+    found: list[object] = []
+    for value in values:
+        if not isinstance(value, OptionalValue):
+            raise EvaluationError(f"value of type {type_name(value)} is not optional")
+        if value is not NONE:
+            found.append(value.value)
+    return found
+
+
+def _indexed(container: object, key: object) -> object:
+    raise EvaluationError("no such overload")  # the interpreter resolves indices itself
+
+
+OPTIONALS = Library(
+    "optionals",
+    (
+        Function("optional.of", (Overload("optional_of", (_V,), _OPTIONAL, OptionalValue),)),
+        Function(
+            "optional.ofNonZeroValue",
+            (Overload("optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero),),
+        ),
+        Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
+        Function("value", (Overload("optional_value", (_OPTIONAL,), _V, value_of, member=True),)),
+        Function(
+            "hasValue",
+            (
+                Overload(
+                    "optional_hasValue",
+                    (_OPTIONAL,),
+                    BOOL,
+                    lambda optional: optional is not NONE,
+                    member=True,
+                ),
+            ),
+        ),
+        Function(
+            "or",
+            (Overload("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or, member=True),),
+        ),
+        Function(
+            "orValue",
+            (Overload("optional_orValue_value", (_OPTIONAL, _V), _V, _or_value, member=True),),
+        ),
+        Function("first", (Overload("list_first", (_LIST,), _OPTIONAL, _first, member=True),)),
+        Function("last", (Overload("list_last", (_LIST,), _OPTIONAL, _last, member=True),)),
+        Function(
+            "optional.unwrap", (Overload("optional_unwrap", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),)
+        ),
+        Function(
+            "unwrapOpt",
+            (Overload("optional_unwrapOpt", (_LIST_OF_OPTIONALS,), _LIST, _unwrap, member=True),),
+        ),
+        Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL, _indexed),)),
+        Function(
+            "_[?_]",
+            (
+                Overload("list_optindex_optional_int", (_LIST, INT), _OPTIONAL, _indexed),
+                Overload(
+                    "optional_list_optindex_optional_int", (_OPTIONAL_LIST, INT), _OPTIONAL, _indexed
+                ),
+                Overload("map_optindex_optional_value", (_MAP, _K), _OPTIONAL, _indexed),
+                Overload(
+                    "optional_map_optindex_optional_value", (_OPTIONAL_MAP, _K), _OPTIONAL, _indexed
+                ),
+            ),
+        ),
+        Function(
+            "_[_]",
+            (
+                Overload("optional_list_index_int", (_OPTIONAL_LIST, INT), _OPTIONAL, _indexed),
+                Overload("optional_map_index_value", (_OPTIONAL_MAP, _K), _OPTIONAL, _indexed),
+            ),
+        ),
+    ),
+    types=(_OPTIONAL,),
+    macros=MACROS,
+)

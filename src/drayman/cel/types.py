@@ -1,0 +1,101 @@
+"""Static types.
+
+A type is a kind, a name and parameters; two types are the same when those are equal, so types are plain values and can be
+keys. `str(type)` is the spelling of error messages: `list(int)`, `map(string, dyn)`, `optional_type(int)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Kind(Enum):
+    NULL = auto()
+    BOOL = auto()
+    INT = auto()
+    UINT = auto()
+    DOUBLE = auto()
+    STRING = auto()
+    BYTES = auto()
+    TIMESTAMP = auto()
+    DURATION = auto()
+    LIST = auto()
+    MAP = auto()
+    TYPE = auto()
+    OPAQUE = auto()  # a named type with parameters, such as optional_type(T) or net.IP
+    OBJECT = auto()  # a named type without, with or without fields, such as kubernetes.Quantity
+    DYN = auto()
+    ANY = auto()
+    ERROR = auto()
+    PARAMETER = auto()  # a type variable in a declaration, or a fresh one while checking
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    kind: Kind
+    name: str
+    parameters: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.parameters:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.parameters))})"
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether nothing is known about the value before run time."""
+        return self.kind in _DYNAMIC
+
+    @property
+    def is_optional(self) -> bool:
+        return self.kind is Kind.OPAQUE and self.name == "optional_type"
+
+
+_DYNAMIC = frozenset((Kind.DYN, Kind.ANY, Kind.ERROR))
+
+NULL = Type(Kind.NULL, "null_type")
+BOOL = Type(Kind.BOOL, "bool")
+INT = Type(Kind.INT, "int")
+UINT = Type(Kind.UINT, "uint")
+DOUBLE = Type(Kind.DOUBLE, "double")
+STRING = Type(Kind.STRING, "string")
+BYTES = Type(Kind.BYTES, "bytes")
+TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
+DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
+DYN = Type(Kind.DYN, "dyn")
+ANY = Type(Kind.ANY, "any")
+ERROR = Type(Kind.ERROR, "!error!")
+
+
+def list_of(element: Type) -> Type:
+    return Type(Kind.LIST, "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type(Kind.MAP, "map", (key, value))
+
+
+def type_of(instance: Type) -> Type:
+    return Type(Kind.TYPE, "type", (instance,))
+
+
+def optional_of(value: Type) -> Type:
+    return Type(Kind.OPAQUE, "optional_type", (value,))
+
+
+def opaque(name: str, *parameters: Type) -> Type:
+    return Type(Kind.OPAQUE, name, parameters)
+
+
+def object_type(name: str) -> Type:
+    return Type(Kind.OBJECT, name)
+
+
+def parameter(name: str) -> Type:
+    return Type(Kind.PARAMETER, name)
+
+
+TYPE = Type(Kind.TYPE, "type")
+LIST_OF_DYN = list_of(DYN)
+MAP_OF_DYN = map_of(DYN, DYN)

@@ -1,0 +1,378 @@
+"""Values at run time, and what equality, order and size mean for them.
+
+| CEL | Python |
+|---|---|
+| null, bool, int, double, string, bytes | None, bool, int (within 64 bits), float, str, bytes |
+| uint | `UInt` |
+| list | `list`, `tuple` or `Concatenation`: anything in `LISTS` |
+| map | `MapValue` |
+| timestamp, duration | `times.Timestamp`, `times.Duration` |
+| type, optional | `TypeValue`, `OptionalValue` |
+| types of a library | subclasses of `Opaque` |
+
+Python's own `==` must not leak into the language, because there `True == 1`: use `equal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeAlias
+
+from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.times import Duration, Timestamp
+
+INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+# No string, bytes or list larger than this is ever built: walking over one costs more than any limit in use.
+MAX_SIZE = 10_000_000
+
+
+class UInt(int):
+    """An unsigned 64-bit integer. Arithmetic on it gives a plain int: convert back with `to_uint`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{int(self)}u"
+
+
+class Missing:
+    """What a lookup gives for a key that is not there."""
+
+
+MISSING: Final = Missing()
+
+
+class MapValue(dict[Hashable, object]):
+    """A map. String keys are stored as they are; other keys under a tag that keeps `true`, `1` and `1u` apart.
+
+    Use `of`, `find`, `has` and `pairs`; only code that knows a key to be a string may use the dict underneath.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[object, object]]) -> MapValue:
+        return cls((slot(key), value) for key, value in pairs)
+
+    def find(self, key: object) -> object:
+        """The value under a key, where numbers match whatever their type; `MISSING` if there is none."""
+        if isinstance(key, str):
+            return self.get(key, MISSING)
+        for candidate in _number_slots(key):
+            if (value := self.get(candidate, MISSING)) is not MISSING:
+                return value
+        return MISSING
+
+    def has(self, key: object) -> bool:
+        return MapValue.find(self, key) is not MISSING
+
+    def members(self) -> Iterator[object]:
+        """The keys, in insertion order."""
+        for stored in self:
+            yield stored if isinstance(stored, str) else stored[1]  # type: ignore[index]
+
+    def pairs(self) -> Iterator[tuple[object, object]]:
+        for stored, value in self.items():
+            yield (stored if isinstance(stored, str) else stored[1]), value  # type: ignore[index]
+
+
+def slot(key: object) -> Hashable:
+    """How a map stores a key. Raises EvaluationError for values that cannot be keys."""
+    if isinstance(key, str):
+        return key
+    if key is None or isinstance(key, int | float):
+        return (type(key), key)
+    raise EvaluationError(f"unsupported key type: {type_name(key)}")
+
+
+def _number_slots(key: object) -> Iterator[Hashable]:
+    if isinstance(key, bool):
+        yield (bool, key)
+    elif isinstance(key, int):
+        yield (type(key), key)
+        yield (int if isinstance(key, UInt) else UInt, int(key))
+    elif isinstance(key, float):
+        yield (float, key)
+        if key.is_integer():
+            yield (int, int(key))
+            yield (UInt, int(key))
+    elif key is None:
+        yield (type(None), None)
+
+
+class Concatenation(Sequence[object]):
+    """Two lists seen as one, without a copy: `+` on lists is cheap in the cost model, so it has to be cheap here."""
+
+    __slots__ = ("_left", "_length", "_right")
+
+    def __init__(self, left: ListValue, right: ListValue) -> None:
+        self._left, self._right = left, right
+        self._length = len(left) + len(right)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int | slice) -> object:
+        if isinstance(index, slice):
+            return materialize(self)[index]
+        part: ListValue = self
+        while isinstance(part, Concatenation):
+            boundary = len(part._left)
+            if index < boundary:
+                part = part._left
+            else:
+                part, index = part._right, index - boundary
+        return part[index]
+
+    def __iter__(self) -> Iterator[object]:
+        pending: list[ListValue] = [self]
+        while pending:
+            part = pending.pop()
+            while isinstance(part, Concatenation):
+                pending.append(part._right)
+                part = part._left
+            yield from part
+
+
+ListValue: TypeAlias = list[object] | tuple[object, ...] | Concatenation
+LISTS = (list, tuple, Concatenation)
+
+_COPY_BELOW = 64  # concatenations up to this length are copied: indexing stays direct
+
+
+def concatenate(left: ListValue, right: ListValue) -> ListValue:
+    if len(left) + len(right) <= _COPY_BELOW:
+        return [*left, *right]
+    if not left or not right:
+        return left or right
+    return Concatenation(left, right)
+
+
+def materialize(value: ListValue) -> list[object]:
+    """A list as a Python list. Raises CostLimitError for absurd sizes."""
+    if isinstance(value, list):
+        return value
+    check_size(len(value))
+    return list(value)
+
+
+def check_size(size: int) -> None:
+    """To be called before building a string, bytes or list of this size."""
+    if size > MAX_SIZE:
+        raise CostLimitError
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type as a value, as `type(x)` gives it: only its name counts."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalValue:
+    """`optional.of(value)`; `NONE` is `optional.none()`."""
+
+    value: object
+
+    @property
+    def has_value(self) -> bool:
+        return self is not NONE
+
+
+NONE: Final = OptionalValue(MISSING)
+
+
+class Opaque:
+    """Base of the values of library types: immutable, with a type name, an equality and a size for cost purposes."""
+
+    __slots__ = ()
+    type_name: ClassVar[str]
+    # Whether upstream can look the value up in a set; where it cannot, `value in [constants]` fails.
+    hashable: ClassVar[bool] = True
+
+    def equals(self, other: object) -> bool:
+        """Equality with this value on the left. Raises EvaluationError where `other` has a type it cannot meet."""
+        raise NotImplementedError
+
+    @property
+    def cost_size(self) -> int:
+        return 1
+
+    @property
+    def is_zero(self) -> bool:
+        """For `optional.ofNonZeroValue`."""
+        return False
+
+
+def no_such_overload() -> EvaluationError:
+    return EvaluationError("no such overload")
+
+
+_TYPE_NAMES: dict[type, str] = {
+    type(None): "null_type",
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    tuple: "list",
+    Concatenation: "list",
+    MapValue: "map",
+    TypeValue: "type",
+    OptionalValue: "optional_type",
+    Timestamp: "google.protobuf.Timestamp",
+    Duration: "google.protobuf.Duration",
+}
+
+
+def type_name(value: object) -> str:
+    """The name of the type of a value, as `type(x)` and error messages spell it."""
+    name = _TYPE_NAMES.get(type(value))
+    if name is not None:
+        return name
+    if isinstance(value, Opaque):
+        return value.type_name
+    if isinstance(value, MapValue):
+        return "map"
+    if isinstance(value, EvaluationError):
+        return "error"
+    raise TypeError(f"not a CEL value: {value!r}")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def to_int(value: int) -> int:
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    raise EvaluationError("integer overflow")
+
+
+def to_uint(value: int) -> UInt:
+    if 0 <= value <= UINT_MAX:
+        return UInt(value)
+    raise EvaluationError("unsigned integer overflow")
+
+
+def size_of(value: object) -> int:
+    """The size of a value for cost purposes."""
+    if isinstance(value, str | bytes | MapValue | list | tuple | Concatenation):
+        return len(value)
+    if isinstance(value, Opaque):
+        return value.cost_size
+    if isinstance(value, OptionalValue) and value is not NONE:
+        return size_of(value.value)
+    return 1
+
+
+def equal(left: object, right: object) -> bool:
+    """The language's `==`. Values of different types are unequal, numbers compare by value.
+
+    Raises EvaluationError only where a library value on the left cannot be compared with the type on the right.
+    """
+    if left is None or right is None:
+        return left is right
+    compare_values = _EQUALITY.get(type(left))
+    if compare_values is not None:
+        return compare_values(left, right)
+    if isinstance(left, Opaque):
+        return left.equals(right)
+    if isinstance(left, MapValue):
+        return _equal_maps(left, right)
+    raise TypeError(f"not a CEL value: {left!r}")
+
+
+def _equal_numbers(left: object, right: object) -> bool:
+    if not is_number(right):
+        return False
+    if isinstance(left, float) or isinstance(right, float):
+        return float(left) == float(right)  # type: ignore[arg-type]
+    return int(left) == int(right)  # type: ignore[call-overload, no-any-return]
+
+
+def _equal_same_class(left: object, right: object) -> bool:
+    return type(left) is type(right) and left == right
+
+
+def _equal_lists(left: object, right: object) -> bool:
+    assert isinstance(left, LISTS)
+    if not isinstance(right, LISTS) or len(left) != len(right):
+        return False
+    return all(_not_different(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _equal_maps(left: object, right: object) -> bool:
+    assert isinstance(left, MapValue)
+    if not isinstance(right, MapValue) or len(left) != len(right):
+        return False
+    for key, value in left.pairs():
+        other = right.find(key)
+        if other is MISSING or not _not_different(value, other):
+            return False
+    return True
+
+
+def _not_different(left: object, right: object) -> bool:
+    """Inside lists and maps an impossible comparison does not count as a difference, as upstream has it."""
+    try:
+        return equal(left, right)
+    except CostLimitError:
+        raise
+    except EvaluationError:
+        return True
+
+
+def _equal_optionals(left: object, right: object) -> bool:
+    assert isinstance(left, OptionalValue)
+    if not isinstance(right, OptionalValue) or left.has_value != right.has_value:
+        return False
+    return not left.has_value or equal(left.value, right.value)
+
+
+_EQUALITY: dict[type, Callable[[object, object], bool]] = {
+    bool: _equal_same_class,
+    str: _equal_same_class,
+    bytes: _equal_same_class,
+    TypeValue: _equal_same_class,
+    Timestamp: _equal_same_class,
+    Duration: _equal_same_class,
+    int: _equal_numbers,
+    UInt: _equal_numbers,
+    float: _equal_numbers,
+    list: _equal_lists,
+    tuple: _equal_lists,
+    Concatenation: _equal_lists,
+    MapValue: _equal_maps,
+    OptionalValue: _equal_optionals,
+}
+
+_ORDERED = (bool, str, bytes, Timestamp, Duration)
+
+
+def compare(left: object, right: object) -> int:
+    """-1, 0 or 1. Raises EvaluationError for values that have no order among each other."""
+    if is_number(left) and is_number(right):
+        if isinstance(left, float) or isinstance(right, float):
+            left, right = float(left), float(right)  # type: ignore[arg-type]
+            if left != left or right != right:
+                raise EvaluationError("NaN values cannot be ordered")
+    elif type(left) is not type(right) or not isinstance(left, _ORDERED):
+        raise no_such_overload()
+    return (left > right) - (left < right)  # type: ignore[operator]
+
+
+def is_zero(value: object) -> bool:
+    """Whether a value is the zero value of its type; values without one (such as types) never are."""
+    if isinstance(value, Opaque):
+        return value.is_zero
+    if isinstance(value, Timestamp | Duration):
+        return value.is_zero
+    if isinstance(value, OptionalValue):
+        return value is NONE or is_zero(value.value)
+    return not isinstance(value, TypeValue) and not value

@@ -1,0 +1,156 @@
+"""`drayman cel`: check and evaluate device selectors."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from drayman.cli import files
+from drayman.cli.errors import UserError
+from drayman.cli.output import console, format_option, print_data
+
+if TYPE_CHECKING:
+    from drayman.cel.device import Evaluation
+    from drayman.cli.devices import NamedDevice
+
+_EPILOG: Final = """\b
+Examples:
+  drayman cel --expression "device.driver == 'dra.net'" --devices slices.yaml
+  kubectl get resourceslices -o json > slices.json
+  drayman cel -e "device.attributes['gpu.nvidia.com'].type == 'gpu'" \\
+      --devices slices.json
+  drayman cel --vectors vectors.jsonl --devices devices.json \\
+      --results out.jsonl
+
+Devices are ResourceSlices (YAML or JSON, also a List), or a JSON array of
+{"name", "driver", "device"}.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("-e", "--expression", metavar="EXPR", help="Evaluate one selector, for people.")
+@click.option("--vectors", metavar="FILE", help="Evaluate a .jsonl of {id, expression}.")
+@click.option("--devices", "devices_file", required=True, metavar="FILE", help="The devices.")
+@click.option(
+    "--results", default=files.STANDARD, metavar="FILE", help="Where results of --vectors go."
+)
+@format_option
+def cel(
+    expression: str | None,
+    vectors: str | None,
+    devices_file: str,
+    results: str,
+    output_format: str | None,
+) -> None:
+    """Check and evaluate CEL device selectors.
+
+    With --expression: prints for each device whether it matches, and exits 1 if the selector does not compile.
+
+    With --vectors: writes a line for each expression with what it gives on each device and what it costs.
+    """
+    if (expression is None) == (vectors is None):
+        raise click.UsageError("give either --expression or --vectors")
+    from drayman.cli.devices import read_devices
+
+    devices = read_devices(devices_file)
+    if vectors is not None:
+        _evaluate_vectors(vectors, devices, results)
+    elif expression is not None:
+        _evaluate_one(expression, devices, output_format)
+
+
+def _evaluate_vectors(path: str, devices: list[NamedDevice], results: str) -> None:
+    from drayman.cli.progress import tracked
+
+    vectors = _read_vectors(path)
+    with files.writing(results) as out:
+        for identifier, expression in tracked(vectors, "evaluating"):
+            line = {"id": identifier, **_vector_result(expression, devices)}
+            out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    click.echo(f"{len(vectors)} expressions on {len(devices)} devices", err=True)
+
+
+def _vector_result(expression: str, devices: list[NamedDevice]) -> dict[str, Any]:
+    from drayman.cel.device import compile_selector
+    from drayman.cel.errors import CompileError
+
+    try:
+        selector = compile_selector(expression)
+    except CompileError as error:
+        return {"compiles": False, "error": str(error)}
+    found = {item.name: selector.evaluate(item.driver, item.device) for item in devices}
+    return {
+        "compiles": True,
+        "results": {name: _verdict(evaluation) for name, evaluation in found.items()},
+        "max_cost": selector.max_cost,
+        "costs": {name: evaluation.cost for name, evaluation in found.items()},
+    }
+
+
+def _verdict(evaluation: Evaluation) -> bool | str:
+    return "error" if evaluation.error is not None else bool(evaluation.result)
+
+
+def _read_vectors(path: str) -> list[tuple[str, str]]:
+    """(id, expression) of each line."""
+    name = files.display_name(path)
+    vectors = []
+    for number, line in enumerate(files.read(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{name}:{number}: is not JSON: {error}") from error
+        if not isinstance(entry, dict):
+            raise UserError(f"{name}:{number}: expected an object with id and expression")
+        for field in ("id", "expression"):
+            if not isinstance(entry.get(field), str):
+                raise UserError(f"{name}:{number}: {field}: expected string")
+        vectors.append((entry["id"], entry["expression"]))
+    return vectors
+
+
+def _evaluate_one(expression: str, devices: list[NamedDevice], output_format: str | None) -> None:
+    from drayman.cel.device import compile_selector
+    from drayman.cel.errors import CompileError
+
+    try:
+        selector = compile_selector(expression)
+    except CompileError as error:
+        raise UserError(f"the selector does not compile\n{error}") from error
+    found = [(item, selector.evaluate(item.driver, item.device)) for item in devices]
+    if output_format:
+        print_data(
+            {
+                "maxCost": selector.max_cost,
+                "devices": [_as_data(item, evaluation) for item, evaluation in found],
+            },
+            output_format,
+        )
+        return
+    _print_verdicts(found)
+
+
+def _as_data(item: NamedDevice, evaluation: Evaluation) -> dict[str, Any]:
+    data = {"device": item.name, "driver": item.driver, "cost": evaluation.cost}
+    if evaluation.error is not None:
+        return {**data, "result": "error", "error": str(evaluation.error)}
+    return {**data, "result": bool(evaluation.result)}
+
+
+def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
+    from rich.markup import escape
+
+    width = max((len(item.name) for item, _ in found), default=0)
+    out = console()
+    for item, evaluation in found:
+        if evaluation.error is not None:
+            verdict = f"[red]error[/]  {escape(str(evaluation.error))}"
+        else:
+            verdict = "[green]match[/]" if evaluation.result else "[dim]no[/]"
+        out.print(f"{escape(item.name):{width}}  {verdict}", soft_wrap=True)
+    matches = sum(evaluation.result is True for _, evaluation in found)
+    out.print(f"{matches} of {len(found)} devices match")

@@ -1,0 +1,1 @@
+"""`drayman demo`: a simulated node, three claims, and what becomes of them."""

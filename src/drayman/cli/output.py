@@ -1,0 +1,57 @@
+"""Data to standard output as JSON or YAML, and tables for people.
+
+Rich is imported only where something is drawn, because importing it costs as much as everything else at start-up. On anything
+but a terminal, and where NO_COLOR is set, it writes plain text.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Data = Mapping[str, Any] | Sequence[Any]
+"""What JSON and YAML can hold."""
+
+PLAIN_WIDTH: Final = 80
+"""Columns of output that goes to no terminal, so that it reads the same everywhere."""
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def format_option(function: _F) -> _F:
+    """The option `-o json|yaml`, as `output_format`."""
+    return click.option(
+        "-o",
+        "--output",
+        "output_format",
+        type=click.Choice(["json", "yaml"]),
+        help="Print data instead of text.",
+    )(function)
+
+
+def print_data(data: Data, output_format: str) -> None:
+    """Print a document."""
+    if output_format == "yaml":
+        import yaml
+
+        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+        return
+    import json
+
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Where to draw: colours and the real width on a terminal, plain text of 80 columns elsewhere."""
+    from rich.console import Console
+
+    target = file or sys.stdout
+    width = None if target.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
+    return Console(file=target, width=width, highlight=False, soft_wrap=False)

@@ -1,0 +1,1 @@
+"""Drivers, and the hardware they describe."""

@@ -1,0 +1,131 @@
+"""What a profile makes, and the small values it is made of.
+
+A cluster for a benchmark has hundreds of thousands of simulated devices, so everything that does not differ between nodes
+(attributes, capacities, counters) is built once and shared: the structs are immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from drayman.api.core import Node
+from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.quantity import Quantity
+from drayman.api.resource import (
+    CELDeviceSelector,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareNode:
+    """A simulated node, what its drivers publish, and the classes that come with them."""
+
+    node: Node
+    slices: tuple[ResourceSlice, ...]
+    classes: tuple[DeviceClass, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place on a board where a PCI device sits."""
+
+    bus_id: str
+    pcie_root: str
+    numa: int
+
+
+@lru_cache(maxsize=4096)
+def string(value: str) -> DeviceAttribute:
+    """A string attribute."""
+    return DeviceAttribute(string=value)
+
+
+@lru_cache(maxsize=4096)
+def version(value: str) -> DeviceAttribute:
+    """A semantic version attribute."""
+    return DeviceAttribute(version=value)
+
+
+@lru_cache(maxsize=4096)
+def integer(value: int) -> DeviceAttribute:
+    """An integer attribute."""
+    return DeviceAttribute(int_=value)
+
+
+TRUE = DeviceAttribute(bool_=True)
+FALSE = DeviceAttribute(bool_=False)
+
+
+def capacity(quantity: str) -> DeviceCapacity:
+    """A capacity of that much, without a request policy."""
+    return DeviceCapacity(value=Quantity.parse(quantity))
+
+
+def place(slot: Slot) -> dict[str, DeviceAttribute]:
+    """The standard attributes that say where a PCI device is."""
+    return {
+        "resource.kubernetes.io/pciBusID": string(slot.bus_id),
+        "resource.kubernetes.io/pcieRoot": string(slot.pcie_root),
+        "resource.kubernetes.io/numaNode": integer(slot.numa),
+    }
+
+
+def device_class(name: str, expression: str, extended_resource: str | None = None) -> DeviceClass:
+    """A class with one CEL selector."""
+    return DeviceClass(
+        metadata=ObjectMeta(name=name),
+        spec=DeviceClassSpec(
+            selectors=(DeviceSelector(cel=CELDeviceSelector(expression=expression)),),
+            extended_resource_name=extended_resource,
+        ),
+    )
+
+
+def pool_slices(
+    node_name: str,
+    driver: str,
+    devices: Sequence[tuple[Device, ...]],
+    counters: tuple[CounterSet, ...] = (),
+) -> tuple[ResourceSlice, ...]:
+    """The slices of a driver's pool on a node, one per group of devices, after one with the counters if there are any.
+
+    Names end in the index because the allocator walks the slices of a pool by name: the order is a preference.
+    """
+    contents: list[tuple[tuple[Device, ...] | None, tuple[CounterSet, ...] | None]] = []
+    if counters:
+        contents.append((None, counters))
+    contents.extend((group, None) for group in devices)
+    pool = ResourcePool(name=node_name, generation=1, resource_slice_count=len(contents))
+    owner = OwnerReference(api_version="v1", kind="Node", name=node_name, controller=True)
+    return tuple(
+        ResourceSlice(
+            metadata=ObjectMeta(name=f"{node_name}-{driver}-{index:02}", owner_references=(owner,)),
+            spec=ResourceSliceSpec(
+                driver=driver,
+                pool=pool,
+                node_name=node_name,
+                devices=group,
+                shared_counters=sets,
+            ),
+        )
+        for index, (group, sets) in enumerate(contents)
+    )
+
+
+def fingerprint(*parts: object, size: int) -> str:
+    """Hexadecimal digits of a number that is always the same for the same parts, as serial numbers and UUIDs are."""
+    text = "/".join(map(str, parts)).encode()
+    return blake2b(text, digest_size=size).hexdigest()

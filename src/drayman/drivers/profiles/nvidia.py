@@ -1,0 +1,169 @@
+"""What NVIDIA's drivers publish: `gpu.nvidia.com`, whole or with dynamic MIG, and `compute-domain.nvidia.com`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
+from drayman.drivers.profiles import mig
+from drayman.drivers.profiles.hardware import (
+    Slot,
+    capacity,
+    device_class,
+    fingerprint,
+    integer,
+    place,
+    pool_slices,
+    string,
+    version,
+)
+
+DRIVER = "gpu.nvidia.com"
+COMPUTE_DOMAIN_DRIVER = "compute-domain.nvidia.com"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """A product: what is the same for every GPU of it."""
+
+    product: str
+    architecture: str
+    compute_capability: str
+    memory_mebibytes: int
+    mig_profiles: tuple[mig.Profile, ...]
+
+    @property
+    def divided(self) -> mig.Amounts:
+        """What a GPU that can be divided offers as a whole: a little less memory than one that cannot."""
+        return self.mig_profiles[-1].amounts
+
+    def attributes(self) -> dict[str, DeviceAttribute]:
+        """The attributes that every device of the product has."""
+        return {
+            "productName": string(self.product),
+            "brand": string("Nvidia"),
+            "architecture": string(self.architecture),
+            "cudaComputeCapability": version(self.compute_capability),
+            "driverVersion": version("580.126.9"),
+            "cudaDriverVersion": version("13.0.0"),
+        }
+
+
+H100_SXM = GpuModel(
+    product="NVIDIA H100 80GB HBM3",
+    architecture="Hopper",
+    compute_capability="9.0.0",
+    memory_mebibytes=81559,
+    mig_profiles=mig.H100_80GB,
+)
+
+CLASSES = (
+    device_class(
+        "gpu.nvidia.com",
+        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'",
+        extended_resource="nvidia.com/gpu",
+    ),
+    device_class(
+        "mig.nvidia.com",
+        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'",
+    ),
+    device_class(
+        "compute-domain-daemon.nvidia.com",
+        "device.driver == 'compute-domain.nvidia.com'"
+        " && device.attributes['compute-domain.nvidia.com'].type == 'daemon'",
+    ),
+    device_class(
+        "compute-domain-default-channel.nvidia.com",
+        "device.driver == 'compute-domain.nvidia.com'"
+        " && device.attributes['compute-domain.nvidia.com'].type == 'channel'"
+        " && device.attributes['compute-domain.nvidia.com'].id == 0",
+    ),
+)
+
+
+def whole_gpus(node_name: str, model: GpuModel, slots: Sequence[Slot]) -> tuple[ResourceSlice, ...]:
+    """One slice with one device per GPU."""
+    memory = {"memory": capacity(f"{model.memory_mebibytes}Mi")}
+    devices = tuple(
+        Device(
+            name=f"gpu-{index}",
+            attributes=_gpu_attributes(model, slot, _uuid(node_name, index)),
+            capacity=memory,
+        )
+        for index, slot in enumerate(slots)
+    )
+    return pool_slices(node_name, DRIVER, [devices])
+
+
+def dividable_gpus(
+    node_name: str, model: GpuModel, slots: Sequence[Slot]
+) -> tuple[ResourceSlice, ...]:
+    """Dynamic MIG: a slice of counters, then one slice per GPU with the whole and every possible partition."""
+    counters = tuple(mig.counter_set(f"gpu-{index}", model.divided) for index in range(len(slots)))
+    groups = [
+        _with_partitions(f"gpu-{index}", model, slot, _uuid(node_name, index))
+        for index, slot in enumerate(slots)
+    ]
+    return pool_slices(node_name, DRIVER, groups, counters)
+
+
+def compute_domain(node_name: str) -> tuple[ResourceSlice, ...]:
+    """The channel and the daemon of multi-node NVLink, one of each per node."""
+    devices = tuple(
+        Device(name=f"{sort}-0", attributes={"type": string(sort), "id": integer(0)})
+        for sort in ("channel", "daemon")
+    )
+    return pool_slices(node_name, COMPUTE_DOMAIN_DRIVER, [devices])
+
+
+def _with_partitions(gpu: str, model: GpuModel, slot: Slot, uuid: str) -> tuple[Device, ...]:
+    whole = Device(
+        name=gpu,
+        attributes=_gpu_attributes(model, slot, uuid),
+        capacity=mig.capacities(model.divided),
+        consumes_counters=mig.consumption(gpu, model.divided, 0, mig.MEMORY_SLICES),
+    )
+    partitions = [
+        device
+        for profile in model.mig_profiles
+        for device in _placed(gpu, profile, model, slot, uuid)
+    ]
+    # The driver lists them by name, and the order of a slice is the order of choice.
+    return (whole, *sorted(partitions, key=lambda device: device.name))
+
+
+def _placed(gpu: str, profile: mig.Profile, model: GpuModel, slot: Slot, uuid: str) -> list[Device]:
+    """A partition at each place it may start. Where it starts shows in its name and counters alone."""
+    attributes = {
+        "type": string("mig"),
+        "profile": string(profile.name),
+        "parentUUID": DeviceAttribute(string=uuid),
+        **model.attributes(),
+        **place(slot),
+    }
+    return [
+        Device(
+            name=profile.device_name(gpu, start),
+            attributes=attributes,
+            capacity=mig.capacities(profile.amounts),
+            consumes_counters=mig.consumption(gpu, profile.amounts, start, profile.size),
+        )
+        for start in profile.starts
+    ]
+
+
+def _gpu_attributes(model: GpuModel, slot: Slot, uuid: str) -> dict[str, DeviceAttribute]:
+    return {
+        "type": string("gpu"),
+        "uuid": DeviceAttribute(string=uuid),
+        **model.attributes(),
+        "addressingMode": string("HMM"),
+        **place(slot),
+    }
+
+
+def _uuid(node_name: str, index: int) -> str:
+    digits = fingerprint("gpu", node_name, index, size=16)
+    cuts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return "GPU-" + "-".join(cuts)

@@ -1,0 +1,67 @@
+"""A device as the search sees it: one object per published device, with its quantities turned into numbers once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TypeAlias
+
+from drayman.api.core import NodeSelector
+from drayman.api.resource import CapacityRequestPolicy, Device, ResourceSlice, ResourceSliceSpec
+from drayman.inventory.identity import DeviceId
+
+Amount: TypeAlias = int | Fraction
+"""An exact quantity. A Fraction only where it is not whole, because integers are many times faster."""
+
+
+class Capacity:
+    """One capacity of a device: how much there is and how requests for it are rounded."""
+
+    __slots__ = ("name", "policy", "value")
+
+    def __init__(self, name: str, value: Amount, policy: CapacityRequestPolicy | None) -> None:
+        self.name = name
+        self.value = value
+        self.policy = policy
+
+
+class DeviceRecord:
+    """A published device. Equal inputs give equal records; nothing here depends on who holds it."""
+
+    __slots__ = ("capacities", "counters", "device", "id", "shareable", "slice")
+
+    def __init__(self, slice_: ResourceSlice, device: Device, *, sharing: bool) -> None:
+        spec = slice_.spec
+        self.id = DeviceId(spec.driver, spec.pool.name, device.name)
+        self.slice = slice_
+        self.device = device
+        self.shareable = sharing and bool(device.allow_multiple_allocations)
+        self.capacities = tuple(
+            Capacity(name, capacity.value.amount, capacity.request_policy)
+            for name, capacity in device.capacity.items()
+        )
+        self.counters: tuple[tuple[str, dict[str, Amount]], ...] = tuple(
+            (used.counter_set, {name: counter.value.amount for name, counter in used.counters.items()})
+            for used in device.consumes_counters
+        )
+
+    @property
+    def node_name(self) -> str | None:
+        """The node the device sits on, if it is bound to one by name."""
+        return self._place.node_name or None
+
+    @property
+    def all_nodes(self) -> bool:
+        return bool(self._place.all_nodes)
+
+    @property
+    def node_selector(self) -> NodeSelector | None:
+        return self._place.node_selector
+
+    @property
+    def _place(self) -> Device | ResourceSliceSpec:
+        spec = self.slice.spec
+        return self.device if spec.per_device_node_selection else spec
+
+    def __repr__(self) -> str:
+        return f"DeviceRecord({self.id})"
+

@@ -1,0 +1,209 @@
+"""A pool: the slices that one driver publishes under one name, and what a node may use of them.
+
+Drivers replace a pool slice by slice, so at any moment some slices may be missing or old. `Pool.resolve` decides, for one node,
+which generation counts and whether it is whole, without looking at slices that do not concern the node unless it must.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from drayman.api.core import Node
+from drayman.api.nodeselector import matches
+from drayman.api.resource import ResourceSlice
+from drayman.inventory.device import Amount, DeviceRecord
+from drayman.inventory.features import Features
+from drayman.inventory.identity import PoolId
+
+
+class PoolState(Enum):
+    USABLE = "usable"
+    INCOMPLETE = "incomplete"  # the driver is still publishing
+    INVALID = "invalid"  # its slices contradict each other
+
+
+class SliceRecord:
+    """A slice and its devices as records, made when somebody first looks at them."""
+
+    __slots__ = ("_records", "_sharing", "slice")
+
+    def __init__(self, slice_: ResourceSlice, *, sharing: bool) -> None:
+        self.slice = slice_
+        self._sharing = sharing
+        self._records: tuple[DeviceRecord, ...] | None = None
+
+    @property
+    def records(self) -> tuple[DeviceRecord, ...]:
+        if self._records is None:
+            devices = self.slice.spec.devices or ()
+            self._records = tuple(
+                DeviceRecord(self.slice, device, sharing=self._sharing) for device in devices
+            )
+        return self._records
+
+    def selects(self, node: Node) -> bool:
+        spec = self.slice.spec
+        if spec.node_name:
+            return spec.node_name == node.metadata.name
+        if spec.all_nodes:
+            return True
+        if spec.node_selector is not None:
+            return matches(spec.node_selector, node)
+        if spec.per_device_node_selection:
+            return any(selects_node(record, node) for record in self.records)
+        return False
+
+
+def selects_node(record: DeviceRecord, node: Node) -> bool:
+    """Whether the device can be used on the node."""
+    if record.node_name:
+        return record.node_name == node.metadata.name
+    if record.all_nodes:
+        return True
+    return record.node_selector is not None and matches(record.node_selector, node)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPool:
+    """What a node sees of a pool. Only a usable pool has devices."""
+
+    id: PoolId
+    state: PoolState
+    reason: str = ""
+    records: tuple[DeviceRecord, ...] = ()  # in search order
+    elsewhere: tuple[SliceRecord, ...] = ()  # slices for other nodes: they only use up counters
+    limits: dict[str, dict[str, Amount]] = field(default_factory=dict)  # by counter set and counter
+
+    @property
+    def has_binding_conditions(self) -> bool:
+        return any(record.device.binding_conditions is not None for record in self.records)
+
+
+class Pool:
+    """The slices of a pool, indexed by what they are for."""
+
+    def __init__(self, pool_id: PoolId, features: Features) -> None:
+        self.id = pool_id
+        self._features = features
+        self.slices: dict[str, SliceRecord] = {}
+        self.local: dict[str, dict[str, SliceRecord]] = {}  # by node name
+        self.floating: dict[str, SliceRecord] = {}  # for nodes found by selector
+        self.counters: dict[str, SliceRecord] = {}  # with shared counters: they concern every node
+        self._generations: Counter[int] = Counter()
+
+    def apply(self, slice_: ResourceSlice) -> None:
+        """Add the slice, or put it in the place of the one with its name."""
+        name = slice_.metadata.name
+        self.remove(name)
+        record = SliceRecord(slice_, sharing=self._features.consumable_capacity)
+        self.slices[name] = record
+        self._generations[slice_.spec.pool.generation] += 1
+        if self._is_usable(slice_):
+            self._index(slice_)[name] = record
+
+    def remove(self, name: str) -> bool:
+        record = self.slices.pop(name, None)
+        if record is None:
+            return False
+        generation = record.slice.spec.pool.generation
+        self._generations[generation] -= 1
+        if not self._generations[generation]:
+            del self._generations[generation]
+        if self._is_usable(record.slice):
+            index = self._index(record.slice)
+            del index[name]
+            node_name = record.slice.spec.node_name
+            if not index and node_name in self.local and self.local[node_name] is index:
+                del self.local[node_name]
+        return True
+
+    def _is_usable(self, slice_: ResourceSlice) -> bool:
+        spec = slice_.spec
+        partitioned = spec.shared_counters or spec.per_device_node_selection is not None
+        return self._features.partitionable_devices or not partitioned
+
+    def _index(self, slice_: ResourceSlice) -> dict[str, SliceRecord]:
+        if slice_.spec.shared_counters:
+            return self.counters
+        if slice_.spec.node_name:
+            return self.local.setdefault(slice_.spec.node_name, {})
+        return self.floating
+
+    def resolve(self, node: Node) -> ResolvedPool | None:
+        """What the node sees of the pool; None if nothing of it concerns the node, or it is outdated there."""
+        local = self.local.get(node.metadata.name, {}).values()
+        selected = [record for record in self.floating.values() if record.selects(node)]
+        return self._resolve([*local, *selected, *self.counters.values()])
+
+    def resolve_elsewhere(self) -> ResolvedPool | None:
+        """What a node sees on which the pool has no devices: shared counters concern every node."""
+        return self._resolve(list(self.counters.values()))
+
+    def _resolve(self, relevant: list[SliceRecord]) -> ResolvedPool | None:
+        if not relevant:
+            return None
+        generation = max(record.slice.spec.pool.generation for record in relevant)
+        current = [r for r in relevant if r.slice.spec.pool.generation == generation]
+        wanted = current[0].slice.spec.pool.resource_slice_count
+        rest: tuple[SliceRecord, ...] = ()
+        if len(current) != wanted:
+            if any(other > generation for other in self._generations):
+                return None
+            if self._generations[generation] != wanted:
+                found = self._generations[generation]
+                reason = f"{found} of {wanted} slices of generation {generation} are there"
+                return ResolvedPool(self.id, PoolState.INCOMPLETE, reason)
+            names = {record.slice.metadata.name for record in current}
+            rest = tuple(
+                record
+                for name, record in self.slices.items()
+                if record.slice.spec.pool.generation == generation and name not in names
+            )
+        return self._build(current, rest)
+
+    def _build(self, current: list[SliceRecord], rest: tuple[SliceRecord, ...]) -> ResolvedPool:
+        current.sort(key=lambda record: record.slice.metadata.name)
+        # A slice with counters has no devices that could be allocated; validation keeps the two apart.
+        with_devices = [r for r in current if r.slice.metadata.name not in self.counters]
+        records = tuple(record for slice_ in with_devices for record in slice_.records)
+        limits: dict[str, dict[str, Amount]] = {}
+        reason = _duplicate_device(records)
+        if not reason and self._features.partitionable_devices:
+            reason = _collect_limits(current, limits) or _unknown_counter((*with_devices, *rest), limits)
+        if reason:
+            return ResolvedPool(self.id, PoolState.INVALID, reason)
+        return ResolvedPool(self.id, PoolState.USABLE, "", records, rest, limits)
+
+
+def _duplicate_device(records: tuple[DeviceRecord, ...]) -> str:
+    if len({record.id for record in records}) == len(records):
+        return ""
+    counted = Counter(record.id.device for record in records)
+    return f"duplicate device name {next(name for name, times in counted.items() if times > 1)}"
+
+
+def _collect_limits(current: list[SliceRecord], limits: dict[str, dict[str, Amount]]) -> str:
+    for record in current:
+        for counter_set in record.slice.spec.shared_counters or ():
+            if counter_set.name in limits:
+                return f"duplicate counter set name {counter_set.name}"
+            limits[counter_set.name] = {
+                name: counter.value.amount for name, counter in counter_set.counters.items()
+            }
+    return ""
+
+
+def _unknown_counter(slices: tuple[SliceRecord, ...], limits: dict[str, dict[str, Amount]]) -> str:
+    for slice_ in slices:
+        for record in slice_.records:
+            for name, used in record.counters:
+                if name not in limits:
+                    return f"device {record.id.device}: counter set {name} not found"
+                if unknown := used.keys() - limits[name].keys():
+                    return (
+                        f"device {record.id.device}: counter {min(unknown)} not found"
+                        f" in counter set {name}"
+                    )
+    return ""

@@ -1,0 +1,199 @@
+"""Allocation problems as files: a node, its slices, what is in use, and the claims to allocate on it.
+
+One problem is one JSON object; the fields are those of the structs below. Solving one takes nothing from and leaves nothing in any cluster.
+"""
+
+from __future__ import annotations
+
+import gzip
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from drayman.allocator import Exhausted, Fault, Outcome, Plan, Policy, Refusal, Scope, search
+from drayman.api.codec import convert, decode, parse_json, to_dict
+from drayman.api.core import Node
+from drayman.api.errors import DecodeError, SelectorError
+from drayman.api.quantity import Quantity
+from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from drayman.api.struct import ApiStruct, Json
+from drayman.inventory import DeviceId, Features, Holding, Inventory, Ledger, NodeView
+
+_HELD_BEFORE = "in use before"
+_AGGREGATE = "aggregate"
+
+
+class HeldDevice(ApiStruct):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = None
+    consumed_capacity: dict[str, Quantity] = {}
+
+    @property
+    def id(self) -> DeviceId:
+        return DeviceId(self.driver, self.pool, self.device)
+
+
+class Allocated(ApiStruct):
+    """What is in use already."""
+
+    devices: tuple[HeldDevice, ...] = ()
+    shared_devices: tuple[HeldDevice, ...] = ()
+    aggregated_capacity: tuple[HeldDevice, ...] = ()
+
+
+class Problem(ApiStruct):
+    name: str
+    features: tuple[str, ...] | None = None  # gates that are on; absent: all
+    node: Node = Node()
+    classes: tuple[DeviceClass, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    allocated: Allocated = Allocated()
+
+
+class ProblemError(Exception):
+    """A file of problems cannot be read; says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What the allocator answered, and what it took."""
+
+    name: str
+    outcome: Outcome
+    elapsed_us: int  # the search, inventory built and selectors compiled
+    cold_us: int  # from the decoded problem to the answer
+
+    def to_line(self) -> dict[str, Json]:
+        """The answer as one JSON object: name, outcome, results or error, and what it took."""
+        line: dict[str, Json] = {"name": self.name}
+        match self.outcome:
+            case Plan() as plan:
+                line["outcome"] = "allocated"
+                line["results"] = [to_dict(item.allocation) for item in plan.claims]
+                if plan.warnings:
+                    line["warnings"] = [f"{w.device}: {w.message}" for w in plan.warnings]
+            case Refusal():
+                line["outcome"] = "unallocatable"
+            case Fault() as fault:
+                line["outcome"] = "error"
+                line["error"] = fault.message
+                line["error_scope"] = fault.scope.value
+            case Exhausted():
+                line["outcome"] = "timeout"
+        line["elapsed_us"] = self.elapsed_us
+        line["cold_us"] = self.cold_us
+        line["steps"] = self.outcome.steps
+        return line
+
+
+def decode_problem(value: Json) -> Problem:
+    """A problem from its decoded JSON. Raises ProblemError."""
+    try:
+        return convert(Problem, value)
+    except DecodeError as error:
+        raise ProblemError(str(error)) from error
+
+
+def decode_problems(name: str, data: bytes) -> Iterator[Problem]:
+    """The problems of a file: a JSON array (`.json`) or one object a line (`.jsonl`), either also with `.gz`."""
+    if name.endswith(".gz"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ProblemError(f"{name}: not a gzip file: {error}") from error
+        name = name.removesuffix(".gz")
+    if name.endswith(".json"):
+        yield from _from_array(name, data)
+    else:
+        yield from _from_lines(name, data)
+
+
+def _from_array(name: str, data: bytes) -> Iterator[Problem]:
+    try:
+        values = parse_json(data)
+    except DecodeError as error:
+        raise ProblemError(f"{name}: {error}") from error
+    if not isinstance(values, list):
+        raise ProblemError(f"{name}: expected an array of problems")
+    for index, value in enumerate(values):
+        try:
+            yield convert(Problem, value)
+        except DecodeError as error:
+            raise ProblemError(f"{name}: problem {index}: {error}") from error
+
+
+def _from_lines(name: str, data: bytes) -> Iterator[Problem]:
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            yield decode(Problem, line)
+        except DecodeError as error:
+            raise ProblemError(f"{name}:{number}: {error}") from error
+
+
+def build(problem: Problem) -> tuple[Inventory, Ledger]:
+    """The inventory and the ledger that a problem describes."""
+    gates = problem.features
+    inventory = Inventory(Features() if gates is None else Features.from_gates(gates))
+    for device_class in problem.classes:
+        inventory.apply_class(device_class)
+    for slice_ in _with_own_names(problem.slices):
+        inventory.apply_slice(slice_)
+    ledger = Ledger()
+    ledger.observe(_HELD_BEFORE, _holdings(problem.allocated))
+    return inventory, ledger
+
+
+def _with_own_names(slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
+    """The slices, renamed where a name repeats: in a file, unlike in a cluster, nothing keeps names apart."""
+    seen: Counter[str] = Counter()
+    for slice_ in slices:
+        name = slice_.metadata.name
+        if seen[name]:
+            metadata = replace(slice_.metadata, name=f"{name}~{seen[name]:06}")
+            slice_ = replace(slice_, metadata=metadata)
+        seen[name] += 1
+        yield slice_
+
+
+def _holdings(allocated: Allocated) -> Iterator[Holding]:
+    for held in allocated.devices:
+        yield Holding(held.id)
+    for held in allocated.shared_devices:
+        yield Holding(held.id, held.share_id or "")
+    for held in allocated.aggregated_capacity:
+        amounts = {name: q.amount for name, q in held.consumed_capacity.items()}
+        yield Holding(held.id, _AGGREGATE, amounts)
+
+
+def solve(problem: Problem, policy: Policy, max_steps: int | None = None) -> Solution:
+    """Answer one problem."""
+    begun = time.perf_counter()
+    inventory, ledger = build(problem)
+    try:
+        view = inventory.view(problem.node, ledger)
+    except SelectorError as error:
+        return Solution(problem.name, Fault(str(error), Scope.FATAL), 0, _since(begun))
+    return _solve_on(view, problem, policy, max_steps, begun)
+
+
+def _solve_on(
+    view: NodeView, problem: Problem, policy: Policy, max_steps: int | None, begun: float
+) -> Solution:
+    search(view, problem.claims, policy=policy, max_steps=max_steps)
+    cold = _since(begun)
+    warm = time.perf_counter()
+    outcome = search(view, problem.claims, policy=policy, max_steps=max_steps)
+    return Solution(problem.name, outcome, _since(warm), cold)
+
+
+def _since(begun: float) -> int:
+    return round((time.perf_counter() - begun) * 1_000_000)

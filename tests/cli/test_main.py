@@ -1,0 +1,137 @@
+"""What every command has in common: help, version, exit statuses, no tracebacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import drayman
+from drayman.cli import main as main_module
+from drayman.cli.lazy import LazyGroup
+from drayman.cli.main import COMMANDS, cli, run
+
+Break = Callable[[BaseException], None]
+
+START = [sys.executable, "-c", "from drayman.cli.main import main; main()"]
+
+
+def drayman_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command line in a process of its own."""
+    return subprocess.run(
+        [*START, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_version_is_printed_by_a_real_process() -> None:
+    """`drayman --version` names program and version."""
+    process = drayman_process("--version")
+    assert (process.returncode, process.stdout) == (0, f"drayman {drayman.__version__}\n")
+
+
+def test_version_loads_nothing_that_is_slow_to_load() -> None:
+    """Start-up stays quick because commands, rich and the engine are imported only when they are used."""
+    code = (
+        "import sys; from drayman.cli.main import run; run(['--version']);"
+        "print(sorted({'rich', 'yaml', 'msgspec', 're2', 'drayman.api'} & set(sys.modules)))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], *([name] for name in COMMANDS)], ids=["drayman", *COMMANDS]
+)
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_has_examples_and_fits_80_columns(arguments: list[str], option: str) -> None:
+    """Every command explains itself, with examples."""
+    result = CliRunner().invoke(cli, [*arguments, option], prog_name="drayman")
+    assert result.exit_code == 0
+    assert "Examples:" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_unknown_command_is_a_usage_error() -> None:
+    """A wrong command line exits 2 and names what is wrong."""
+    process = drayman_process("alocate")
+    assert process.returncode == 2
+    assert "alocate" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def _broken_group(error: BaseException) -> click.Group:
+    @click.command()
+    def broken() -> None:
+        raise error
+
+    group = click.Group("drayman", params=main_module.cli.params, callback=main_module.cli.callback)
+    group.add_command(broken, "broken")
+    return group
+
+
+@pytest.fixture
+def break_with(monkeypatch: pytest.MonkeyPatch) -> Break:
+    """Puts a command named `broken` in place of all others, which raises what it is told to."""
+
+    def apply(error: BaseException) -> None:
+        monkeypatch.setattr(main_module, "cli", _broken_group(error))
+
+    return apply
+
+
+def test_a_bug_of_ours_asks_to_be_reported(
+    break_with: Break, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unexpected exception exits 70 with a short message and no traceback."""
+    break_with(ZeroDivisionError("by zero"))
+    assert run(["broken"]) == 70
+    captured = capsys.readouterr()
+    assert "internal error: ZeroDivisionError: by zero" in captured.err
+    assert "report" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_debug_shows_the_traceback(break_with: Break) -> None:
+    """With --debug the exception is let through."""
+    break_with(ZeroDivisionError("by zero"))
+    with pytest.raises(ZeroDivisionError):
+        run(["--debug", "broken"])
+
+
+def test_an_interrupt_exits_as_shells_expect(break_with: Break) -> None:
+    """Control-C is no error of ours."""
+    break_with(KeyboardInterrupt())
+    assert run(["broken"]) == 130
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    """`drayman ... | head` ends without a word on standard error."""
+    process = subprocess.run(
+        ["sh", "-c", '"$@" | true', "sh", *START, "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.stderr == ""
+
+
+def test_lazy_group_lists_commands_without_importing_them() -> None:
+    """Names are known at once; a command is imported when it is asked for."""
+    group = LazyGroup("g", lazy={"b": "no.such.module:b", "a": "drayman.cli.main:cli"})
+    context = click.Context(group)
+    assert group.list_commands(context) == ["b", "a"]
+    assert group.get_command(context, "a") is cli
+    assert group.get_command(context, "c") is None
+    with pytest.raises(ModuleNotFoundError):
+        group.get_command(context, "b")

@@ -1,0 +1,194 @@
+"""Random problems with all features mixed, small enough for exhaustive search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from oracle.build import (
+    ALL_FEATURES,
+    capacity,
+    claim,
+    device,
+    device_class,
+    everything,
+    exactly,
+    first_available,
+    opaque,
+    partitioned,
+    piece,
+    problem,
+    shared,
+    taint,
+    toleration,
+)
+from oracle.nodes import JsonObject
+from oracle.quantities import amount
+from oracle.selectors import GPU, NIC, ONLY_GPU, with_verdicts
+from oracle.strategies_claims import claims
+from oracle.strategies_hardware import NUMA, ROOT, hardware, rarely
+
+_TUNED = device_class("tuned", ONLY_GPU, config=[opaque(GPU, "class"), opaque(NIC, "extra")])
+
+
+@st.composite
+def holdings(draw: st.DrawFn, slices: list[JsonObject]) -> JsonObject:
+    """What is in use already: exclusive devices and shares, with their sums."""
+    exclusive, held, sums = [], [], []
+    seen = set()
+    for item in slices:
+        spec = item["spec"]
+        for content in spec.get("devices") or []:
+            key = {
+                "driver": spec["driver"],
+                "pool": spec["pool"]["name"],
+                "device": content["name"],
+            }
+            if tuple(key.values()) in seen or not draw(rarely(4)):
+                continue
+            seen.add(tuple(key.values()))
+            if not content.get("allowMultipleAllocations") or draw(rarely(6)):
+                exclusive.append(key)
+                continue
+            number = draw(st.integers(1, 2))
+            label = "-".join(key.values())
+            held += [{**key, "shareID": f"held-{label}-{n}"} for n in range(number)]
+            if content.get("capacity"):
+                consumed = {
+                    name: str(min(number, amount(value["value"])))
+                    for name, value in content["capacity"].items()
+                }
+                sums.append({**key, "consumedCapacity": consumed})
+    return {"devices": exclusive, "sharedDevices": held, "aggregatedCapacity": sums}
+
+
+@st.composite
+def gates_off(draw: st.DrawFn) -> list[str]:
+    """Feature gates that are off: mostly none."""
+    if not draw(rarely(5)):
+        return []
+    return draw(st.lists(st.sampled_from(ALL_FEATURES), min_size=1, max_size=2, unique=True))
+
+
+@st.composite
+def mixed_problems(draw: st.DrawFn, most_devices: int = 6) -> JsonObject:
+    """Problems with every feature, unrelated to each other in how they are mixed."""
+    slices = draw(hardware(most_devices))
+    asked = [draw(claims(2)) for _ in range(draw(st.integers(1, 2)))]
+    off = draw(gates_off())
+    allocated = draw(holdings(slices))
+    if "DRAConsumableCapacity" in off:
+        allocated = {"devices": allocated["devices"]}
+    if "DRAListTypeAttributes" in off:
+        slices = [_without_lists(item) for item in slices]
+    return problem(slices, *asked, allocated=allocated, off=off, classes=[_TUNED])
+
+
+def _without_lists(item: JsonObject) -> JsonObject:
+    """Whether a list counts as a value of a constraint is undefined without the feature."""
+    spec = item["spec"]
+    if "devices" not in spec:
+        return item
+    kept = []
+    for content in spec["devices"]:
+        attributes = {
+            name: value
+            for name, value in (content.get("attributes") or {}).items()
+            if not set(value) & {"ints", "strings"}
+        }
+        kept.append({**content, "attributes": attributes})
+    return {**item, "spec": {**spec, "devices": kept}}
+
+
+# --- Near the edge: counts, values, counters and capacities that fit just so, or just not ----------
+
+
+@st.composite
+def tight_counts(draw: st.DrawFn) -> JsonObject:
+    """GPUs and NICs over few roots; claims want about as many as there are, aligned or spread."""
+    roots = draw(st.integers(1, 3))
+    made: dict[str, list[JsonObject]] = {GPU: [], NIC: []}
+    for driver, prefix in ((GPU, "g"), (NIC, "n")):
+        for n in range(draw(st.integers(1, 4))):
+            attrs = {ROOT: f"r{draw(st.integers(0, roots - 1))}", NUMA: draw(st.integers(0, 1))}
+            fields: dict[str, Any] = {"taints": [taint("lease")]} if draw(rarely(5)) else {}
+            made[driver].append(device(f"{prefix}{n}", attrs=attrs, **fields))
+    slices = [piece(found, driver=driver) for driver, found in made.items()]
+    wanted = [
+        draw(_tight_claim(len(made[GPU]), len(made[NIC]))) for _ in range(draw(st.integers(1, 2)))
+    ]
+    return problem(slices, *wanted)
+
+
+@st.composite
+def _tight_claim(draw: st.DrawFn, gpus: int, nics: int) -> JsonObject:
+    extra: dict[str, Any] = {"tolerates": [toleration("lease")]} if draw(st.booleans()) else {}
+    requests = [exactly("g", draw(st.integers(1, gpus)), "gpu", **extra)]
+    if draw(st.booleans()):
+        requests.append(exactly("n", draw(st.integers(1, nics)), "nic", **extra))
+    if draw(rarely(4)):
+        alternatives = [
+            exactly("two", 2, "gpu"),
+            exactly("one", 1, "gpu"),
+            everything("all", "nic"),
+        ]
+        requests.append(first_available("f", *draw(st.permutations(alternatives))[:2]))
+    attribute = st.sampled_from([ROOT, NUMA])
+    fields: dict[str, Any] = {}
+    if draw(st.booleans()):
+        fields["match"] = [draw(attribute)]
+    if draw(rarely(3)):
+        fields["distinct"] = [draw(attribute)]
+    return claim(*requests, **fields)
+
+
+@st.composite
+def tight_shares(draw: st.DrawFn) -> JsonObject:
+    """A few shared devices, filled to about their capacity."""
+    policies: list[JsonObject] = [{}, {"default": "1"}, {"default": "2", "validValues": ["2", "3"]}]
+    found = [
+        shared(
+            f"d{n}",
+            {"memory": capacity(draw(st.integers(2, 6)), **draw(st.sampled_from(policies)))},
+        )
+        for n in range(draw(st.integers(1, 3)))
+    ]
+    items = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    requests = [exactly(f"r{n}", asks={"memory": item}) for n, item in enumerate(items)]
+    if draw(rarely(4)):
+        requests.append(exactly("rest"))
+    cut = draw(st.integers(0, len(requests)))
+    wanted = [claim(*part) for part in (requests[:cut], requests[cut:]) if part]
+    return problem([piece(found)], *wanted)
+
+
+@st.composite
+def tight_counters(draw: st.DrawFn) -> JsonObject:
+    """Partitions of one or two cards, wanted in about the number that the counters allow."""
+    slices = []
+    for card in range(draw(st.integers(1, 2))):
+        sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+        parts = [
+            device(
+                f"p{n}-{size}",
+                spends={"card": {"units": size}},
+                attrs={ROOT: f"r{card}", "model": "a" if size > 1 else "b"},
+                allowMultipleAllocations=draw(rarely(5)) or None,
+            )
+            for n, size in enumerate(sizes)
+        ]
+        units = draw(st.integers(2, 6))
+        slices += partitioned(parts, {"card": {"units": units}}, pool=f"card-{card}")
+    counts = draw(st.lists(st.integers(1, 2), min_size=1, max_size=3))
+    requests = [exactly(f"r{n}", count) for n, count in enumerate(counts)]
+    match = [ROOT] if draw(rarely(3)) else []
+    made = problem(slices, claim(*requests, match=match))
+    return with_verdicts({**made, "allocated": draw(holdings(slices))})
+
+
+def problems() -> st.SearchStrategy[JsonObject]:
+    """Any of the above."""
+    return st.one_of(
+        mixed_problems(), mixed_problems(), tight_counts(), tight_shares(), tight_counters()
+    )
