@@ -89,10 +89,10 @@ def _config(
     for alternative in served:
         by_class.setdefault(alternative.spec.device_class_name, []).append(alternative)
     for alternatives in by_class.values():
-        for config in alternatives[0].device_class.spec.config:
-            names = tuple(alternative.name for alternative in alternatives)
+        names = tuple(alternative.name for alternative in alternatives)
+        for of_class in alternatives[0].device_class.spec.config:
             yield DeviceAllocationConfiguration(
-                source="FromClass", requests=names, opaque=config.opaque
+                source="FromClass", requests=names, opaque=of_class.opaque
             )
     for config in claim.spec.devices.config:
         # Once for each request that it names, as 1.36 does: what a driver is told must not depend on who allocates.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drayman.allocator.demand import Ahead, Demand, Forecast, group
+from drayman.allocator.demand import Ahead, Demand, Forecast, group, single
 from drayman.allocator.flow import largest_matching, serves
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.sums import Sums
@@ -36,6 +36,10 @@ class Bounds:
         self._sums = Sums(tables, transitions)
         self._common: dict[tuple[object, ...], int] = {}
 
+    def kinds_ahead(self, request: int) -> int:
+        """How many kinds of requests a bound from here on has to look at, at the most."""
+        return self._forecast.kinds_ahead(request)
+
     def enter(self, request: int, state: State) -> State | None:
         """The state with the values narrowed that are still possible; None if nothing is."""
         ahead = self._forecast.ahead(request)
@@ -49,8 +53,7 @@ class Bounds:
 
     def more(self, alternative: Alternative, missing: int, rest: int, state: State) -> bool:
         """Whether the request can still get so many out of `rest`, and the requests after it what they need."""
-        demand = Demand((alternative,), listed=False, claim=alternative.claim)
-        demand.add(missing)
+        demand = single(alternative, missing)
         after = self._forecast.ahead(alternative.request + 1)
         ahead = group([demand, *after.demands])
         return self._check(ahead, state, alternative.claim, _Head(demand, rest)) is not None
@@ -59,7 +62,9 @@ class Bounds:
         self, ahead: Ahead, state: State, claim: int, head: _Head | None
     ) -> tuple[int, ...] | None:
         reach = {
-            demand: head.rest if head and demand is head.demand else self._reach(demand, state, claim)
+            demand: head.rest
+            if head and demand is head.demand
+            else self._reach(demand.only, demand.claim == claim, state)
             for demand in ahead.exact
         }
         values = self._narrow(ahead, state, reach)
@@ -73,21 +78,21 @@ class Bounds:
             if not self._enough(demand, devices):
                 return None
             if not demand.only.admin:
-                flow.append(self._exclusive(demand.sizes, devices))
+                flow.append(self._exclusive(demand, devices))
         for demand in ahead.listed:
             union = self._listed(demand, state, claim, values)
             if union is None:
                 return None
-            flow.append(self._exclusive(demand.sizes, union))
+            flow.append(self._exclusive(demand, union))
         if len(flow) > 1 and not serves(flow):
             return None
-        if not self._sums.suffice(ahead, state, reach):
+        if not self._sums.suffice(ahead, state):
             return None
         return values if self._distinct_values_suffice(ahead, reach) else None
 
-    def _reach(self, demand: Demand, state: State, claim: int) -> int:
-        alternative = demand.only
-        if demand.claim == claim:
+    def _reach(self, alternative: Alternative, in_claim_at_hand: bool, state: State) -> int:
+        """The devices that a request ahead could get, leaving aside with which others."""
+        if in_claim_at_hand:
             return self._reach_now(alternative, state)
         devices = alternative.candidates
         if not alternative.admin:
@@ -115,12 +120,15 @@ class Bounds:
         own = devices.bit_count() - shared
         return own + shared >= demand.largest and own + shared * len(demand.sizes) >= demand.need
 
-    def _exclusive(self, sizes: list[int], devices: int) -> tuple[int, int]:
+    def _exclusive(self, demand: Demand, devices: int) -> tuple[int, int]:
         """The exclusive devices that are needed when every request also uses each shareable one."""
         shared = (devices & self._shareable).bit_count()
         if not shared:
-            return devices, sum(sizes)
-        return devices & ~self._shareable, sum(max(0, size - shared) for size in sizes)
+            return devices, demand.need
+        own = devices & ~self._shareable
+        if shared >= demand.largest:
+            return own, 0
+        return own, sum(max(0, size - shared) for size in demand.sizes)
 
     def _listed(
         self, demand: Demand, state: State, claim: int, values: tuple[int, ...]
@@ -128,8 +136,7 @@ class Bounds:
         """The devices that some alternative can use; None if no alternative is possible any more."""
         union, possible = 0, False
         for alternative in demand.alternatives:
-            single = Demand((alternative,), listed=False, claim=demand.claim)
-            devices = self._reach(single, state, claim)
+            devices = self._reach(alternative, demand.claim == claim, state)
             for index in alternative.matches:
                 devices &= self._tables.matches[index].attribute.allowed(values[index])
             if devices.bit_count() >= alternative.number and alternative.sequence != ():
@@ -163,7 +170,9 @@ class Bounds:
             values[index] = common
         return tuple(values)
 
-    def _value_suffices(self, holders: int, demands: list[Demand], reach: dict[Demand, int]) -> bool:
+    def _value_suffices(
+        self, holders: int, demands: list[Demand], reach: dict[Demand, int]
+    ) -> bool:
         union, needed = 0, 0
         for demand in demands:
             devices = reach[demand] & holders
@@ -172,7 +181,7 @@ class Bounds:
             for index in demand.only.distincts:
                 if len(self._distinct_values(index, devices)) < demand.need:
                     return False
-            own, need = self._exclusive(demand.sizes, devices)
+            own, need = self._exclusive(demand, devices)
             if not demand.only.admin:
                 union |= own
                 needed += need

@@ -27,31 +27,50 @@ class Partition:
     components: list[Component] = field(default_factory=list)
     loose: list[int] = field(default_factory=list)  # classes of devices in no component
     class_of: dict[int, int] = field(default_factory=dict)  # by device: the devices like it
-    class_index: dict[int, int] = field(default_factory=dict)  # by device: which class of its component
+    class_index: dict[int, int] = field(
+        default_factory=dict
+    )  # by device: which class of its component
     component_of: dict[int, int] = field(default_factory=dict)
-    tied_attributes: set[int] = field(default_factory=set)  # ids of attributes that tie devices together
+    tied_attributes: set[int] = field(
+        default_factory=set
+    )  # ids of attributes that tie devices together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """A kind of label: the counter sets, or the values of one attribute."""
+    """A kind of label: the counter sets, the values of one attribute, or places."""
 
     holders: list[int]  # the devices with each label
     attribute: AttributeIndex | None = None
+    is_place: bool = False
 
 
-def partition_devices(tables: Tables, universe: int) -> Partition:
+@dataclass(frozen=True, slots=True)
+class Distinctions:
+    """What an objective tells devices apart by, beyond what decides whether they can be had."""
+
+    labels: tuple[
+        tuple[int, ...], ...
+    ] = ()  # kinds of labels; for each label the devices that have it
+    colours: tuple[int, ...] = ()
+
+
+def partition_devices(tables: Tables, universe: int, also: Distinctions | None = None) -> Partition:
     """The classes and components of all devices that some request looks at."""
     result = Partition()
     ties = _Ties()
     tied: list[_Kind] = []
     colouring = list(_plain_colours(tables, universe))
-    for kind in sorted(_kinds(tables, universe), key=lambda kind: -len(kind.holders)):
+    kinds = list(_kinds(tables, universe))
+    if also is not None:
+        colouring += also.colours
+        kinds += [_Kind(_within(holders, universe), is_place=True) for holders in also.labels]
+    for kind in sorted(kinds, key=lambda kind: -len(kind.holders)):
         if _can_tie(kind) and ties.add(kind.holders):
             tied.append(kind)
             if kind.attribute is not None:
                 result.tied_attributes.add(id(kind.attribute))
-        elif kind.attribute is not None:
+        elif kind.attribute is not None or kind.is_place:
             colouring += kind.holders
         else:
             colouring += _consumption_colours(tables, universe)
@@ -86,8 +105,11 @@ def _kinds(tables: Tables, universe: int) -> Iterator[_Kind]:
         for constraint in (*tables.matches, *tables.distincts)
     }
     for attribute in attributes.values():
-        holders = [devices & universe for devices in attribute.holders]
-        yield _Kind([devices for devices in holders if devices], attribute)
+        yield _Kind(_within(attribute.holders, universe), attribute)
+
+
+def _within(holders: Iterable[int], universe: int) -> list[int]:
+    return [having for devices in holders if (having := devices & universe)]
 
 
 def _can_tie(kind: _Kind) -> bool:
@@ -173,7 +195,7 @@ class _Assembler:
         self._label_of: list[dict[int, int]] = [
             {p: label for label, devices in enumerate(kind.holders) for p in positions(devices)}
             for kind in tied
-            if kind.attribute is not None
+            if kind.attribute is not None or kind.is_place
         ]
 
     def run(self, universe: int, ties: _Ties) -> None:

@@ -1,2 +1,152 @@
-"""x"""
-def diagnose(tables): raise AssertionError
+"""Why the claims cannot be served: for every request what drops out at each test, and how final it is.
+
+Nothing is guessed. The funnel is computed from the sets that the search itself used, and *never* is said only after a search of the same
+node with nothing in use has failed as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drayman.allocator.engine import OutOfSteps
+from drayman.allocator.firstfit import FirstFit
+from drayman.allocator.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
+from drayman.allocator.outcome import Diagnosis, Kind, Reason, Rejection
+from drayman.allocator.prepare import Judgement, prepare
+from drayman.allocator.state import Transitions
+from drayman.allocator.tables import Alternative, Tables, claim_name
+
+
+def diagnose(tables: Tables) -> Diagnosis:
+    """The reasons behind a refusal."""
+    rejections = tuple(_Funnels(tables).all())
+    return Diagnosis(_kind(tables), rejections)
+
+
+def _kind(tables: Tables) -> Kind:
+    emptied = prepare(tables.view.emptied(), tables.claims, Judgement.LENIENT)
+    try:
+        fits_when_empty = FirstFit(emptied, DEFAULT_MAX_STEPS, strict=False).run() is not None
+    except OutOfSteps:
+        return Kind.NOT_HERE  # it could not be shown that nothing helps
+    if not fits_when_empty:
+        return Kind.NEVER
+    each_alone = all(
+        any(a.candidates.bit_count() >= max(a.number, 1) and _all_free(a) for a in r.alternatives)
+        for r in tables.requests
+    )
+    return Kind.NOT_HERE if each_alone else Kind.NOT_NOW
+
+
+def _all_free(alternative: Alternative) -> bool:
+    return alternative.sequence is None or all(
+        alternative.candidates >> position & 1 for position in alternative.sequence
+    )
+
+
+class _Funnels:
+    """What drops out where, request by request."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._view = tables.view
+        self._hardware = tables.view.hardware
+        self._blocked = Transitions(tables, admin_blocks=False).initial().counter_blocked
+
+    def all(self) -> Iterator[Rejection]:
+        lacking = False
+        for request in self._tables.requests:
+            for alternative in request.alternatives:
+                for rejection in self._funnel(alternative):
+                    lacking |= rejection.reason in (Reason.COUNT, Reason.CONSTRAINT)
+                    yield rejection
+        if not lacking:
+            yield from self._combination()
+
+    def _funnel(self, alternative: Alternative) -> Iterator[Rejection]:
+        remaining = self._hardware.everything
+        wanted = alternative.number or 1
+        if not remaining:
+            yield self._rejection(alternative, Reason.NO_DEVICES, 0, 0)
+        for reason, passing, detail in self._tests(alternative):
+            rejected = remaining & ~passing
+            remaining &= passing
+            if rejected:
+                yield self._rejection(alternative, reason, rejected, remaining, detail)
+        if alternative.number > MAX_ENTRIES:
+            yield self._rejection(alternative, Reason.TOO_MANY, remaining, remaining)
+        if remaining.bit_count() < wanted:
+            yield self._rejection(alternative, Reason.COUNT, remaining, remaining)
+            return
+        for index in alternative.matches:
+            constraint = self._tables.matches[index]
+            best = max(
+                ((holder & remaining).bit_count() for holder in constraint.attribute.holders),
+                default=0,
+            )
+            if best < alternative.number:
+                detail = f"at most {best} agree in {constraint.name}"
+                yield self._rejection(alternative, Reason.CONSTRAINT, remaining, remaining, detail)
+        for index in alternative.distincts:
+            constraint = self._tables.distincts[index]
+            values = sum(1 for holder in constraint.attribute.holders if holder & remaining)
+            if values < alternative.number:
+                detail = f"only {values} different values of {constraint.name}"
+                yield self._rejection(alternative, Reason.CONSTRAINT, remaining, remaining, detail)
+
+    def _tests(self, alternative: Alternative) -> Iterator[tuple[Reason, int, str]]:
+        """The tests in order, each with the devices that pass it."""
+        hardware, view = self._hardware, self._view
+        class_selectors = len(alternative.device_class.spec.selectors)
+        passed, failed = hardware.everything, 0
+        for index, expression in enumerate(alternative.selectors):
+            accepted, broken = hardware.select((expression,))
+            failed |= passed & broken
+            passed &= accepted
+            of_class = index < class_selectors
+            reason = Reason.CLASS_SELECTOR if of_class else Reason.REQUEST_SELECTOR
+            yield reason, passed | failed, expression
+        yield Reason.SELECTOR_FAILED, ~failed, ""
+        yield Reason.NODE_SELECTION, hardware.selects_node, ""
+        if not view.features.binding_conditions:
+            yield Reason.BINDING_CONDITIONS, ~hardware.binding, ""
+        if not alternative.admin:
+            yield Reason.IN_USE, ~view.in_use, ""
+        yield Reason.TAINTED, hardware.tolerated(alternative.spec.tolerations), ""
+        yield Reason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
+        yield Reason.COUNTERS, ~(view.overcommitted | self._blocked & ~view.paid), ""
+        if not view.features.partitionable_devices:
+            yield Reason.COUNTERS, ~hardware.consumers, "partitionable devices are off"
+        for index in alternative.matches:
+            constraint = self._tables.matches[index]
+            yield Reason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+        for index in alternative.distincts:
+            constraint = self._tables.distincts[index]
+            yield Reason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+
+    def _combination(self) -> Iterator[Rejection]:
+        """Every request could be served by itself: what they compete for is at fault, or a constraint between them."""
+        for request in self._tables.requests:
+            for alternative in request.alternatives:
+                between = bool(alternative.matches or alternative.distincts)
+                reason = Reason.CONSTRAINT if between else Reason.COMBINATION
+                devices = alternative.candidates
+                yield self._rejection(alternative, reason, devices, devices)
+
+    def _rejection(
+        self,
+        alternative: Alternative,
+        reason: Reason,
+        rejected: int,
+        remaining: int,
+        detail: str = "",
+    ) -> Rejection:
+        return Rejection(
+            claim=claim_name(self._tables.claims[alternative.claim]),
+            request=alternative.name,
+            reason=reason,
+            devices=self._view.ids_of(rejected),
+            remaining=remaining.bit_count(),
+            wanted=alternative.number,
+            detail=detail,
+        )

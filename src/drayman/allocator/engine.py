@@ -56,8 +56,8 @@ class Pruning(Protocol):
     def enter(self, request: int, state: State) -> State | None:
         """The state with what follows from it, or None if the requests from here on cannot be served."""
 
-    def key(self, request: int, state: State) -> Hashable | None:
-        """What tells this state apart from others at the same request; None if it is not worth remembering."""
+    def key(self, request: int, state: State) -> Hashable:
+        """What tells this state apart from others at the same request."""
 
     def first(self, alternative: Alternative, trail: Placement | None) -> int:
         """The first position worth trying for a request, given what was placed before."""
@@ -65,9 +65,7 @@ class Pruning(Protocol):
     def more(self, alternative: Alternative, missing: int, rest: int, state: State) -> bool:
         """Whether so many devices out of `rest` for this request, and all that follows, may still be had."""
 
-    def equivalent(
-        self, alternative: Alternative, position: int, start: int, state: State
-    ) -> int:
+    def equivalent(self, alternative: Alternative, position: int, start: int, state: State) -> int:
         """After a device failed: the devices that would fail in the same way."""
 
 
@@ -126,10 +124,11 @@ class _Boundary:
 class _Remembered:
     """A state that is to be remembered if nothing comes of it."""
 
-    __slots__ = ("key",)
+    __slots__ = ("request", "state")
 
-    def __init__(self, key: Hashable) -> None:
-        self.key = key
+    def __init__(self, request: int, state: State) -> None:
+        self.request = request
+        self.state = state
 
 
 _Frame: TypeAlias = _Choice | _Slot | _Boundary | _Remembered
@@ -155,6 +154,7 @@ class Engine:
         self._strict = strict
         self._stack: list[_Frame] = []
         self._failures: dict[Hashable, Signal] = {}
+        self._failed_requests: set[int] = set()
         self.steps = 0
         self.solution: Placement | None = None
 
@@ -192,12 +192,12 @@ class Engine:
             if narrowed is None:
                 return Signal.FAILED
             at.state = narrowed
-            key = self._pruning.key(at.request, at.state)
-            if key is not None:
-                known = self._failures.get(key)
+            # On the way down nothing is known yet, so that keys are only made where something has failed.
+            if at.request in self._failed_requests:
+                known = self._failures.get(self._pruning.key(at.request, at.state))
                 if known is not None:
                     return known
-                self._stack.append(_Remembered(key))
+            self._stack.append(_Remembered(at.request, at.state))
         if request.listed:
             return self._next_alternative(_Choice(at))
         return self._begin(at, request.alternatives[0])
@@ -283,10 +283,15 @@ class Engine:
                 frame.index += 1
                 return self._next_alternative(frame)
             case _Remembered():
-                self._failures[frame.key] = signal
+                self._remember(frame, signal)
                 return signal
             case _Boundary():
                 return Signal.FAILED
+
+    def _remember(self, failed: _Remembered, signal: Signal) -> None:
+        if self._pruning is not None:
+            self._failures[self._pruning.key(failed.request, failed.state)] = signal
+            self._failed_requests.add(failed.request)
 
     def _after_failure(self, slot: _Slot) -> _Cursor | Signal:
         pruning, at = self._pruning, slot.at

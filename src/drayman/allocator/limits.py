@@ -17,3 +17,9 @@ PLAIN_SLOTS: Final = 64
 DEFAULT_MAX_STEPS: Final = 6_000
 """Steps of a whole search. The hardest recorded problem needs some hundred; a perfect packing of 512 devices, which is
 NP-hard, reaches this in about a second."""
+
+IMPROVEMENT_STEPS: Final = 1_000
+"""Steps that policy `best` may spend on finding something better than the first allocation. Ordinary nodes need some tens."""
+
+IMPROVEMENT_SLOTS: Final = 128
+"""Devices in one search beyond which `best` keeps first fit's choice of them: no pod asks for more, and one dive would cost too much."""

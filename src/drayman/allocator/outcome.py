@@ -98,7 +98,10 @@ class Refusal:
     __slots__ = ("_diagnose", "_diagnosis", "steps", "warnings")
 
     def __init__(
-        self, diagnose: Callable[[], Diagnosis], steps: int, warnings: tuple[SelectorWarning, ...] = ()
+        self,
+        diagnose: Callable[[], Diagnosis],
+        steps: int,
+        warnings: tuple[SelectorWarning, ...] = (),
     ) -> None:
         self._diagnose = diagnose
         self._diagnosis: Diagnosis | None = None
@@ -120,7 +123,9 @@ class Refusal:
         return self.diagnosis.rejections
 
     def __repr__(self) -> str:
-        return f"Refusal(kind={self.kind.value!r}, rejections={self.rejections!r}, steps={self.steps})"
+        return (
+            f"Refusal(kind={self.kind.value!r}, rejections={self.rejections!r}, steps={self.steps})"
+        )
 
 
 class Scope(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from drayman.allocator.limits import MAX_ENTRIES
 from drayman.allocator.tables import (
@@ -20,13 +21,17 @@ from drayman.inventory.device import Amount
 from drayman.inventory.view import NodeView, positions
 
 
-def prepare(view: NodeView, claims: Sequence[ResourceClaim], *, strict: bool) -> Tables:
-    """Compile the claims for the node. Raises PreparationError.
+class Judgement(Enum):
+    """What becomes of a device on which a selector fails."""
 
-    In strict mode a selector that fails is an error when its device is tried, and `All` that breaks a constraint is one too, as
-    upstream has it. Otherwise such a device is merely not eligible, and such a request merely cannot be served.
-    """
-    return _Preparation(view, strict).run(claims)
+    STRICT = "strict"  # trying it is an error, as upstream has it
+    LENIENT = "lenient"  # it is not eligible
+    HOPEFUL = "hopeful"  # it is taken to match: could it have mattered?
+
+
+def prepare(view: NodeView, claims: Sequence[ResourceClaim], judgement: Judgement) -> Tables:
+    """Compile the claims for the node. Raises PreparationError."""
+    return _Preparation(view, judgement).run(claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +47,18 @@ class _Scope:
 
 
 class _Preparation:
-    def __init__(self, view: NodeView, strict: bool) -> None:
+    def __init__(self, view: NodeView, judgement: Judgement) -> None:
         self._view = view
-        self._strict = strict
+        self._judgement = judgement
         self._matches: list[Constraint] = []
         self._distincts: list[Constraint] = []
         self._charge_ids: dict[tuple[tuple[str, Amount], ...], int] = {}
         self._charges: list[tuple[tuple[Amount, ...] | None, ...]] = []
         self._capacity_blocked: list[int] = []
+
+    @property
+    def _is_strict(self) -> bool:
+        return self._judgement is Judgement.STRICT
 
     def run(self, claims: Sequence[ResourceClaim]) -> Tables:
         requests: list[Request] = []
@@ -129,6 +138,8 @@ class _Preparation:
         if not view.features.binding_conditions:
             # Devices with binding conditions are passed over before their selectors are looked at.
             selected, failing = selected & ~hardware.binding, failing & ~hardware.binding
+        if self._judgement is Judgement.HOPEFUL:
+            selected |= failing
         eligible = selected & hardware.selects_node
         charge = self._charge(scope, name, spec)
         usable = hardware.tolerated(spec.tolerations) & ~view.overcommitted
@@ -138,19 +149,20 @@ class _Preparation:
             usable &= ~view.in_use
         matches = _applying(scope.matches, scope.parent, name)
         distincts = _applying(scope.distincts, scope.parent, name)
+        unjudged = failing if admin else failing & ~view.in_use
         sequence: tuple[int, ...] | None = None
         if spec.allocation_mode == "All":
             sequence = self._all_devices(scope, name, selectors, eligible, failing, charge)
-            number, failing = len(sequence), 0
+            number = len(sequence)
             candidates = eligible & ~self._capacity_blocked[charge] & usable
         elif spec.allocation_mode == "ExactCount":
             number = spec.count
             candidates = eligible & ~self._capacity_blocked[charge] & usable
             candidates &= self._with_attributes(matches, distincts)
-            if not admin:
-                failing &= ~view.in_use
         else:
-            raise self._problem(scope, name, f"unsupported allocation mode {spec.allocation_mode!r}")
+            raise self._problem(
+                scope, name, f"unsupported allocation mode {spec.allocation_mode!r}"
+            )
         return Alternative(
             claim=scope.claim_index,
             request=scope.request_index,
@@ -162,7 +174,8 @@ class _Preparation:
             number=number,
             admin=admin,
             candidates=candidates,
-            failing=failing if self._strict else 0,
+            failing=unjudged if self._is_strict and sequence is None else 0,
+            unjudged=unjudged,
             sequence=sequence,
             charge=charge,
             matches=matches,
@@ -174,7 +187,9 @@ class _Preparation:
             raise self._problem(scope, name, "no device class is named")
         found = self._view.device_class(spec.device_class_name)
         if found is None:
-            raise self._problem(scope, name, f"device class {spec.device_class_name} does not exist")
+            raise self._problem(
+                scope, name, f"device class {spec.device_class_name} does not exist"
+            )
         return found
 
     def _selectors(
@@ -228,7 +243,7 @@ class _Preparation:
             problem = self._view.problems[0]
             text = f"asks for all devices, but pool {problem.id} is {problem.state.value}: {problem.reason}"
             raise self._problem(scope, name, text)
-        if failing and self._strict:
+        if failing and self._is_strict:
             first = (failing & -failing).bit_length() - 1
             text = self._view.hardware.failure(selectors, first)
             raise self._problem(scope, name, f"device {self._view.id_of(first)}: {text}", failing)

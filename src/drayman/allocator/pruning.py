@@ -13,6 +13,8 @@ from drayman.allocator.symmetry import Symmetry
 from drayman.allocator.tables import Alternative, Tables
 from drayman.allocator.twins import Twins
 
+_KINDS_A_BOUND = 16
+
 
 def prune(tables: Tables, transitions: Transitions) -> Pruning:
     """What prunes a search of these tables without changing its answer."""
@@ -27,16 +29,22 @@ class _Pruning:
         self._bounded = not (tables.error_capable and _may_overflow(tables))
         self._bounds = Bounds(tables, transitions)
         self._twins = Twins(tables)
+        self._failed = False  # whether any device has failed yet
 
     @cached_property
     def _symmetry(self) -> Symmetry:
         return Symmetry(self._tables, self._transitions)
 
     def enter(self, request: int, state: State) -> State | None:
-        return self._bounds.enter(request, state) if self._bounded else state
+        if not self._bounded:
+            return state
+        # As long as everything goes well a bound now and then will do; with many kinds of requests each costs a lot.
+        if not self._failed and request % (1 + self._bounds.kinds_ahead(request) // _KINDS_A_BOUND):
+            return state
+        return self._bounds.enter(request, state)
 
-    def key(self, request: int, state: State) -> Hashable | None:
-        return self._symmetry.key(request, state) if request else None
+    def key(self, request: int, state: State) -> Hashable:
+        return self._symmetry.key(request, state)
 
     def first(self, alternative: Alternative, trail: Placement | None) -> int:
         return self._twins.first(alternative, trail)
@@ -45,6 +53,7 @@ class _Pruning:
         return not self._bounded or self._bounds.more(alternative, missing, rest, state)
 
     def equivalent(self, alternative: Alternative, position: int, start: int, state: State) -> int:
+        self._failed = True
         return self._symmetry.equivalent(alternative, position, start, state)
 
 

@@ -5,20 +5,29 @@ It reads and never writes: `Ledger.commit` does that, with the plan. The same qu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
 from drayman.allocator.assembly import AmbiguousNodeSelectorError, assemble
+from drayman.allocator.best import Best
 from drayman.allocator.diagnosis import diagnose
 from drayman.allocator.engine import ErrorFound, OutOfSteps
 from drayman.allocator.firstfit import FirstFit
 from drayman.allocator.limits import DEFAULT_MAX_STEPS
-from drayman.allocator.outcome import Exhausted, Fault, Outcome, Plan, Refusal, Scope
-from drayman.allocator.prepare import prepare
+from drayman.allocator.outcome import (
+    Exhausted,
+    Fault,
+    Outcome,
+    Plan,
+    Refusal,
+    Scope,
+    SelectorWarning,
+)
+from drayman.allocator.prepare import Judgement, prepare
 from drayman.allocator.tables import Alternative, PreparationError, Tables, claim_name
 from drayman.api.resource import ResourceClaim
-from drayman.inventory.identity import PoolId
-from drayman.inventory.view import NodeView
+from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.view import NodeView, positions
 
 
 class Policy(Enum):
@@ -35,12 +44,13 @@ def search(
 ) -> Outcome:
     """Allocate the claims together on the node of the view."""
     limit = DEFAULT_MAX_STEPS if max_steps is None else max_steps
-    return _first_fit(view, claims, limit)
+    answer = _best if policy is Policy.BEST else _first_fit
+    return answer(view, claims, limit)
 
 
 def _first_fit(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) -> Outcome:
     try:
-        tables = prepare(view, claims, strict=True)
+        tables = prepare(view, claims, Judgement.STRICT)
     except PreparationError as error:
         return _preparation_fault(view, error)
     run = FirstFit(tables, max_steps, strict=True)
@@ -51,16 +61,82 @@ def _first_fit(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) 
     except OutOfSteps:
         return Exhausted(run.steps)
     if placements is None:
-        return refuse(tables, run.steps)
-    return plan(tables, placements, run.steps)
+        return _refuse(tables, run.steps)
+    return _plan(tables, placements, run.steps)
 
 
-def refuse(tables: Tables, steps: int) -> Refusal | Fault:
+def _best(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) -> Outcome:
+    """One broken device must not stop a cluster: where a selector fails the device is passed over, and reported."""
+    try:
+        tables = prepare(view, claims, Judgement.LENIENT)
+    except PreparationError as error:
+        return _preparation_fault(view, error)
+    run = Best(tables, max_steps)
+    try:
+        placements = run.run()
+        if placements is None and _could_have_mattered(tables, max_steps - run.steps):
+            return _selector_fault(tables, run.steps)
+    except OutOfSteps:
+        return Exhausted(run.steps)
+    if placements is None:
+        return _refuse(tables, run.steps, _warnings(tables))
+    return _plan(tables, placements, run.steps, _warnings(tables))
+
+
+def _unjudged(tables: Tables) -> Iterator[tuple[Alternative, int]]:
+    for request in tables.requests:
+        for alternative in request.alternatives:
+            for position in positions(alternative.unjudged):
+                yield alternative, position
+
+
+def _warnings(tables: Tables) -> tuple[SelectorWarning, ...]:
+    return tuple(
+        SelectorWarning(
+            tables.view.id_of(position),
+            alternative.name,
+            tables.view.hardware.failure(alternative.selectors, position),
+        )
+        for alternative, position in _unjudged(tables)
+    )
+
+
+def _could_have_mattered(tables: Tables, max_steps: int) -> bool:
+    """Whether the claims could be served if every selector that failed had said yes. Raises OutOfSteps."""
+    if not any(_unjudged(tables)):
+        return False
+    hopeful = prepare(tables.view, tables.claims, Judgement.HOPEFUL)
+    return FirstFit(hopeful, max_steps, strict=False).run() is not None
+
+
+def _selector_fault(tables: Tables, steps: int) -> Fault:
+    alternative, position = next(_unjudged(tables))
+    devices = dict.fromkeys(tables.view.id_of(found) for _, found in _unjudged(tables))
+    return _selector_failure(tables, alternative, position, steps, tuple(devices))
+
+
+def _selector_failure(
+    tables: Tables,
+    alternative: Alternative,
+    position: int,
+    steps: int,
+    devices: tuple[DeviceId, ...],
+) -> Fault:
+    claim = claim_name(tables.claims[alternative.claim])
+    why = tables.view.hardware.failure(alternative.selectors, position)
+    others = f" (and {len(devices) - 1} more devices)" if len(devices) > 1 else ""
+    text = f"claim {claim}, request {alternative.name}: device {devices[0]}{others}: {why}"
+    return Fault(text, Scope.FATAL, steps, claim, alternative.name, devices)
+
+
+def _refuse(
+    tables: Tables, steps: int, warnings: tuple[SelectorWarning, ...] = ()
+) -> Refusal | Fault:
     """No allocation: the node's own fault if one of its pools cannot be used, else a refusal."""
     if tables.view.invalid_pools:
         pools = ", ".join(f"{pool.id}: {pool.reason}" for pool in tables.view.invalid_pools)
         return Fault(f"invalid resource pools: {pools}", Scope.NODE, steps)
-    return Refusal(lambda: diagnose(tables), steps)
+    return Refusal(lambda: diagnose(tables), steps, warnings)
 
 
 def _preparation_fault(view: NodeView, error: PreparationError) -> Fault:
@@ -74,25 +150,27 @@ def _preparation_fault(view: NodeView, error: PreparationError) -> Fault:
 
 
 def _search_fault(tables: Tables, error: ErrorFound, steps: int) -> Fault:
-    alternative, view = error.alternative, tables.view
+    alternative = error.alternative
+    device = tables.view.id_of(error.position)
+    if not error.constraint:
+        return _selector_failure(tables, alternative, error.position, steps, (device,))
     claim = claim_name(tables.claims[alternative.claim])
-    device = view.id_of(error.position)
-    if error.constraint:
-        why = "is one of all the devices asked for, but breaks a constraint of the claim"
-    else:
-        why = view.hardware.failure(alternative.selectors, error.position)
-    text = f"claim {claim}, request {alternative.name}: device {device}: {why}"
+    why = "is one of all the devices asked for, but breaks a constraint of the claim"
+    text = f"claim {claim}, request {alternative.name}: device {device} {why}"
     return Fault(text, Scope.FATAL, steps, claim, alternative.name, (device,))
 
 
-def plan(
-    tables: Tables, placements: Sequence[tuple[Alternative, int]], steps: int
+def _plan(
+    tables: Tables,
+    placements: Sequence[tuple[Alternative, int]],
+    steps: int,
+    warnings: tuple[SelectorWarning, ...] = (),
 ) -> Plan | Fault:
     try:
         claims = assemble(tables, placements)
     except AmbiguousNodeSelectorError as error:
         return Fault(str(error), Scope.FATAL, steps)
-    return Plan(claims, _basis(tables, placements), steps)
+    return Plan(claims, _basis(tables, placements), steps, warnings)
 
 
 def _basis(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Mapping[PoolId, int]:

@@ -24,6 +24,7 @@ class State:
         "left",
         "mine",
         "paid",
+        "spent",
         "taken",
         "values",
     )
@@ -37,6 +38,7 @@ class State:
         counters: tuple[tuple[Amount, ...], ...],
         counter_blocked: int,
         left: dict[int, tuple[Amount, ...]],
+        spent: dict[str, Amount],
         capacity_blocked: tuple[int, ...],
         values: tuple[int, ...],
         anchored: int,
@@ -49,10 +51,13 @@ class State:
         self.counters = counters  # what is left, by counter set
         self.counter_blocked = counter_blocked  # devices for which that is not enough
         self.left = left  # remaining capacities of the shareable devices placed here
+        self.spent = spent  # by name, what was taken of the capacities of all of them
         self.capacity_blocked = capacity_blocked  # by capacity request: devices without enough left
         self.values = values  # by match constraint: values that can still be common to all
         self.anchored = anchored  # match constraints that have a device
-        self.distinct = distinct  # by distinct constraint: devices that share a value with a placed one
+        self.distinct = (
+            distinct  # by distinct constraint: devices that share a value with a placed one
+        )
 
 
 class Transitions:
@@ -82,6 +87,7 @@ class Transitions:
             counters=view.counters,
             counter_blocked=blocked,
             left={},
+            spent={},
             capacity_blocked=tables.capacity_blocked,
             values=tuple(constraint.attribute.all_values for constraint in tables.matches),
             anchored=0,
@@ -100,6 +106,7 @@ class Transitions:
             state.counters,
             state.counter_blocked,
             state.left,
+            state.spent,
             state.capacity_blocked,
             state.values,
             state.anchored,
@@ -116,6 +123,7 @@ class Transitions:
             state.counters,
             state.counter_blocked,
             state.left,
+            state.spent,
             state.capacity_blocked,
             values,
             state.anchored,
@@ -144,8 +152,18 @@ class Transitions:
             matches[index].attribute.of_device[position] & state.values[index]
             for index in alternative.matches
         ) and all(
-            distincts[index].attribute.of_device[position] and not state.distinct[index] >> position & 1
+            distincts[index].attribute.of_device[position]
+            and not state.distinct[index] >> position & 1
             for index in alternative.distincts
+        )
+
+    def can_place(self, state: State, alternative: Alternative, position: int) -> bool:
+        """Whether a device of a request for all devices can be placed."""
+        bit = 1 << position
+        return (
+            self.unoccupied(state, alternative, bit)
+            and not state.capacity_blocked[alternative.charge] & bit
+            and self.keeps_constraints(state, alternative, position)
         )
 
     def available(self, state: State, alternative: Alternative) -> int:
@@ -162,12 +180,14 @@ class Transitions:
         bit = 1 << position
         taken, mine, paid = state.taken, state.mine, state.paid
         counters, blocked = state.counters, state.counter_blocked
-        left, capacity_blocked = state.left, state.capacity_blocked
+        left, spent, capacity_blocked = state.left, state.spent, state.capacity_blocked
         if self._consumption[position] and not paid & bit:
             counters, blocked = self._charge_counters(counters, blocked, position)
         if self._shareable & bit:
             paid |= bit
-            left, capacity_blocked = self._charge_capacity(state, alternative.charge, position)
+            left, spent, capacity_blocked = self._charge_capacity(
+                state, alternative.charge, position
+            )
         else:
             mine |= bit
             if self._admin_blocks or not alternative.admin:
@@ -192,6 +212,7 @@ class Transitions:
             counters,
             blocked,
             left,
+            spent,
             capacity_blocked,
             values,
             anchored,
@@ -215,11 +236,11 @@ class Transitions:
 
     def _charge_capacity(
         self, state: State, charge: int, position: int
-    ) -> tuple[dict[int, tuple[Amount, ...]], tuple[int, ...]]:
+    ) -> tuple[dict[int, tuple[Amount, ...]], dict[str, Amount], tuple[int, ...]]:
         kind = self._hardware.capacity_kind[position]
         amounts = self._tables.charges[charge][kind]
         if not amounts:
-            return state.left, state.capacity_blocked
+            return state.left, state.spent, state.capacity_blocked
         left = tuple(
             [have - used for have, used in zip(self.left(state, position), amounts, strict=True)]
         )
@@ -228,7 +249,10 @@ class Transitions:
             devices | bit if _exceeds(charges[kind], left) else devices
             for devices, charges in zip(state.capacity_blocked, self._tables.charges, strict=True)
         )
-        return {**state.left, position: left}, blocked
+        spent = dict(state.spent)
+        for capacity, used in zip(self._hardware.capacity_kinds[kind], amounts, strict=True):
+            spent[capacity.name] = spent.get(capacity.name, 0) + used
+        return {**state.left, position: left}, spent, blocked
 
     def blocked_by(self, counter_set: int, left: tuple[Amount, ...]) -> int:
         """The devices that need more of a counter set than is left of it."""
@@ -244,7 +268,9 @@ class Transitions:
 
     def _set_consumers(self, counter_set: int) -> list[tuple[int, tuple[Amount, ...]]]:
         if self._consumers_of_set is None:
-            consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [[] for _ in self._view.counters]
+            consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [
+                [] for _ in self._view.counters
+            ]
             for position in positions(self._hardware.consumers):
                 for index, amounts in self._consumption[position]:
                     consumers[index].append((position, amounts))

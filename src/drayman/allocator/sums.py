@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from drayman.allocator.demand import Ahead, Demand
 from drayman.allocator.state import State, Transitions
@@ -18,14 +18,18 @@ class Sums:
         self._tables = tables
         self._transitions = transitions
         self._hardware = tables.view.hardware
-        self._counter_floors: dict[Alternative, Mapping[str, Amount]] = {}
-        self._capacity_floors: dict[Alternative, Mapping[str, Amount]] = {}
+        self._counter_floors: dict[int, Mapping[str, Amount]] = {}  # by candidates
+        self._capacity_floors: dict[
+            tuple[int, int], Mapping[str, Amount]
+        ] = {}  # and capacity request
         self._sets_of: dict[int, tuple[int, ...]] = {}
+        self._supplies: dict[tuple[int, str, Amount], Amount] = {}
+        self._indices: dict[int, dict[str, int]] = {}
 
-    def suffice(self, ahead: Ahead, state: State, reach: Mapping[Demand, int]) -> bool:
+    def suffice(self, ahead: Ahead, state: State) -> bool:
         if self._hardware.counter_sets and not self._counters_suffice(ahead, state):
             return False
-        return not self._hardware.shareable or self._capacities_suffice(ahead, state, reach)
+        return not self._hardware.shareable or self._capacities_suffice(ahead, state)
 
     # --- Counters ---------------------------------------------------------------------------------
 
@@ -46,7 +50,7 @@ class Sums:
                     return False
         if not needed:
             return True
-        supply = dict.fromkeys(needed, 0)
+        supply: dict[str, Amount] = dict.fromkeys(needed, 0)
         for index in self._touched(candidates):
             info = self._hardware.counter_sets[index]
             for name, left in zip(info.names, state.counters[index], strict=True):
@@ -74,7 +78,9 @@ class Sums:
 
     def _takes_from_one_set(self, alternative: Alternative) -> bool:
         consumption = self._hardware.consumption
-        return all(len(consumption[position]) == 1 for position in positions(alternative.candidates))
+        return all(
+            len(consumption[position]) == 1 for position in positions(alternative.candidates)
+        )
 
     def _touched(self, devices: int) -> tuple[int, ...]:
         """The counter sets that these devices consume from."""
@@ -87,12 +93,12 @@ class Sums:
 
     def _counter_floor(self, alternative: Alternative) -> Mapping[str, Amount]:
         """The least that any candidate consumes, of counters that all candidates consume."""
-        found = self._counter_floors.get(alternative)
+        found = self._counter_floors.get(alternative.candidates)
         if found is None:
             found = _common_floor(
                 self._consumed_by(position) for position in positions(alternative.candidates)
             )
-            self._counter_floors[alternative] = found
+            self._counter_floors[alternative.candidates] = found
         return found
 
     def _consumed_by(self, position: int) -> dict[str, Amount]:
@@ -108,9 +114,7 @@ class Sums:
 
     # --- Capacities -------------------------------------------------------------------------------
 
-    def _capacities_suffice(
-        self, ahead: Ahead, state: State, reach: Mapping[Demand, int]
-    ) -> bool:
+    def _capacities_suffice(self, ahead: Ahead, state: State) -> bool:
         needed: dict[str, Amount] = {}
         smallest: dict[str, Amount] = {}
         devices = 0
@@ -120,38 +124,66 @@ class Sums:
                 needed[name] = needed.get(name, 0) + amount * demand.need
                 smallest[name] = min(amount, smallest.get(name, amount))
             if floors:
-                devices |= reach[demand]
-        if not needed:
-            return True
-        supply = dict.fromkeys(needed, 0)
-        for position in positions(devices):
-            kind = self._hardware.capacity_kinds[self._hardware.capacity_kind[position]]
-            for capacity, left in zip(kind, self._transitions.left(state, position), strict=True):
-                if capacity.name in needed and left >= smallest[capacity.name]:
-                    supply[capacity.name] += left
-        return all(supply[name] >= amount for name, amount in needed.items())
+                devices |= demand.only.candidates
+        for name, amount in needed.items():
+            supply = self._untouched(devices, name, smallest[name])
+            # No device that was used since can have lost more than what was taken and a rest too small for anything.
+            if supply - state.spent.get(name, 0) - len(state.left) * smallest[name] >= amount:
+                continue
+            for position, left in state.left.items():
+                if devices >> position & 1:
+                    supply += self._usable(position, left, name, smallest[name])
+                    supply -= self._usable_before(position, name, smallest[name])
+            if supply < amount:
+                return False
+        return True
+
+    def _untouched(self, devices: int, name: str, smallest: Amount) -> Amount:
+        key = (devices, name, smallest)
+        found = self._supplies.get(key)
+        if found is None:
+            found = sum(self._usable_before(p, name, smallest) for p in positions(devices))
+            self._supplies[key] = found
+        return found
+
+    def _usable_before(self, position: int, name: str, smallest: Amount) -> Amount:
+        return self._usable(position, self._tables.view.remaining(position), name, smallest)
+
+    def _usable(
+        self, position: int, left: tuple[Amount, ...], name: str, smallest: Amount
+    ) -> Amount:
+        """What a device can still give of a capacity: nothing, if not even the smallest request fits."""
+        kind = self._hardware.capacity_kind[position]
+        index = self._capacity_index(kind).get(name)
+        if index is None or left[index] < smallest:
+            return 0
+        return left[index]
+
+    def _capacity_index(self, kind: int) -> dict[str, int]:
+        index = self._indices.get(kind)
+        if index is None:
+            capacities = self._hardware.capacity_kinds[kind]
+            index = self._indices[kind] = {c.name: i for i, c in enumerate(capacities)}
+        return index
 
     def _capacity_floor(self, alternative: Alternative) -> Mapping[str, Amount]:
         """The least that the request takes of each capacity, where every candidate is shared and charged."""
-        found = self._capacity_floors.get(alternative)
+        key = (alternative.candidates, alternative.charge)
+        found = self._capacity_floors.get(key)
         if found is None:
-            found = _common_floor(
-                self._charged(alternative, position)
-                for position in positions(alternative.candidates)
-            )
-            self._capacity_floors[alternative] = found
+            found = {}
+            if not alternative.candidates & ~self._hardware.shareable:
+                found = _common_floor(self._charges(alternative))
+            self._capacity_floors[key] = found
         return found
 
-    def _charged(self, alternative: Alternative, position: int) -> dict[str, Amount]:
-        if not self._hardware.shareable >> position & 1:
-            return {}
-        kind = self._hardware.capacity_kind[position]
-        amounts = self._tables.charges[alternative.charge][kind] or ()
-        return {
-            capacity.name: amount
-            for capacity, amount in zip(self._hardware.capacity_kinds[kind], amounts, strict=False)
-            if amount > 0
-        }
+    def _charges(self, alternative: Alternative) -> Iterator[dict[str, Amount]]:
+        """What the request takes, for each kind of device among its candidates."""
+        for kind, _, devices in self._tables.view.capacity_groups:
+            if devices & alternative.candidates:
+                amounts = self._tables.charges[alternative.charge][kind] or ()
+                capacities = self._hardware.capacity_kinds[kind]
+                yield {c.name: a for c, a in zip(capacities, amounts, strict=True) if a > 0}
 
 
 def _common_floor(consumptions: Iterable[dict[str, Amount]]) -> Mapping[str, Amount]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from drayman.allocator.components import partition_devices
+from drayman.allocator.components import Distinctions, partition_devices
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Alternative, Tables, suffix_union
 from drayman.inventory.view import positions
@@ -19,13 +19,19 @@ from drayman.inventory.view import positions
 class Symmetry:
     """The symmetries of one problem."""
 
-    def __init__(self, tables: Tables, transitions: Transitions) -> None:
+    def __init__(
+        self, tables: Tables, transitions: Transitions, also: Distinctions | None = None
+    ) -> None:
+        """`also`: what an objective sees; then what is done with it matters to the end, whoever may still use it."""
         self._tables = tables
         self._transitions = transitions
         self._hardware = tables.view.hardware
-        self._reach = suffix_union([_reach(request.alternatives) for request in tables.requests])
+        reach = [_reach(request.alternatives) for request in tables.requests]
+        self._reach = suffix_union(reach)
+        if also is not None:
+            self._reach = (self._reach[0],) * len(self._reach)
         self._has_admin = tables.has_admin
-        partition = partition_devices(tables, self._reach[0])
+        partition = partition_devices(tables, self._reach[0], also)
         self._class_of = partition.class_of
         self._component_of = partition.component_of
         self._class_index = partition.class_index

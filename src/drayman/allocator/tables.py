@@ -46,7 +46,8 @@ class Alternative:
     number: int  # devices wanted
     admin: bool
     candidates: int  # devices that may serve it as things stand before anything is placed
-    failing: int  # devices whose selector fails, if that would be noticed
+    failing: int  # devices whose selector fails, where trying one of them is an error
+    unjudged: int  # devices whose selector fails and that are not in use
     sequence: tuple[int, ...] | None  # mode All: the devices, in order
     charge: int  # which of the capacity requests of the problem is this one's
     matches: tuple[int, ...]  # constraints that apply
@@ -82,7 +83,9 @@ class Tables:
     requests: tuple[Request, ...]
     matches: tuple[Constraint, ...]
     distincts: tuple[Constraint, ...]
-    charges: tuple[tuple[tuple[Amount, ...] | None, ...], ...]  # by capacity request and kind of device
+    charges: tuple[
+        tuple[tuple[Amount, ...] | None, ...], ...
+    ]  # by capacity request and kind of device
     capacity_blocked: tuple[int, ...]  # by capacity request: devices without enough left
 
     @property
@@ -101,7 +104,9 @@ class Tables:
 class PreparationError(Exception):
     """The claims cannot be put to the allocator at all."""
 
-    def __init__(self, message: str, claim: ResourceClaim, request: str = "", devices: int = 0) -> None:
+    def __init__(
+        self, message: str, claim: ResourceClaim, request: str = "", devices: int = 0
+    ) -> None:
         super().__init__(message)
         self.claim = claim
         self.request = request
@@ -119,4 +124,3 @@ def suffix_union(sets: Sequence[int]) -> tuple[int, ...]:
     for i in range(len(sets) - 1, -1, -1):
         union[i] = union[i + 1] | sets[i]
     return tuple(union)
-

@@ -69,20 +69,19 @@ class Twins:
         """Which attributes are compared among which alternatives, with constraints numbered within the claim."""
         matches: dict[int, int] = {}
         distincts: dict[int, int] = {}
-        shape = []
-        for request in requests:
-            for a in request.alternatives:
-                shape.append(
-                    (
-                        tuple((matches.setdefault(i, len(matches))) for i in a.matches),
-                        tuple((distincts.setdefault(i, len(distincts))) for i in a.distincts),
-                    )
-                )
+        shape = tuple(
+            (
+                tuple(matches.setdefault(i, len(matches)) for i in a.matches),
+                tuple(distincts.setdefault(i, len(distincts)) for i in a.distincts),
+            )
+            for request in requests
+            for a in request.alternatives
+        )
         compared = (
             tuple(id(self._tables.matches[i].attribute) for i in matches),
             tuple(id(self._tables.distincts[i].attribute) for i in distincts),
         )
-        return tuple(shape), compared
+        return shape, compared
 
 
 def _likeness(request: Request, *, relative: bool) -> Hashable:

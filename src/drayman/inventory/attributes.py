@@ -50,7 +50,16 @@ def values_of(attribute: DeviceAttribute | None, *, lists: bool) -> tuple[Value,
 class AttributeIndex:
     """One attribute over the devices of a node. Bit i of a device set is the i-th device in search order."""
 
-    __slots__ = ("_allowed", "all_values", "conflicts", "holders", "of_device", "present", "scalar", "values")
+    __slots__ = (
+        "_allowed",
+        "all_values",
+        "conflicts",
+        "holders",
+        "of_device",
+        "present",
+        "scalar",
+        "values",
+    )
 
     def __init__(self, records: Sequence[DeviceRecord], name: str, *, lists: bool) -> None:
         ids: dict[Value, int] = {}

@@ -40,7 +40,10 @@ class DeviceRecord:
             for name, capacity in device.capacity.items()
         )
         self.counters: tuple[tuple[str, dict[str, Amount]], ...] = tuple(
-            (used.counter_set, {name: counter.value.amount for name, counter in used.counters.items()})
+            (
+                used.counter_set,
+                {name: counter.value.amount for name, counter in used.counters.items()},
+            )
             for used in device.consumes_counters
         )
 
@@ -64,4 +67,3 @@ class DeviceRecord:
 
     def __repr__(self) -> str:
         return f"DeviceRecord({self.id})"
-

@@ -85,7 +85,10 @@ class NodeHardware:
                 index[name] = len(infos)
                 infos.append(CounterSetInfo(pool.id, name, limits))
             consumption += [
-                tuple((index[name], infos[index[name]].amounts(used)) for name, used in record.counters)
+                tuple(
+                    (index[name], infos[index[name]].amounts(used))
+                    for name, used in record.counters
+                )
                 if self.features.partitionable_devices
                 else ()
                 for record in pool.records

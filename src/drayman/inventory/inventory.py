@@ -149,7 +149,9 @@ class Inventory:
             return ()
         own = self._local.get(node.metadata.name, set()) | self._floating
         return tuple(
-            problem for pool_id, problem in sorted(self._foreign_problems.items()) if pool_id not in own
+            problem
+            for pool_id, problem in sorted(self._foreign_problems.items())
+            if pool_id not in own
         )
 
 
@@ -157,9 +159,7 @@ def _concerned(pool: Pool) -> frozenset[str]:
     return frozenset(pool.local)
 
 
-def _taints_of(
-    rules: tuple[DeviceTaintRule, ...], record: DeviceRecord
-) -> tuple[DeviceTaint, ...]:
+def _taints_of(rules: tuple[DeviceTaintRule, ...], record: DeviceRecord) -> tuple[DeviceTaint, ...]:
     """The device's own taints and those that rules put on it."""
     if not rules:
         return record.device.taints

@@ -171,7 +171,9 @@ class Pool:
         limits: dict[str, dict[str, Amount]] = {}
         reason = _duplicate_device(records)
         if not reason and self._features.partitionable_devices:
-            reason = _collect_limits(current, limits) or _unknown_counter((*with_devices, *rest), limits)
+            reason = _collect_limits(current, limits) or _unknown_counter(
+                (*with_devices, *rest), limits
+            )
         if reason:
             return ResolvedPool(self.id, PoolState.INVALID, reason)
         return ResolvedPool(self.id, PoolState.USABLE, "", records, rest, limits)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from drayman.api.resource import Device
 from drayman.cel.device import Selector, compile_selector
+from drayman.cel.device_types import Features as CelFeatures
 from drayman.cel.errors import CompileError, EvaluationError
 
 _MOST_SELECTORS = 4_096  # compiled expressions kept; clusters have tens, attackers have more
-_MOST_VERDICTS = 65_536  # distinct views of one selector; an expression over serial numbers has many
+_MOST_VERDICTS = (
+    65_536  # distinct views of one selector; an expression over serial numbers has many
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class SelectorCache:
     """Compiled selectors and their verdicts by what they read."""
 
     def __init__(self, *, list_attributes: bool) -> None:
-        self._list_attributes = list_attributes
+        self._features = CelFeatures(list_attributes=list_attributes)
         self._compiled: dict[str, Selector | SelectorFailure] = {}
         self._verdicts: dict[str, dict[Hashable, bool | SelectorFailure]] = {}
 
@@ -45,7 +48,7 @@ class SelectorCache:
 
     def _compile(self, expression: str) -> Selector | SelectorFailure:
         try:
-            return compile_selector(expression, list_attributes=self._list_attributes)
+            return compile_selector(expression, features=self._features)
         except CompileError as error:
             return SelectorFailure(str(error))
 

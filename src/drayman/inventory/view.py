@@ -65,7 +65,9 @@ class NodeView:
 
     def emptied(self) -> NodeView:
         """The same node with nothing held."""
-        return NodeView(self.hardware, Ledger(), self.device_class, self.problems[len(self.hardware.problems) :])
+        return NodeView(
+            self.hardware, Ledger(), self.device_class, self.problems[len(self.hardware.problems) :]
+        )
 
     def id_of(self, position: int) -> DeviceId:
         return self.hardware.records[position].id

@@ -1,0 +1,122 @@
+"""Places of devices, and how well a set of devices is aligned: rules 2 and 3 of `objective`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from drayman.topology.locality import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a device is; -1 stands for unknown."""
+
+    kind: Kind
+    root: int
+    numa: int
+
+
+def misalignment(places: Iterable[Place]) -> tuple[int, int]:
+    """`far` and `near` of rule 2, for entries at these places."""
+    by_kind: dict[Kind, list[Place]] = {}
+    for place in places:
+        by_kind.setdefault(place.kind, []).append(place)
+    sorts = sorted(by_kind)
+    far = near = 0
+    for index, one in enumerate(sorts):
+        for other in sorts[index + 1 :]:
+            more, fewer = sorted((by_kind[one], by_kind[other]), key=len, reverse=True)
+            each = -(-len(more) // len(fewer))
+            at_root = _served(more, fewer, each, by_root=True)
+            at_numa = _served(more, fewer, each, by_root=False)
+            near += at_numa - at_root
+            far += len(more) - at_numa
+    return far, near
+
+
+def least_misalignment(places: Iterable[Place], remaining: Mapping[Kind, int]) -> tuple[int, int]:
+    """A lower bound of `far` and `near` when so many more of each kind are to come."""
+    by_kind: dict[Kind, list[Place]] = {sort: [] for sort in remaining}
+    for place in places:
+        by_kind.setdefault(place.kind, []).append(place)
+    sorts = sorted(by_kind)
+    far = near = 0
+    for index, one in enumerate(sorts):
+        for other in sorts[index + 1 :]:
+            total = {s: len(by_kind[s]) + remaining.get(s, 0) for s in (one, other)}
+            more, fewer = (one, other) if total[one] >= total[other] else (other, one)
+            if not total[fewer]:
+                continue
+            each = -(-total[more] // total[fewer])
+            to_come = (remaining.get(more, 0), remaining.get(fewer, 0))
+            at_root, at_numa = (
+                min(
+                    total[more], _most_served(by_kind[more], by_kind[fewer], each, to_come, by_root)
+                )
+                for by_root in (True, False)
+            )
+            far += total[more] - at_numa
+            near += max(0, at_numa - at_root)
+    return far, near
+
+
+def _most_served(
+    more: Sequence[Place],
+    fewer: Sequence[Place],
+    each: int,
+    to_come: tuple[int, int],
+    by_root: bool,
+) -> int:
+    """At most so many are served in the end: those served now, by partners to come, and of those to come by partners there."""
+    wanting, serving = _counted(more, by_root=by_root), _counted(fewer, by_root=by_root)
+    served = spare = 0
+    for group, partners in serving.items():
+        if group != -1:
+            now = min(wanting.get(group, 0), each * partners)
+            served += now
+            spare += each * partners - now
+    more_to_come, fewer_to_come = to_come
+    return served + each * fewer_to_come + min(more_to_come, spare)
+
+
+def _counted(places: Iterable[Place], *, by_root: bool) -> dict[int, int]:
+    count: dict[int, int] = {}
+    for place in places:
+        group = _group(place, by_root=by_root)
+        count[group] = count.get(group, 0) + 1
+    return count
+
+
+def _served(more: Sequence[Place], fewer: Sequence[Place], each: int, *, by_root: bool) -> int:
+    """How many of the one kind have a partner of the other in the same group."""
+    wanting, serving = _counted(more, by_root=by_root), _counted(fewer, by_root=by_root)
+    return sum(
+        min(number, each * serving.get(group, 0))
+        for group, number in wanting.items()
+        if group != -1
+    )
+
+
+def _group(place: Place, *, by_root: bool) -> int:
+    if by_root:
+        return place.root
+    # A root without a known NUMA node is still one place: what meets there need not be counted as far.
+    return place.numa if place.numa >= 0 or place.root < 0 else -2 - place.root
+
+
+def spread(places: Iterable[Place]) -> tuple[int, int]:
+    """`numa_nodes` and `roots` of rule 3."""
+    numa: set[tuple[Kind, int]] = set()
+    roots: set[tuple[Kind, int]] = set()
+    unknown_numa = unknown_roots = 0
+    for place in places:
+        if place.numa < 0:
+            unknown_numa += 1
+        else:
+            numa.add((place.kind, place.numa))
+        if place.root < 0:
+            unknown_roots += 1
+        else:
+            roots.add((place.kind, place.root))
+    return len(numa) + unknown_numa, len(roots) + unknown_roots
