@@ -6,6 +6,7 @@ missing so that there is none. The generators use only sums and counts of what t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -34,17 +35,14 @@ PERFECT_BAR_MS = 1500.0
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A problem with its answer: `want` is None where finding one is NP-hard and giving up is fine."""
+    """A problem with the outcomes that are right for it, and the time that it may take."""
 
     family: str
     size: int
     seed: int
-    want: str | None
+    want: frozenset[str]
+    bar_ms: float
     problem: JsonObject
-
-    @property
-    def bar_ms(self) -> float:
-        return BAR_MS if self.want else PERFECT_BAR_MS
 
 
 # --- The families ---------------------------------------------------------------------------------
@@ -162,10 +160,24 @@ def matching(size: int, random: Random, feasible: bool) -> JsonObject:
 
 
 def chains(size: int, random: Random, feasible: bool) -> JsonObject:
-    """Every request prefers many of one model and can do with fewer of the next one."""
+    """Every request wants some of the scarce model, or as many of any, or one less; all have to take less."""
+    devices = [device(f"g{n:03}", model="b" if n % 4 else "a") for n in range(size)]
+    random.shuffle(devices)
+    requests = []
+    left = size + (not feasible)
+    while left:
+        least = min(left, random.randint(1, 8))
+        scarce = request("scarce", least + 1, where=attribute_is("model", "a"))
+        alternatives = [scarce, request("any", least + 1), request("less", least)]
+        requests.append(either(f"r{len(requests)}", *alternatives))
+        left -= least
+    return problem(slices(devices), claims_of(requests))
+
+
+def ring(size: int, random: Random, feasible: bool) -> JsonObject:
+    """Every request wants three of one of eight models, or two of the next; 90 % are used if all take two."""
     models = 8
-    per_model = size // models
-    devices = [device(f"g{n:03}", model=f"m{n % models}") for n in range(per_model * models)]
+    devices = [device(f"g{n:03}", model=f"m{n % models}") for n in range(size)]
     random.shuffle(devices)
     requests = []
     for number in range(int(size * 0.45) if feasible else size // 2 + 1):
@@ -288,16 +300,21 @@ PERFECT: dict[str, Generator] = {
     "perfect-numa": perfect_numa,
 }
 
+UNBOUNDED: dict[str, Generator] = {"first-available-ring": ring}
+"""Packings in disguise, to watch: nobody promises a time for them."""
+
 
 def instances(sizes: tuple[int, ...] = SIZES, seeds: int = 3) -> Iterator[Instance]:
     """Every family in every size, with and without a solution, then the perfect packings."""
     for size in sizes:
         for seed in range(seeds):
             for name, generate in FAMILIES.items():
-                for feasible, want in ((True, "allocated"), (False, "unallocatable")):
-                    made = generate(size, Random(f"{name} {size} {seed}"), feasible)
-                    label = name if feasible else f"{name}-by-one"
-                    yield Instance(label, size, seed, want, made)
-            for name, generate in PERFECT.items():
                 made = generate(size, Random(f"{name} {size} {seed}"), True)
-                yield Instance(name, size, seed, None, made)
+                yield Instance(name, size, seed, frozenset({"allocated"}), BAR_MS, made)
+                made = generate(size, Random(f"{name} {size} {seed}"), False)
+                refused = frozenset({"unallocatable"})
+                yield Instance(f"{name}-by-one", size, seed, refused, BAR_MS, made)
+            for group, bar in ((PERFECT, PERFECT_BAR_MS), (UNBOUNDED, math.inf)):
+                for name, generate in group.items():
+                    made = generate(size, Random(f"{name} {size} {seed}"), True)
+                    yield Instance(name, size, seed, frozenset({"allocated", "limit"}), bar, made)

@@ -31,7 +31,9 @@ SECOND = 1_000_000_000
         pytest.param("%b %b %b", [5, -5, True], "101 -101 1", id="binary"),
         pytest.param("%o %o", [11, -11], "13 -13", id="octal"),
         pytest.param("%x %X", [30, -30], "1e -1E", id="hexadecimal"),
-        pytest.param("%x %X", ["Hi!", b"\x00\xff"], "486921 00FF", id="hexadecimal of text and bytes"),
+        pytest.param(
+            "%x %X", ["Hi!", b"\x00\xff"], "486921 00FF", id="hexadecimal of text and bytes"
+        ),
         pytest.param("%.3f", [1.2345], "1.234", id="fixed point rounds to even"),
         pytest.param("%f", [2.71828], "2.718280", id="six digits unless told"),
         pytest.param("%.1f", [1234567.89], "1,234,567.9", id="commas between thousands"),
@@ -40,12 +42,14 @@ SECOND = 1_000_000_000
         pytest.param("%f", [math.inf], "∞", id="infinity"),
         pytest.param("%e", [1052.032911275], "1.052033\u202f×\u202f10⁰³", id="scientific"),
         pytest.param("%e", [-0.00021], "-2.100000\u202f×\u202f10⁻⁰⁴", id="scientific, small"),
-        pytest.param("%.20e", [1.0], "    1.000000\u202f×\u202f10⁰⁰", id="the number is a width"),
+        pytest.param("%.20e", [1.0], "     1.000000\u202f×\u202f10⁰⁰", id="the number is a width"),
         pytest.param("%e", [math.nan], "   NaN", id="the default width is six"),
         pytest.param("%s %s", [True, None], "true null", id="bool and null"),
         pytest.param("%s", [2.71], "2.71", id="a double on its own"),
         pytest.param("%s", [[2.71]], "[2.710000]", id="a double in a list"),
-        pytest.param("%s", [[math.nan, math.inf]], '["NaN", "+Inf"]', id="special doubles in a list"),
+        pytest.param(
+            "%s", [[math.nan, math.inf]], '["NaN", "+Inf"]', id="special doubles in a list"
+        ),
         pytest.param("%s", [b"xyz"], "xyz", id="bytes"),
         pytest.param("%s", [[b"xyz"]], '[b"xyz"]', id="bytes in a list"),
         pytest.param("%s", [TypeValue("string")], "string", id="a type"),
@@ -53,7 +57,10 @@ SECOND = 1_000_000_000
         pytest.param("%s", [[Duration(2 * SECOND)]], '[duration("2s")]', id="a duration in a list"),
         pytest.param("%s", [Timestamp(0)], "1970-01-01T00:00:00Z", id="a timestamp"),
         pytest.param(
-            "%s", [[Timestamp(0)]], '[timestamp("1970-01-01T00:00:00Z")]', id="a timestamp in a list"
+            "%s",
+            [[Timestamp(0)]],
+            '[timestamp("1970-01-01T00:00:00Z")]',
+            id="a timestamp in a list",
         ),
         pytest.param(
             "%s",
@@ -74,13 +81,24 @@ def test_value(format: str, args: list[object], want: str) -> None:
         pytest.param("%d %d", [1], "index 1 out of range", id="too few arguments"),
         pytest.param("%", [1], "unexpected end of string", id="a percent at the end"),
         pytest.param("%a", [1], 'unrecognized formatting clause "a"', id="an unknown letter"),
-        pytest.param("%.3", [1.0], "could not find end of precision specifier", id="a number without a letter"),
+        pytest.param(
+            "%.3",
+            [1.0],
+            "could not find end of precision specifier",
+            id="a number without a letter",
+        ),
         pytest.param("%.f", [1.0], "converting precision", id="a point without a number"),
         pytest.param("%.256f", [1.0], "converting precision", id="a number too large"),
-        pytest.param("%.99999999999999999999f", [1.0], "converting precision", id="a number beyond any"),
-        pytest.param("%d", ["x"], "decimal clause can only be used on integers, was given string", id="%d"),
+        pytest.param(
+            "%.99999999999999999999f", [1.0], "converting precision", id="a number beyond any"
+        ),
+        pytest.param(
+            "%d", ["x"], "decimal clause can only be used on integers, was given string", id="%d"
+        ),
         pytest.param("%d", [True], "was given bool", id="%d of a bool"),
-        pytest.param("%f", ["1.0"], "fixed-point clause can only be used on doubles", id="%f of text"),
+        pytest.param(
+            "%f", ["1.0"], "fixed-point clause can only be used on doubles", id="%f of text"
+        ),
         pytest.param("%f", [1], "was given int", id="%f of an int"),
         pytest.param("%e", [1], "scientific clause can only be used on doubles", id="%e of an int"),
         pytest.param("%b", ["x"], "only integers and bools", id="%b of text"),
@@ -126,10 +144,14 @@ def check(format: str, *types: Type) -> list[str]:
         pytest.param(
             "%s %d",
             (STRING, BOOL),
-            ["11: error during formatting: decimal clause can only be used on integers, was given bool"],
+            [
+                "11: error during formatting: decimal clause can only be used on integers, was given bool"
+            ],
             id="the node at fault is the argument",
         ),
-        pytest.param("%s", (optional_of(INT),), ["10: error during formatting: string clause"], id="optional"),
+        pytest.param(
+            "%s", (optional_of(INT),), ["10: error during formatting: string clause"], id="optional"
+        ),
         pytest.param("%d %d", (INT,), ["1: index 1 out of range"], id="too few"),
         pytest.param(
             "%d",
@@ -137,7 +159,9 @@ def check(format: str, *types: Type) -> list[str]:
             ["1: too many arguments supplied to string.format (expected 1, got 2)"],
             id="too many",
         ),
-        pytest.param("%z", (INT,), ["1: could not parse formatting clause"], id="an unknown clause"),
+        pytest.param(
+            "%z", (INT,), ["1: could not parse formatting clause"], id="an unknown clause"
+        ),
     ],
 )
 def test_validation(format: str, types: tuple[Type, ...], want: list[str]) -> None:

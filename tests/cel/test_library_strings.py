@@ -23,19 +23,31 @@ TEXT = st.text(max_size=20)
         pytest.param("index_of", ("hello", "l", 3), 3, id="indexOf starts at the offset"),
         pytest.param("index_of", ("hello", "z"), -1, id="indexOf of what is not there"),
         pytest.param("index_of", ("hello", "h", 99), -1, id="indexOf from behind the end"),
-        pytest.param("index_of", ("hello", "", 99), 99, id="indexOf of nothing is the offset, unchecked"),
+        pytest.param(
+            "index_of", ("hello", "", 99), 99, id="indexOf of nothing is the offset, unchecked"
+        ),
         pytest.param("index_of", ("a😀b", "b"), 2, id="indexOf counts code points"),
         pytest.param("index_of", ("ab", "abc"), -1, id="indexOf of something longer"),
         pytest.param("last_index_of", ("hello", "l"), 3, id="lastIndexOf finds the last"),
         pytest.param("last_index_of", ("hello", ""), 5, id="lastIndexOf of nothing is the length"),
         pytest.param("last_index_of", ("a", "abc"), -1, id="lastIndexOf of something longer"),
-        pytest.param("last_index_of_before", ("hello", "l", 2), 2, id="lastIndexOf up to an offset"),
-        pytest.param("last_index_of_before", ("hello", "lo", 3), 3, id="lastIndexOf may reach beyond it"),
+        pytest.param(
+            "last_index_of_before", ("hello", "l", 2), 2, id="lastIndexOf up to an offset"
+        ),
+        pytest.param(
+            "last_index_of_before", ("hello", "lo", 3), 3, id="lastIndexOf may reach beyond it"
+        ),
         pytest.param("last_index_of_before", ("hello", "h", 5), -1, id="lastIndexOf from the end"),
-        pytest.param("last_index_of_before", ("hello", "", 77), 77, id="lastIndexOf of nothing, unchecked"),
-        pytest.param("last_index_of_before", ("ab", "abc", 1), -1, id="lastIndexOf, longer than the text"),
+        pytest.param(
+            "last_index_of_before", ("hello", "", 77), 77, id="lastIndexOf of nothing, unchecked"
+        ),
+        pytest.param(
+            "last_index_of_before", ("ab", "abc", 1), -1, id="lastIndexOf, longer than the text"
+        ),
         pytest.param("lower_ascii", ("HeLLo É",), "hello É", id="lowerAscii leaves the rest alone"),
-        pytest.param("upper_ascii", ("HeLLo é ß",), "HELLO é ß", id="upperAscii leaves the rest alone"),
+        pytest.param(
+            "upper_ascii", ("HeLLo é ß",), "HELLO é ß", id="upperAscii leaves the rest alone"
+        ),
         pytest.param("trim", ("\t \u3000a b\u00a0\u0085\n",), "a b", id="trim takes Unicode space"),
         pytest.param("trim", ("\x1ca\x1f",), "\x1ca\x1f", id="trim leaves information separators"),
         pytest.param("substring", ("hello", 1), "ello", id="substring to the end"),
@@ -59,12 +71,16 @@ TEXT = st.text(max_size=20)
         pytest.param("split", ("", ""), [], id="split nothing by nothing"),
         pytest.param("split", ("héy", ""), ["h", "é", "y"], id="split into characters"),
         pytest.param("split", ("hey", "", 2), ["h", "ey"], id="split off one character"),
-        pytest.param("split", ("hey", "", 9), ["h", "e", "y"], id="split by nothing with a high limit"),
+        pytest.param(
+            "split", ("hey", "", 9), ["h", "e", "y"], id="split by nothing with a high limit"
+        ),
         pytest.param("join", (["a", "b"],), "ab", id="join"),
         pytest.param("join", (["a", "b", "c"], ", "), "a, b, c", id="join with a separator"),
         pytest.param("join", ([], ","), "", id="join nothing"),
         pytest.param("join", (("x",), ","), "x", id="join one"),
-        pytest.param("quote", ('a"b\\\n\té\a\b\f\v\r',), '"a\\"b\\\\\\n\\té\\a\\b\\f\\v\\r"', id="quote"),
+        pytest.param(
+            "quote", ('a"b\\\n\té\a\b\f\v\r',), '"a\\"b\\\\\\n\\té\\a\\b\\f\\v\\r"', id="quote"
+        ),
     ],
 )
 def test_value(function: str, args: tuple[object, ...], want: object) -> None:
@@ -76,13 +92,24 @@ def test_value(function: str, args: tuple[object, ...], want: object) -> None:
     ("function", "args", "message"),
     [
         pytest.param("char_at", ("abc", 4), "index out of range: 4", id="charAt behind the end"),
-        pytest.param("char_at", ("abc", -1), "index out of range: -1", id="charAt before the start"),
-        pytest.param("index_of", ("abc", "a", -1), "index out of range: -1", id="indexOf from below zero"),
         pytest.param(
-            "last_index_of_before", ("abc", "a", -1), "index out of range: -1", id="lastIndexOf below zero"
+            "char_at", ("abc", -1), "index out of range: -1", id="charAt before the start"
         ),
-        pytest.param("substring", ("abc", 4), "index out of range: 4", id="substring behind the end"),
-        pytest.param("substring", ("abc", -1, 2), "index out of range: -1", id="substring below zero"),
+        pytest.param(
+            "index_of", ("abc", "a", -1), "index out of range: -1", id="indexOf from below zero"
+        ),
+        pytest.param(
+            "last_index_of_before",
+            ("abc", "a", -1),
+            "index out of range: -1",
+            id="lastIndexOf below zero",
+        ),
+        pytest.param(
+            "substring", ("abc", 4), "index out of range: 4", id="substring behind the end"
+        ),
+        pytest.param(
+            "substring", ("abc", -1, 2), "index out of range: -1", id="substring below zero"
+        ),
         pytest.param("substring", ("abc", 1, 4), "index out of range: 4", id="substring too long"),
         pytest.param(
             "substring",

@@ -192,3 +192,29 @@ def problems() -> st.SearchStrategy[JsonObject]:
     return st.one_of(
         mixed_problems(), mixed_problems(), tight_counts(), tight_shares(), tight_counters()
     )
+
+
+@st.composite
+def placed_problems(draw: st.DrawFn) -> JsonObject:
+    """A node with roots and NUMA nodes, partly in use, and claims that leave the choice open."""
+    numa_of = [draw(st.sampled_from([0, 0, 1, None])) for _ in range(4)]
+    made: dict[str, list[JsonObject]] = {GPU: [], NIC: []}
+    for driver, prefix in ((GPU, "g"), (NIC, "n")):
+        for n in range(draw(st.integers(1, 4))):
+            root = draw(st.integers(0, 3))
+            attrs: JsonObject = {ROOT: f"r{root}"} if draw(st.integers(0, 7)) else {}
+            if numa_of[root] is not None:
+                attrs[NUMA] = numa_of[root]
+            is_shared = draw(rarely(5)) or None
+            fields: dict[str, Any] = {"allowMultipleAllocations": is_shared} if is_shared else {}
+            made[driver].append(device(f"{prefix}{n}", attrs=attrs, **fields))
+    slices = [piece(found, driver=driver) for driver, found in made.items()]
+    wanted = [
+        claim(
+            exactly("g", draw(st.integers(1, 2)), draw(st.sampled_from(["gpu", "gpu", "any"]))),
+            *([exactly("n", draw(st.integers(1, 2)), "nic")] if draw(st.booleans()) else []),
+            match=[ROOT] if draw(rarely(5)) else [],
+        )
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    return problem(slices, *wanted, allocated=draw(holdings(slices)))

@@ -11,10 +11,15 @@ from dataclasses import dataclass
 
 from drayman.allocator.demand import Ahead, Demand, Forecast, group, single
 from drayman.allocator.flow import largest_matching, serves
+from drayman.allocator.room import Room
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.sums import Sums
 from drayman.allocator.tables import Alternative, Tables
 from drayman.inventory.view import positions
+
+
+_KINDS_FOR_ROOM = 24
+"""Room compares every demand with every other; with more kinds of requests than this it would cost more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,7 @@ class Bounds:
         self._forecast = Forecast(tables)
         self._shareable = tables.view.hardware.shareable
         self._sums = Sums(tables, transitions)
+        self._room = Room(tables, transitions)
         self._common: dict[tuple[object, ...], int] = {}
 
     def kinds_ahead(self, request: int) -> int:
@@ -71,6 +77,7 @@ class Bounds:
         if values is None:
             return None
         flow: list[tuple[int, int]] = []
+        ordinary: list[tuple[Demand, int]] = []
         for demand, devices in reach.items():
             for index in demand.only.matches:
                 devices &= self._tables.matches[index].attribute.allowed(values[index])
@@ -79,12 +86,16 @@ class Bounds:
                 return None
             if not demand.only.admin:
                 flow.append(self._exclusive(demand, devices))
+                ordinary.append((demand, devices))
         for demand in ahead.listed:
             union = self._listed(demand, state, claim, values)
             if union is None:
                 return None
             flow.append(self._exclusive(demand, union))
+            ordinary.append((demand, union))
         if len(flow) > 1 and not serves(flow):
+            return None
+        if len(ordinary) <= _KINDS_FOR_ROOM and not self._room.suffices(ordinary, state):
             return None
         if not self._sums.suffice(ahead, state):
             return None

@@ -142,7 +142,6 @@ class Engine:
         tables: Tables,
         transitions: Transitions,
         pruning: Pruning | None,
-        max_steps: int,
         *,
         strict: bool,
     ) -> None:
@@ -150,21 +149,24 @@ class Engine:
         self._tables = tables
         self._transitions = transitions
         self._pruning = pruning
-        self._max_steps = max_steps
         self._strict = strict
         self._stack: list[_Frame] = []
         self._failures: dict[Hashable, Signal] = {}
         self._failed_requests: set[int] = set()
+        self._cursor = _Cursor(0, None, 0, 0, transitions.initial(), None)
         self.steps = 0
         self.solution: Placement | None = None
 
-    def run(self) -> bool:
-        """Whether there is an allocation; it is then in `solution`. Raises ErrorFound and OutOfSteps."""
-        cursor = _Cursor(0, None, 0, 0, self._transitions.initial(), None)
+    def run(self, max_steps: int) -> bool:
+        """Whether there is an allocation; it is then in `solution`.
+
+        Raises ErrorFound, and OutOfSteps when that many steps were taken in all; the search can then be taken up again.
+        """
         while True:
-            self.steps += 1
-            if self.steps > self._max_steps:
+            if self.steps >= max_steps:
                 raise OutOfSteps
+            self.steps += 1
+            cursor = self._cursor
             if cursor.request == len(self._requests):
                 self.solution = cursor.trail
                 return True
@@ -173,7 +175,7 @@ class Engine:
                 if not self._stack:
                     return False
                 following = self._resume(self._stack.pop(), following)
-            cursor = following
+            self._cursor = following
 
     def _visit(self, at: _Cursor) -> _Cursor | Signal:
         if at.alternative is None:

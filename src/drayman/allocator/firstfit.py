@@ -1,13 +1,21 @@
 """Policy `first-fit`: upstream's order, without its explosions.
 
-Most problems end within a few steps, so the first attempt prepares nothing. Only what is not settled then is searched again with
-everything that prunes.
+Most problems end within a few steps, so the first attempt prepares nothing. What is not settled then is searched again with
+everything that prunes. If that takes long too, it may be one claim that can never be served: each is tried alone before going on.
 """
 
 from __future__ import annotations
 
-from drayman.allocator.engine import Engine, ErrorFound, OutOfSteps, Placement, Pruning
-from drayman.allocator.limits import PLAIN_SLOTS, PLAIN_STEPS, PLAIN_STEPS_PER_SLOT
+from dataclasses import replace
+
+from drayman.allocator.engine import Engine, ErrorFound, OutOfSteps, Placement
+from drayman.allocator.limits import (
+    ALONE_STEPS,
+    PLAIN_SLOTS,
+    PLAIN_STEPS,
+    PLAIN_STEPS_PER_SLOT,
+    STEPS_BEFORE_ALONE,
+)
 from drayman.allocator.pruning import prune
 from drayman.allocator.state import Transitions
 from drayman.allocator.tables import Alternative, Tables
@@ -16,11 +24,10 @@ from drayman.allocator.tables import Alternative, Tables
 class FirstFit:
     """A search for the first allocation in upstream's order."""
 
-    def __init__(self, tables: Tables, max_steps: int, *, strict: bool, plain: bool = True) -> None:
+    def __init__(self, tables: Tables, max_steps: int, *, strict: bool) -> None:
         self._tables = tables
         self._max_steps = max_steps
         self._strict = strict
-        self._plain = plain
         self.steps = 0
 
     def run(self) -> list[tuple[Alternative, int]] | None:
@@ -39,27 +46,67 @@ class FirstFit:
 
     def _pass(self, *, admin_blocks: bool) -> list[tuple[Alternative, int]] | None:
         transitions = Transitions(self._tables, admin_blocks=admin_blocks)
-        if self._plain:
-            wide = min(self._tables.slots, PLAIN_SLOTS) * PLAIN_STEPS_PER_SLOT
-            budget = min(PLAIN_STEPS + wide, self._max_steps - self.steps)
-            try:
-                return self._run(transitions, None, budget)
-            except OutOfSteps:
-                if self.steps >= self._max_steps:
-                    raise
-        return self._run(
-            transitions, prune(self._tables, transitions), self._max_steps - self.steps
-        )
-
-    def _run(
-        self, transitions: Transitions, pruning: Pruning | None, budget: int
-    ) -> list[tuple[Alternative, int]] | None:
-        engine = Engine(self._tables, transitions, pruning, budget, strict=self._strict)
+        wide = min(self._tables.slots, PLAIN_SLOTS) * PLAIN_STEPS_PER_SLOT
+        plain = Engine(self._tables, transitions, None, strict=self._strict)
         try:
-            found = engine.run()
+            return self._run(plain, PLAIN_STEPS + wide)
+        except OutOfSteps:
+            self._stop_at_limit()
+        return self._pruned(transitions)
+
+    def _pruned(self, transitions: Transitions) -> list[tuple[Alternative, int]] | None:
+        pruning = prune(self._tables, transitions)
+        engine = Engine(self._tables, transitions, pruning, strict=self._strict)
+        try:
+            return self._run(engine, STEPS_BEFORE_ALONE + 2 * self._tables.slots)
+        except OutOfSteps:
+            self._stop_at_limit()
+        if self._some_claim_is_hopeless(transitions):
+            return None
+        return self._run(engine, self._max_steps)
+
+    def _run(self, engine: Engine, budget: int) -> list[tuple[Alternative, int]] | None:
+        """Let an engine go on until it has taken so many steps, or until there are none left."""
+        before = engine.steps
+        try:
+            found = engine.run(min(budget, before + self._max_steps - self.steps))
         finally:
-            self.steps += min(engine.steps, budget)
+            self.steps = min(self.steps + engine.steps - before, self._max_steps)
         return _path(engine.solution) if found else None
+
+    def _stop_at_limit(self) -> None:
+        if self.steps >= self._max_steps:
+            raise OutOfSteps
+
+    def _some_claim_is_hopeless(self, transitions: Transitions) -> bool:
+        """Whether a claim cannot be served even if it is the only one."""
+        for index in range(len(self._tables.claims)):
+            requests = [r for r in self._tables.requests if r.claim <= index]
+            if any(request.error_capable for request in requests):
+                return False  # an error may be found before this claim is ever tried
+            alone = _only(self._tables, index)
+            engine = Engine(alone, transitions, prune(alone, transitions), strict=self._strict)
+            try:
+                if self._run(engine, ALONE_STEPS) is None:
+                    return True
+            except OutOfSteps:
+                self._stop_at_limit()
+        return False
+
+
+def _only(tables: Tables, claim: int) -> Tables:
+    """The problem with the requests of one claim only."""
+    requests = [request for request in tables.requests if request.claim == claim]
+    return replace(
+        tables,
+        requests=tuple(
+            replace(
+                request,
+                alternatives=tuple(replace(a, request=position) for a in request.alternatives),
+            )
+            for position, request in enumerate(requests)
+        ),
+    )
 
 
 def _path(last: Placement | None) -> list[tuple[Alternative, int]]:

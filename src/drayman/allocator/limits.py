@@ -14,6 +14,12 @@ PLAIN_STEPS_PER_SLOT: Final = 2
 PLAIN_SLOTS: Final = 64
 """A wide problem needs two steps a device even when nothing goes wrong; beyond this many, pruning is worth its price."""
 
+STEPS_BEFORE_ALONE: Final = 200
+"""Steps of the pruned search, beyond two for each device, before each claim is tried alone. Nearly all problems need fewer."""
+
+ALONE_STEPS: Final = 300
+"""Steps for one claim alone: enough to refute what a few requests with contradicting constraints can hide."""
+
 DEFAULT_MAX_STEPS: Final = 6_000
 """Steps of a whole search. The hardest recorded problem needs some hundred; a perfect packing of 512 devices, which is
 NP-hard, reaches this in about a second."""

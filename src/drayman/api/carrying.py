@@ -9,12 +9,12 @@ leaves each with what it came with.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from drayman.api import codec
-from drayman.api.shape import Mapping, Record, Sequence, Shape, shape_of
+from drayman.api.shape import Mapping, Opaque, Record, Scalar, Sequence, Shape, shape_of
 from drayman.api.struct import ApiStruct, Json
 
 T = TypeVar("T", bound=ApiStruct)
@@ -29,6 +29,9 @@ class Remainder:
 
     def __bool__(self) -> bool:
         return bool(self.fields or self.children)
+
+
+_NOTHING: Final = Remainder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +75,36 @@ def unknown_fields(type_: type[ApiStruct], value: Json) -> Iterator[str]:
 
 
 def _remainder(shape: Shape, value: Json) -> Remainder:
-    match shape:
-        case Record(known) if isinstance(value, dict):
-            return Remainder(
-                {name: item for name, item in value.items() if name not in known},
-                _children((name, known[name], value[name]) for name in value if name in known),
-            )
-        case Sequence(item) if isinstance(value, list):
-            return Remainder(
-                {}, _children((key, item, part) for key, part in _keyed_items(item, value))
-            )
-        case Mapping(item) if isinstance(value, dict):
-            return Remainder({}, _children((key, item, part) for key, part in value.items()))
-        case _:
-            return Remainder()
+    """What of a value its shape does not declare. Runs over every object that is read, so it is written for speed."""
+    if isinstance(shape, Record):
+        return _record_remainder(shape.fields, value) if isinstance(value, dict) else _NOTHING
+    if isinstance(shape, Scalar | Opaque) or isinstance(shape.item, Scalar | Opaque):
+        return _NOTHING
+    items: Iterable[tuple[Hashable, Json]]
+    if isinstance(shape, Mapping):
+        items = value.items() if isinstance(value, dict) else ()
+    else:
+        items = _keyed_items(shape.item, value) if isinstance(value, list) else ()
+    children: dict[Hashable, Remainder] = {}
+    for key, item in items:
+        below = _remainder(shape.item, item)
+        if below is not _NOTHING:
+            children[key] = below
+    return Remainder({}, children) if children else _NOTHING
 
 
-def _children(parts: Iterator[tuple[Hashable, Shape, Json]]) -> dict[Hashable, Remainder]:
-    remainders = ((key, _remainder(shape, value)) for key, shape, value in parts)
-    return {key: remainder for key, remainder in remainders if remainder}
+def _record_remainder(known: dict[str, Shape], value: dict[str, Json]) -> Remainder:
+    unknown: dict[str, Json] = {}
+    children: dict[Hashable, Remainder] = {}
+    for name, item in value.items():
+        shape = known.get(name)
+        if shape is None:
+            unknown[name] = item
+        elif not isinstance(shape, Scalar | Opaque):
+            below = _remainder(shape, item)
+            if below is not _NOTHING:
+                children[name] = below
+    return Remainder(unknown, children) if unknown or children else _NOTHING
 
 
 def _keyed_items(item: Shape, values: list[Json]) -> Iterator[tuple[Hashable, Json]]:
@@ -124,9 +138,6 @@ def _restore(shape: Shape, value: Json, remainder: Remainder) -> None:
                 _restore(item, part, remainder.children.get(key, _NOTHING))
         case _:
             raise TypeError(f"{shape} holds no fields")
-
-
-_NOTHING = Remainder()
 
 
 def _unknown_paths(shape: Shape, value: Json, path: str) -> Iterator[str]:

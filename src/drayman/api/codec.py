@@ -7,6 +7,7 @@ acceptable after all or says what is wrong where.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Generic, TypeVar
@@ -59,7 +60,14 @@ def decode_list(type_: type[T], data: bytes) -> ObjectList[T]:
 
 def convert(type_: type[T], value: Json) -> T:
     """The object a decoded JSON value describes. Unknown fields are dropped; raises DecodeError."""
-    return msgspec.convert(fit(shape_of(type_), value), type_, dec_hook=decode_extension)
+    try:
+        return msgspec.convert(value, type_, dec_hook=decode_extension)
+    except msgspec.ValidationError:
+        fitting = fit(shape_of(type_), value)
+    try:
+        return msgspec.convert(fitting, type_, dec_hook=decode_extension)
+    except msgspec.ValidationError as error:
+        raise _validation_error(error) from error
 
 
 def encode(value: ApiStruct) -> bytes:
@@ -102,6 +110,15 @@ def encode_extension(value: object) -> object:
     if isinstance(value, Quantity):
         return str(value)
     raise NotImplementedError(f"cannot encode {type(value)}")
+
+
+_PLACE = re.compile(r"^(?P<message>.*) - at `\$\.?(?P<path>.*)`$", re.DOTALL)
+
+
+def _validation_error(error: msgspec.ValidationError) -> DecodeError:
+    """What a shape does not know, such as a field that is required."""
+    place = _PLACE.match(str(error))
+    return DecodeError(place["path"], place["message"]) if place else DecodeError("", str(error))
 
 
 _SYNTAX_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)

@@ -7,6 +7,7 @@ found by parsing once more, so that the good case does not pay for them.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,9 +21,17 @@ from drayman.api.yaml_events import Segments, parse_yaml
 MAX_BYTES: Final = 512 * 1024 * 1024
 """Largest file that is read. A cluster of a thousand large nodes takes a fifth of that."""
 
+MAX_LINED_LENGTH: Final = 16 * 1024 * 1024
+"""Longest text whose fields are given lines. Finding them takes a while, and nobody looks into larger files by line."""
+
 _SEGMENT: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_LONGEST_INTEGER: Final = 400
 _WHITESPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class _JsonSyntaxError(DocumentError):
+    """Text that is no JSON and might still be YAML."""
 
 
 def path_segments(path: str) -> Segments:
@@ -39,23 +48,27 @@ class Source:
 
     @cached_property
     def lines(self) -> tuple[dict[Segments, int], ...]:
-        """For each document the line of each field. JSON is read as the YAML it is."""
-        try:
-            return tuple(doc.lines for doc in parse_yaml(self.file, self._text, with_lines=True))
-        except DocumentError:
-            # JSON that is no YAML, such as several objects in a row: lines are then unknown.
+        """For each document the line of each field, as far as known. JSON is read as the YAML it is."""
+        found: list[dict[Segments, int]] = []
+        if len(self._text) > MAX_LINED_LENGTH:
             return ()
+        try:
+            found.extend(doc.lines for doc in parse_yaml(self.file, self._text, with_lines=True))
+        except DocumentError:
+            # Either reading has reported this already, or it is JSON that is no YAML, such as several objects in a row.
+            return tuple(found)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """One object as it stands in a file. `index` counts the objects of the file from 0."""
+class Place:
+    """Where an object stands. `index` counts the objects of the file from 0; `start` is the line of what holds the object."""
 
     file: str
     index: int
-    value: dict[str, Json]
+    start: int
     _source: Source = field(repr=False, compare=False)
-    _place: tuple[int, Segments] = field(repr=False, compare=False)
+    _within: tuple[int, Segments] = field(repr=False, compare=False)
 
     @property
     def line(self) -> int:
@@ -63,15 +76,27 @@ class Document:
         return self.line_of("")
 
     def line_of(self, path: str) -> int:
-        """The line of a field, or of what is nearest above it; 0 where lines are unknown."""
-        number, prefix = self._place
+        """The line of a field, or of what is nearest above it."""
+        number, prefix = self._within
         if number >= len(self._source.lines):
-            return 0
+            return self.start
         lines = self._source.lines[number]
         segments = prefix + path_segments(path)
         while segments not in lines and segments:
             segments = segments[:-1]
-        return lines.get(segments, 0)
+        return lines.get(segments, self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Place):
+    """One object as it stands in a file."""
+
+    value: dict[str, Json]
+
+    @property
+    def place(self) -> Place:
+        """Where it stands, without it: for whoever has made an object of it and needs no second copy."""
+        return Place(self.file, self.index, self.start, self._source, self._within)
 
 
 def read_documents(file: str, data: bytes) -> Iterator[Document]:
@@ -80,8 +105,8 @@ def read_documents(file: str, data: bytes) -> Iterator[Document]:
     source = Source(file, text)
     index = 0
     for number, (line, value) in enumerate(_values(file, text)):
-        for prefix, item in _objects(file, line, value, ()):
-            yield Document(file, index, item, source, (number, prefix))
+        for prefix, item in _objects(file, line, value):
+            yield Document(file, index, line, source, (number, prefix), item)
             index += 1
 
 
@@ -102,35 +127,40 @@ def _values(file: str, text: str) -> Iterator[tuple[int, Json]]:
         return
     try:
         values = list(_json_values(file, text))
-    except DocumentError as error:
+    except _JsonSyntaxError as error:
         values = list(_flow_yaml(file, text, error))
     yield from values
 
 
 def _flow_yaml(file: str, text: str, json_error: DocumentError) -> Iterator[tuple[int, Json]]:
     """YAML may start with a brace too. Where it is not that either, the complaint about JSON is the helpful one."""
-    if json_error.line == 0:
-        raise json_error
     try:
         documents = list(parse_yaml(file, text))
     except DocumentError as error:
-        raise (json_error if "not valid YAML" in error.message else error) from error
+        raise json_error from error
     yield from ((document.line, document.value) for document in documents)
 
 
 def _json_values(file: str, text: str) -> Iterator[tuple[int, Json]]:
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_no_constant)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_unique_object,
+        parse_float=_bounded_float,
+        parse_int=_bounded_integer,
+        parse_constant=_no_constant,
+    )
     position = _skip_whitespace(text, 0)
     while position < len(text):
         line = text.count("\n", 0, position) + 1
         try:
             value, end = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            raise DocumentError(file, error.lineno, f"not valid JSON: {error.msg}") from error
+            raise _JsonSyntaxError(file, error.lineno, f"not valid JSON: {error.msg}") from error
         except RecursionError as error:
             raise DocumentError(file, 0, "nested too deeply") from error
         except ValueError as error:
             raise DocumentError(file, line, f"not valid JSON: {error}") from error
+        if _SURROGATE_ESCAPE.search(text, position, end) and _has_lone_surrogate(value):
+            raise DocumentError(file, line, "not valid JSON: half of a surrogate pair in a text")
         yield line, value
         position = _skip_whitespace(text, end)
 
@@ -149,13 +179,29 @@ def _unique_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return value
 
 
+def _has_lone_surrogate(value: Json) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _bounded_float(text: str) -> float | str:
+    """A number too large to hold remains a text, and is refused where it is used, with the name of the field."""
+    number = float(text)
+    return number if math.isfinite(number) else text
+
+
+def _bounded_integer(text: str) -> int | str:
+    return int(text) if len(text) <= _LONGEST_INTEGER else text
+
+
 def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _objects(
-    file: str, line: int, value: Json, prefix: Segments
-) -> Iterator[tuple[Segments, dict[str, Json]]]:
+def _objects(file: str, line: int, value: Json) -> Iterator[tuple[Segments, dict[str, Json]]]:
     """The objects in a value: itself, or the items of a list of them."""
     if not isinstance(value, dict):
         raise DocumentError(file, line, "expected an object with apiVersion and kind")
@@ -163,10 +209,18 @@ def _objects(
     items = value.get("items")
     is_list = isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)
     if not is_list:
-        yield prefix, value
+        yield (), value
         return
     assert isinstance(items, list)
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             raise DocumentError(file, line, f"items[{index}] is not an object")
-        yield (*prefix, "items", str(index)), item
+        yield ("items", str(index)), _named_by_list(value, item)
+
+
+def _named_by_list(parent: dict[str, Json], item: dict[str, Json]) -> dict[str, Json]:
+    """The API server leaves apiVersion and kind out of the items of a list of one kind."""
+    kind = str(parent["kind"]).removesuffix("List")
+    if not kind or "kind" in item:
+        return item
+    return {"apiVersion": parent.get("apiVersion"), "kind": kind, **item}

@@ -20,6 +20,10 @@ _C_IDENTIFIER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _UUID: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _CONDITION_REASON: Final = re.compile("[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
+_NAME_RULE: Final = (
+    "must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
+)
+
 Problems = tuple[str, ...]
 _FINE: Final[Problems] = ()
 
@@ -78,11 +82,6 @@ def label_key_problems(text: str) -> Problems:
     if not name:
         return (*problems, "the name must not be empty")
     return problems + _check(name, LABEL_LENGTH, _LABEL_NAME, f"the name {_NAME_RULE}")
-
-
-_NAME_RULE: Final = (
-    "must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
-)
 
 
 def c_identifier_problems(text: str) -> Problems:

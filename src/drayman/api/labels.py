@@ -22,7 +22,6 @@ Requirement = Callable[[Labels], bool]
 """A parsed requirement: tells whether labels meet it."""
 
 _SELECTOR_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
-NUMERIC_OPERATORS: Final = ("Gt", "Lt")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ the line of every field.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,13 +30,17 @@ Segments = tuple[str, ...]
 """Where a value lies: field names, map keys and list positions."""
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_TRUE: Final = frozenset("y Y yes Yes YES on On ON true True TRUE".split())
-_FALSE: Final = frozenset("n N no No NO off Off OFF false False FALSE".split())
+_TRUE: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
+_FALSE: Final = frozenset(
+    {"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"}
+)
 _NOT_JSON: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INTEGER: Final = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|[0-9]+)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _BASES: Final = {"0x": 16, "0o": 8, "0b": 2}
 _LONGEST_NUMBER: Final = 400
+_OCTAL_DIGITS: Final = frozenset("01234567")
+_LARGEST_WRITTEN_OUT: Final = 1e21
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _COLLECTION_TAGS: Final = frozenset({None, "!", f"{_TAG_PREFIX}map", f"{_TAG_PREFIX}seq"})
 _MERGE: Final = "<<"
@@ -64,7 +69,7 @@ class _Frame:
 
 def parse_yaml(file: str, text: str, *, with_lines: bool = False) -> Iterator[YamlDocument]:
     """The documents of a YAML stream, empty ones left out. Raises DocumentError."""
-    import yaml  # noqa: PLC0415  Reading YAML takes a while to import and is not always needed.
+    import yaml  # Here, because it takes a while and JSON does not need it.
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(file, with_lines)
@@ -73,13 +78,15 @@ def parse_yaml(file: str, text: str, *, with_lines: bool = False) -> Iterator[Ya
             if (document := builder.feed(event)) is not None:
                 yield document
     except yaml.YAMLError as error:
-        raise _syntax_error(file, error) from error
+        raise _syntax_error(file, text, error) from error
 
 
-def _syntax_error(file: str, error: Exception) -> DocumentError:
+def _syntax_error(file: str, text: str, error: Exception) -> DocumentError:
     mark = getattr(error, "problem_mark", None)
+    # The parser may find what is missing only beyond the last line.
+    line = min(mark.line, text.count("\n")) + 1 if mark else 0
     message = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return DocumentError(file, mark.line + 1 if mark else 0, f"not valid YAML: {message}")
+    return DocumentError(file, line, f"not valid YAML: {message}")
 
 
 class _Builder:
@@ -96,7 +103,7 @@ class _Builder:
         self._lines: dict[Segments, int] = {}
 
     def feed(self, event: Event) -> YamlDocument | None:
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 0
         match type(event).__name__:
             case "ScalarEvent":
                 self._scalar(event, line)
@@ -123,12 +130,9 @@ class _Builder:
             raise self._fail(line, f"the tag {event.tag} is not supported")
         if len(self._stack) >= MAX_DEPTH:
             raise self._fail(line, f"nested more than {MAX_DEPTH} levels deep")
-        segments = self._place(line)
-        if isinstance(value, dict) and self._expects_key():
+        if self._expects_key():
             raise self._fail(line, "a key must be a text")
-        if isinstance(value, list) and self._expects_key():
-            raise self._fail(line, "a key must be a text")
-        self._stack.append(_Frame(value, segments, event.anchor))
+        self._stack.append(_Frame(value, self._place(line), event.anchor))
 
     def _close(self, line: int) -> None:
         frame = self._stack.pop()
@@ -229,7 +233,10 @@ class _Builder:
 
 
 def plain_value(text: str) -> Json:
-    """What a text without quotes stands for. Raises ValueError for numbers that JSON does not have."""
+    """What a text without quotes stands for. Raises ValueError for numbers that JSON does not have.
+
+    A number that is too large for Kubernetes to hold remains a text, as it does there, and is refused where it is used.
+    """
     if text in _NULLS:
         return None
     if text in _TRUE or text in _FALSE:
@@ -241,27 +248,32 @@ def plain_value(text: str) -> Json:
     digits = text.replace("_", "")
     if len(digits) > _LONGEST_NUMBER:
         return text
-    if _INTEGER.fullmatch(digits):
-        return _integer(digits, text)
-    return _finite(digits) if _FLOAT.fullmatch(digits) else text
+    number: float | None = _integer(digits) if _INTEGER.fullmatch(digits) else None
+    if number is None and _FLOAT.fullmatch(digits):
+        number = _finite(digits)
+    return text if number is None else number
 
 
-def _integer(digits: str, text: str) -> Json:
-    sign = -1 if digits[0] == "-" else 1
+def _integer(digits: str) -> int | None:
+    """A 64-bit integer in one of the notations of YAML 1.1, or None where it is larger or no octal number after all."""
     magnitude = digits.lstrip("+-")
     base = _BASES.get(magnitude[:2].lower())
-    if base is None and len(magnitude) > 1 and magnitude[0] == "0":
-        if not set(magnitude) <= set("01234567"):
-            return _finite(digits)
-        base = 8
-    number = sign * int(
-        magnitude[2:] if base and base != 8 else magnitude.lstrip("0oO") or "0", base or 10
-    )
-    return number if -(2**63) <= number < 2**64 else _finite(digits)
+    if base is not None:
+        number = int(magnitude[2:], base)
+    elif magnitude[0] == "0":
+        if not set(magnitude) <= _OCTAL_DIGITS:
+            return None
+        number = int(magnitude, 8)
+    else:
+        number = int(magnitude)
+    if number >= 2**64:
+        return None
+    return -number if digits[0] == "-" else number
 
 
-def _finite(digits: str) -> float:
+def _finite(digits: str) -> float | None:
+    """A floating point number; a whole one becomes an integer, because that is how it would be written in JSON."""
     number = float(digits)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{digits} is too large")
-    return number
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < _LARGEST_WRITTEN_OUT else number

@@ -34,7 +34,7 @@ def call_step(
     if function.name == "@not_strictly_false":
         return _not_strictly_false(steps[0])
     run = _growing(function) if grows else dispatcher(function, overload)
-    rule = _cost_rule(function, overload)
+    rule = cost_rule(function, overload)
     if not steps:
         return _constant_call(run, rule)
     stops_early = stops_early or len(steps) > _BINARY or _is_variadic(function, overload)
@@ -89,7 +89,8 @@ def _is_variadic(function: Function, overload: Overload | None) -> bool:
     return overload.variadic
 
 
-def _cost_rule(function: Function, overload: Overload | None) -> CostRule:
+def cost_rule(function: Function, overload: Overload | None) -> CostRule:
+    """What a call costs: by the overload's rule, else by the function's, else one."""
     if overload is not None and overload.cost is not None:
         return overload.cost
     return function.cost or _unit
@@ -187,5 +188,3 @@ def _insert(args: Sequence[object]) -> object:
             raise EvaluationError("no such overload")
         return insert(target, tuple(other.pairs()))
     return insert(target, ((args[1], args[2]),))
-
-

@@ -255,7 +255,9 @@ class _Checker:
             return self._optional_select(expr)
         args = self._all(expr.args)
         if expr.target is None:
-            return self._resolve(replace(expr, args=args), self._declarations.function(expr.function))
+            return self._resolve(
+                replace(expr, args=args), self._declarations.function(expr.function)
+            )
         prefix = qualified_name(expr.target)
         if prefix is not None:
             namespaced = self._declarations.function(f"{prefix}.{expr.function}")

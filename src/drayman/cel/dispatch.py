@@ -15,7 +15,9 @@ from drayman.cel.values import LISTS, MapValue, no_such_overload, type_name
 _ANYTHING = frozenset((Kind.DYN, Kind.ANY, Kind.PARAMETER))
 
 # Functions that upstream implements by what a value can do rather than by signatures: their errors name no types.
-_BY_TRAIT = frozenset(("_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_"))
+_BY_TRAIT = frozenset(
+    ("_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_")
+)
 _SINGLETONS = _BY_TRAIT | {"size", "matches", "type", "dyn", "_==_", "_!=_", "@not_strictly_false"}
 
 
@@ -44,7 +46,9 @@ def is_singleton(function: Function) -> bool:
     return function.name in _SINGLETONS
 
 
-def dispatcher(function: Function, overload: Overload | None) -> Callable[[Sequence[object]], object]:
+def dispatcher(
+    function: Function, overload: Overload | None
+) -> Callable[[Sequence[object]], object]:
     """Calls the given overload, or whichever fits; raises EvaluationError if none does."""
     if overload is not None and not is_singleton(function):
         candidates: tuple[Overload, ...] = (overload,)

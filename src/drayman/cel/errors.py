@@ -44,12 +44,24 @@ class Issue:
 
 
 class CompileError(CelError):
-    """The expression does not compile. `issues` is empty where the text is fine but its constants fail to evaluate."""
+    """The expression does not compile.
 
-    def __init__(self, message: str, source: str = "", issues: Iterable[Issue] = ()) -> None:
+    `issues` has what is wrong and where, and is empty for a problem of the expression as a whole. `is_internal` marks one that
+    shows only when the program is built, such as a constant conversion that fails.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        source: str = "",
+        issues: Iterable[Issue] = (),
+        *,
+        is_internal: bool = False,
+    ) -> None:
         super().__init__(message)
         self.source = source
         self.issues = tuple(issues)
+        self.is_internal = is_internal
 
     @classmethod
     def from_issues(cls, source: str, issues: Iterable[Issue]) -> CompileError:

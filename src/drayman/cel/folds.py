@@ -6,12 +6,12 @@ or map that a macro builds is extended in place; a step other than the macro's o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from drayman.cel.errors import EvaluationError
 from drayman.cel.runtime import UNSET, State, Step
-from drayman.cel.values import LISTS, MapValue, type_name
+from drayman.cel.values import LISTS, Concatenation, MapValue, type_name
 
 _GO_TYPES = {
     "bool": "types.Bool",
@@ -66,7 +66,8 @@ def fold_step(fold: Fold, iter_range: Step, condition: Step, step: Step, result:
         if isinstance(values, MapValue):
             entries: Iterable[tuple[object, object]] = values.pairs()
         elif isinstance(values, LISTS):
-            entries = _indexed(values) if fold.two else ((value, None) for value in values)
+            elements = values.walk() if isinstance(values, Concatenation) else values
+            entries = enumerate(elements) if fold.two else ((value, None) for value in elements)
         else:
             return _not_iterable(values, two=fold.two)
         for first, second in entries:
@@ -80,14 +81,8 @@ def fold_step(fold: Fold, iter_range: Step, condition: Step, step: Step, result:
     return run
 
 
-def _indexed(values: Iterable[object]) -> Iterator[tuple[object, object]]:
-    yield from enumerate(values)
-
-
 def _not_iterable(value: object, *, two: bool) -> EvaluationError:
     shown = _GO_TYPES.get(type_name(value), type_name(value))
     if two:
         return EvaluationError(f"unsupported comprehension range type: {shown}")
     return EvaluationError(f"got '{shown}', expected iterable type")
-
-

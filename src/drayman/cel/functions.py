@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-
 from typing import TypeAlias
 
 from drayman.cel import ast
 from drayman.cel.costs import CostRule, EstimateRule
 from drayman.cel.macros import Macro
 from drayman.cel.types import Type
-
 
 # Looks for mistakes that types do not show; gives the node at fault and a message for each.
 Validator: TypeAlias = Callable[[ast.Checked], Iterator[tuple[ast.Expr, str]]]
@@ -35,7 +33,9 @@ class Overload:
     # Upstream binds most calls of two arguments so that both are evaluated before an error in one of them counts; calls of three or
     # more, and these, stop at the first error and then cost nothing.
     variadic: bool = False
-    pattern: int | None = None  # index of an argument that is a regular expression: a constant one is checked when compiling
+    pattern: int | None = (
+        None  # index of an argument that is a regular expression: a constant one is checked when compiling
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,15 @@ class Function:
 class Library:
     name: str
     functions: tuple[Function, ...] = ()
-    types: tuple[Type, ...] = ()  # whose names are values of the language, such as `kubernetes.Quantity`
+    types: tuple[
+        Type, ...
+    ] = ()  # whose names are values of the language, such as `kubernetes.Quantity`
     constants: Mapping[str, tuple[Type, object]] = field(default_factory=dict)
     macros: tuple[Macro, ...] = ()
-    equality: Mapping[str, EstimateRule] = field(default_factory=dict)  # of `==` on two values of one type, by type name
+    equality: Mapping[str, EstimateRule] = field(
+        default_factory=dict
+    )  # of `==` on two values of one type, by type name
     validators: tuple[Validator, ...] = ()
-    mixes_types: frozenset[str] = frozenset()  # functions within whose arguments list and map literals may mix types
+    mixes_types: frozenset[str] = (
+        frozenset()
+    )  # functions within whose arguments list and map literals may mix types

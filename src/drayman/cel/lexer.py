@@ -65,6 +65,7 @@ _KINDS = (
     (TokenKind.ESCAPED_IDENTIFIER, re.compile(r"`[A-Za-z0-9_.\-/ ]+`")),
     (TokenKind.SYMBOL, re.compile(r"==|!=|<=|>=|&&|\|\||[<>\[\]{}().,\-!?:+*/%]")),
 )
+_MAX_ISSUES = 100
 _WORDS = frozenset(("in", "true", "false", "null"))
 
 
@@ -83,6 +84,8 @@ def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
         if token is None:
             message = f"Syntax error: token recognition error at: '{source[position]}'"
             issues.append(Issue.at(source, position, message))
+            if len(issues) >= _MAX_ISSUES:
+                position = len(source)
             position += 1
             continue
         tokens.append(token)

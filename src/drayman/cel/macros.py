@@ -31,9 +31,7 @@ class MacroContext(Protocol):
         """The expression with fresh ids at the same positions: a node must not appear twice in a tree."""
 
 
-Expander: TypeAlias = Callable[
-    [MacroContext, ast.Expr | None, Sequence[ast.Expr]], ast.Expr | None
-]
+Expander: TypeAlias = Callable[[MacroContext, ast.Expr | None, Sequence[ast.Expr]], ast.Expr | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,9 @@ def call(context: MacroContext, function: str, *args: ast.Expr) -> ast.Call:
     return ast.Call(context.new_id(), function, None, args)
 
 
-def member_call(context: MacroContext, target: ast.Expr, function: str, *args: ast.Expr) -> ast.Call:
+def member_call(
+    context: MacroContext, target: ast.Expr, function: str, *args: ast.Expr
+) -> ast.Call:
     return ast.Call(context.new_id(), function, target, args)
 
 

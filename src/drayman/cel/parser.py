@@ -1,8 +1,8 @@
 """Tokens to a tree, with macros expanded on the way.
 
-Recursive descent along CEL's grammar. The limits on nesting are the reference implementation's, rule by rule, so that an expression is accepted
-here exactly if it is there. Parsing stops at the first syntax error; errors that leave the structure clear (a bad literal, a
-misused macro) are collected.
+Recursive descent along CEL's grammar. The limits on nesting are the reference implementation's, rule by rule, so that an
+expression is accepted here exactly if it is there. Parsing stops at the first syntax error; errors that leave the structure
+clear (a bad literal, a misused macro) are collected.
 """
 
 from __future__ import annotations
@@ -25,15 +25,34 @@ MAX_NESTING = 250
 MAX_CODE_POINTS = 100_000
 
 _RESERVED = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var void "
-    "while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _RELATIONS = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _WORD_VALUES: Mapping[str, object] = {"true": True, "false": False, "null": None}
-_EXPRESSION_START = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-)
+_EXPRESSION_START = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +150,11 @@ class _Parser:
         expr = self._expr()
         token = self._next
         if token.kind is not TokenKind.END:
-            word = "extraneous" if self._tokens[self._position + 1].kind is TokenKind.END else "mismatched"
+            word = (
+                "extraneous"
+                if self._tokens[self._position + 1].kind is TokenKind.END
+                else "mismatched"
+            )
             raise self._syntax_error(token, f"{word} input {token} expecting <EOF>")
         return expr
 
@@ -163,7 +186,11 @@ class _Parser:
         self, function: str, terms: list[ast.Expr], ids: list[int], low: int, high: int
     ) -> ast.Expr:
         middle = (low + high + 1) // 2
-        left = terms[middle] if middle == low else self._balanced(function, terms, ids, low, middle - 1)
+        left = (
+            terms[middle]
+            if middle == low
+            else self._balanced(function, terms, ids, low, middle - 1)
+        )
         right = (
             terms[middle + 1]
             if middle == high
@@ -241,7 +268,9 @@ class _Parser:
         if not escaped and self._is("("):
             opening = self._advance()
             args = self._arguments()
-            return self._call(self.tree.new_id(opening.offset), name_text, args, operand, counted=True)
+            return self._call(
+                self.tree.new_id(opening.offset), name_text, args, operand, counted=True
+            )
         select = ast.Select(self.tree.new_id(dot.offset), operand, name_text)
         self.tree.set_height(select, (operand,), counted=True)
         return self._check_height(select)

@@ -7,7 +7,6 @@ and indices are gathered into paths, and patterns that are constant are compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from drayman.cel import ast
@@ -19,9 +18,19 @@ from drayman.cel.errors import CompileError, EvaluationError
 from drayman.cel.folds import Fold, fold_step, local_step
 from drayman.cel.regex import compile_pattern
 from drayman.cel.runtime import State, Step
-from drayman.cel.values import LISTS, NONE, MapValue, OptionalValue, no_such_overload, slot, type_name
+from drayman.cel.values import (
+    LISTS,
+    NONE,
+    MapValue,
+    OptionalValue,
+    no_such_overload,
+    slot,
+    type_name,
+)
 
-_CONVERSIONS = frozenset("bool bytes double dyn duration int string timestamp type uint".split())
+_CONVERSIONS = frozenset(
+    ["bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ def plan(checked: ast.Checked, declarations: Declarations) -> Plan:
         planned = planner.plan(checked.expr)
     except EvaluationError as error:
         message = f"program instantiation failed: {error}"
-        raise CompileError(message, checked.source) from None
+        raise CompileError(message, checked.source, is_internal=True) from None
     return Plan(planned.step, planner.slots)
 
 
@@ -62,7 +71,7 @@ class _Planner:
         self.slots = 0
         self._checked = checked
         self._declarations = declarations
-        self._locals: list[tuple[str, Callable[[State], object]]] = []
+        self._locals: list[tuple[str, Step]] = []
 
     def plan(self, expr: ast.Expr) -> _Planned:
         match expr:
@@ -130,9 +139,11 @@ class _Planner:
             case "_||_":
                 return _Computed(_logical(steps, absorbing=True))
             case "_?_:_":
-                return Conditional(steps[0], _as_branch(args[1]), _as_branch(args[2]))
+                return Conditional(steps[0], _as_attribute(args[1]), _as_attribute(args[2]))
             case "or" | "orValue" if len(args) == 2:
-                return _Computed(_optional_or(steps[0], steps[1], unwrap=expr.function == "orValue"))
+                return _Computed(
+                    _optional_or(steps[0], steps[1], unwrap=expr.function == "orValue")
+                )
             case "_==_" | "_!=_":
                 overload = self._declarations.functions[expr.function].overloads[0]
                 return _Computed(equality_step(overload, steps[0], steps[1]))
@@ -151,11 +162,11 @@ class _Planner:
                 return _Constant(False)
             if (step := membership_step(args[0].step, values)) is not None:
                 return _Computed(step)
-        has_pattern = self._check_pattern(overload, function.overloads[0].pattern, args)
+        has_pattern = self._check_pattern(function.overloads[0].pattern, args)
         steps = [arg.step for arg in args]
         return _Computed(call_step(function, overload, steps, stops_early=has_pattern))
 
-    def _check_pattern(self, overload: object, index: int | None, args: list[_Planned]) -> bool:
+    def _check_pattern(self, index: int | None, args: list[_Planned]) -> bool:
         """Compiles a constant pattern, so that a bad one is noticed now. Raises EvaluationError."""
         if index is None or index >= len(args):
             return False
@@ -170,7 +181,9 @@ class _Planner:
     def _list(self, expr: ast.ListExpr) -> _Planned:
         planned = [self.plan(element) for element in expr.elements]
         if not expr.optional and all(isinstance(element, _Constant) for element in planned):
-            return _Constant([element.value for element in planned if isinstance(element, _Constant)])
+            return _Constant(
+                [element.value for element in planned if isinstance(element, _Constant)]
+            )
         return _Computed(_list_step([element.step for element in planned], expr.optional))
 
     def _map(self, expr: ast.MapExpr) -> _Planned:
@@ -208,20 +221,22 @@ class _Planner:
 
     def _loop_step(self, expr: ast.Comprehension, fold: Fold) -> Step:
         """The step of a list or map under construction extends it in place; everywhere else the accumulator is only read."""
-        step = expr.loop_step
-        if not fold.builds or not isinstance(step, ast.Call):
+        step, accu_var = expr.loop_step, expr.accu_var
+        if not fold.builds:
             return self.plan(step).step
-        if step.function == "_?_:_":
-            condition, grow, keep = step.args
-            if isinstance(grow, ast.Call):
+        match step:
+            case ast.Call(function="_?_:_", args=(condition, grow, keep)) if _grows(grow, accu_var):
                 return Conditional(
                     self.plan(condition).step,
-                    Path(self._grow(grow, expr.accu_var, fold)),
-                    self._branch_or_accumulator(keep, expr.accu_var, fold),
+                    Path(self._grow(grow, accu_var, fold)),
+                    _as_attribute(self._accumulator_or(keep, accu_var, fold)),
                 ).step
-        return self._grow(step, expr.accu_var, fold)
+            case _ if _grows(step, accu_var):
+                return self._grow(step, accu_var, fold)
+        return self.plan(step).step
 
-    def _grow(self, call: ast.Call, accu_var: str, fold: Fold) -> Step:
+    def _grow(self, call: ast.Expr, accu_var: str, fold: Fold) -> Step:
+        assert isinstance(call, ast.Call)
         first, *rest = call.args
         accumulator = self._accumulator_or(first, accu_var, fold).step
         ids = self._checked.references[call.id].overloads
@@ -236,9 +251,6 @@ class _Planner:
             return Path(fold.read_accumulator(shared=True))
         return self.plan(expr)
 
-    def _branch_or_accumulator(self, expr: ast.Expr, accu_var: str, fold: Fold) -> Attribute:
-        return _as_branch(self._accumulator_or(expr, accu_var, fold))
-
 
 def _variable(name: str) -> Step:
     missing = EvaluationError(f"no such attribute(s): {name}")
@@ -250,8 +262,12 @@ def _as_attribute(planned: _Planned) -> Attribute:
     return planned if isinstance(planned, Path | Conditional) else Path(planned.step)
 
 
-def _as_branch(planned: _Planned) -> Attribute:
-    return _as_attribute(planned)
+def _grows(expr: ast.Expr, accu_var: str) -> bool:
+    """Whether an expression adds to the accumulator: `accu + [x]` or an insertion into it."""
+    match expr:
+        case ast.Call(function="_+_" | "cel.@mapInsert", args=(ast.Ident(name=name), *_)):
+            return name == accu_var
+    return False
 
 
 def _logical(terms: list[Step], *, absorbing: bool) -> Step:
@@ -341,5 +357,3 @@ def _build_map(state: State, entries: list[tuple[Step, Step, bool]]) -> MapValue
             value = value.value
         values[stored] = value
     return values
-
-

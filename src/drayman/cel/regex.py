@@ -32,12 +32,14 @@ class Pattern(Protocol):
 @lru_cache(maxsize=512)
 def compile_pattern(pattern: str) -> Pattern:
     """Raises EvaluationError where Go would refuse the pattern."""
-    import re2  # noqa: PLC0415
+    import re2
 
     if len(pattern) > MAX_PATTERN:
         raise EvaluationError("error parsing regexp: expression too large")
     if _ANY_BYTE.search(pattern):
-        raise EvaluationError(f"error parsing regexp: invalid escape sequence: `\\C` in `{pattern}`")
+        raise EvaluationError(
+            f"error parsing regexp: invalid escape sequence: `\\C` in `{pattern}`"
+        )
     options = re2.Options()
     options.log_errors = False
     try:

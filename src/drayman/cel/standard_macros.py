@@ -113,7 +113,9 @@ def _filter(context: MacroContext, target: ast.Expr | None, args: Args) -> ast.E
     kept = ast.ListExpr(context.new_id(), (args[0],))
     step = _when(context, args[1], call(context, "_+_", _accumulator(context), kept))
     start = ast.ListExpr(context.new_id(), ())
-    return _fold(context, target, names, (start, literal(context, True), step, _accumulator(context)))
+    return _fold(
+        context, target, names, (start, literal(context, True), step, _accumulator(context))
+    )
 
 
 def _list_of(count: int, problem: str) -> Expander:
@@ -155,9 +157,7 @@ def _binding(context: MacroContext, name: str, value: ast.Expr, result: ast.Expr
     """A comprehension over nothing, whose accumulator is the bound variable."""
     empty = ast.ListExpr(context.new_id(), ())
     never, again = literal(context, False), ident(context, name)
-    return ast.Comprehension(
-        context.new_id(), empty, UNUSED, "", name, value, never, again, result
-    )
+    return ast.Comprehension(context.new_id(), empty, UNUSED, "", name, value, never, again, result)
 
 
 def _bind(context: MacroContext, target: ast.Expr | None, args: Args) -> ast.Expr | None:

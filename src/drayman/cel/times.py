@@ -31,7 +31,8 @@ _UNITS = {
 }
 _DURATION_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)T(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))",
+    re.ASCII,
 )
 _OFFSET = re.compile(r"([+-]?\d{1,4}):([+-]?\d{1,4})", re.ASCII)
 _MINUTES_OF_DAY = 24 * 60
@@ -60,7 +61,9 @@ class Duration:
                 raise ValueError(f"invalid duration {text!r}")
             fraction = (match[2] or "")[:18]
             unit = _UNITS[match[3]]
-            total += int(match[1][:30] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
+            total += int(match[1][:30] or 0) * unit + int(fraction or 0) * unit // 10 ** len(
+                fraction
+            )
             position = match.end()
         if not rest or not _INT64_MIN <= sign * total <= _INT64_MAX:
             raise ValueError(f"invalid duration {text!r}")

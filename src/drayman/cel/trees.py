@@ -23,7 +23,9 @@ class TreeBuilder:
     def height(self, expr: ast.Expr) -> int:
         return self._heights.get(expr.id, 0)
 
-    def set_height(self, expr: ast.Expr, parts: Sequence[ast.Expr], *, counted: bool = False) -> None:
+    def set_height(
+        self, expr: ast.Expr, parts: Sequence[ast.Expr], *, counted: bool = False
+    ) -> None:
         height = max((self.height(part) for part in parts), default=0)
         self._heights[expr.id] = height + counted
 
@@ -56,13 +58,19 @@ class ExpansionContext:
                 return replace(expr, id=node_id, elements=self._copies(expr.elements))
             case ast.MapExpr():
                 entries = tuple(
-                    replace(entry, id=self.new_id(), key=self.copy(entry.key), value=self.copy(entry.value))
+                    replace(
+                        entry,
+                        id=self.new_id(),
+                        key=self.copy(entry.key),
+                        value=self.copy(entry.value),
+                    )
                     for entry in expr.entries
                 )
                 return replace(expr, id=node_id, entries=entries)
             case ast.StructExpr():
                 fields = tuple(
-                    replace(entry, id=self.new_id(), value=self.copy(entry.value)) for entry in expr.fields
+                    replace(entry, id=self.new_id(), value=self.copy(entry.value))
+                    for entry in expr.fields
                 )
                 return replace(expr, id=node_id, fields=fields)
             case ast.Comprehension():

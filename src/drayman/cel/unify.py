@@ -33,12 +33,15 @@ def assign_all(
 
 def substitute(known: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
     """The type with parameters replaced by what they stand for; free ones by `dyn` if asked."""
-    while (replacement := known.get(type_)) is not None:
+    while type_.kind is Kind.PARAMETER:
+        replacement = known.get(type_)
+        if replacement is None:
+            return DYN if free_to_dyn else type_
         type_ = replacement
-    if type_.kind is Kind.PARAMETER:
-        return DYN if free_to_dyn else type_
     if type_.parameters and type_.kind in _PARAMETRIC:
-        parts = tuple([substitute(known, part, free_to_dyn=free_to_dyn) for part in type_.parameters])
+        parts = tuple(
+            [substitute(known, part, free_to_dyn=free_to_dyn) for part in type_.parameters]
+        )
         return Type(type_.kind, type_.name, parts)
     return type_
 

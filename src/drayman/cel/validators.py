@@ -50,7 +50,11 @@ _LITERAL_ARGUMENTS: Mapping[str, Callable[[object], None]] = {
 
 def _literal_arguments(checked: ast.Checked) -> Iterator[tuple[ast.Expr, str]]:
     for node in ast.walk(checked.expr):
-        if not isinstance(node, ast.Call) or node.function not in _LITERAL_ARGUMENTS or not node.args:
+        if (
+            not isinstance(node, ast.Call)
+            or node.function not in _LITERAL_ARGUMENTS
+            or not node.args
+        ):
             continue
         argument = node.args[0]
         if not isinstance(argument, ast.Literal):

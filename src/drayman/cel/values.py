@@ -15,17 +15,18 @@ Python's own `==` must not leak into the language, because there `True == 1`: us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias, overload
 
 from drayman.cel.errors import CostLimitError, EvaluationError
 from drayman.cel.times import Duration, Timestamp
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
-# No string, bytes or list larger than this is ever built: walking over one costs more than any limit in use.
-MAX_SIZE = 10_000_000
+# No string, bytes or list larger than this is ever built or walked over. Nothing that expressions are for comes near it.
+MAX_SIZE = 5_000_000
+MAX_STEPS = 1_000_000  # of one comparison of lists or maps
 
 
 class UInt(int):
@@ -110,9 +111,17 @@ class Concatenation(Sequence[object]):
     def __init__(self, left: ListValue, right: ListValue) -> None:
         self._left, self._right = left, right
         self._length = len(left) + len(right)
+        if self._length > INT_MAX:
+            raise CostLimitError
 
     def __len__(self) -> int:
         return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> object: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[object]: ...
 
     def __getitem__(self, index: int | slice) -> object:
         if isinstance(index, slice):
@@ -127,6 +136,12 @@ class Concatenation(Sequence[object]):
         return part[index]
 
     def __iter__(self) -> Iterator[object]:
+        """Refuses absurd lengths: a few `a + a` make a list that nobody can walk over."""
+        check_size(self._length)
+        return self.walk()
+
+    def walk(self) -> Iterator[object]:
+        """The elements one by one, for those who may stop early."""
         pending: list[ListValue] = [self]
         while pending:
             part = pending.pop()
@@ -274,18 +289,26 @@ def size_of(value: object) -> int:
 def equal(left: object, right: object) -> bool:
     """The language's `==`. Values of different types are unequal, numbers compare by value.
 
-    Raises EvaluationError only where a library value on the left cannot be compared with the type on the right.
+    Raises EvaluationError where a library value on the left cannot be compared with the type on the right, and
+    CostLimitError for lists and maps that share parts so often that nobody can walk over them.
     """
     if left is None or right is None:
         return left is right
-    compare_values = _EQUALITY.get(type(left))
-    if compare_values is not None:
-        return compare_values(left, right)
+    if isinstance(left, LISTS):
+        return _DeepEquality().lists(left, right)
+    if isinstance(left, MapValue):
+        return _DeepEquality().maps(left, right)
+    return _equal_scalars(left, right)
+
+
+def _equal_scalars(left: object, right: object) -> bool:
+    if is_number(left):
+        return _equal_numbers(left, right)
     if isinstance(left, Opaque):
         return left.equals(right)
-    if isinstance(left, MapValue):
-        return _equal_maps(left, right)
-    raise TypeError(f"not a CEL value: {left!r}")
+    if isinstance(left, OptionalValue):
+        return _equal_optionals(left, right)
+    return type(left) is type(right) and left == right
 
 
 def _equal_numbers(left: object, right: object) -> bool:
@@ -296,61 +319,55 @@ def _equal_numbers(left: object, right: object) -> bool:
     return int(left) == int(right)  # type: ignore[call-overload, no-any-return]
 
 
-def _equal_same_class(left: object, right: object) -> bool:
-    return type(left) is type(right) and left == right
-
-
-def _equal_lists(left: object, right: object) -> bool:
-    assert isinstance(left, LISTS)
-    if not isinstance(right, LISTS) or len(left) != len(right):
-        return False
-    return all(_not_different(a, b) for a, b in zip(left, right, strict=True))
-
-
-def _equal_maps(left: object, right: object) -> bool:
-    assert isinstance(left, MapValue)
-    if not isinstance(right, MapValue) or len(left) != len(right):
-        return False
-    for key, value in left.pairs():
-        other = right.find(key)
-        if other is MISSING or not _not_different(value, other):
-            return False
-    return True
-
-
-def _not_different(left: object, right: object) -> bool:
-    """Inside lists and maps an impossible comparison does not count as a difference, as upstream has it."""
-    try:
-        return equal(left, right)
-    except CostLimitError:
-        raise
-    except EvaluationError:
-        return True
-
-
-def _equal_optionals(left: object, right: object) -> bool:
-    assert isinstance(left, OptionalValue)
+def _equal_optionals(left: OptionalValue, right: object) -> bool:
     if not isinstance(right, OptionalValue) or left.has_value != right.has_value:
         return False
     return not left.has_value or equal(left.value, right.value)
 
 
-_EQUALITY: dict[type, Callable[[object, object], bool]] = {
-    bool: _equal_same_class,
-    str: _equal_same_class,
-    bytes: _equal_same_class,
-    TypeValue: _equal_same_class,
-    Timestamp: _equal_same_class,
-    Duration: _equal_same_class,
-    int: _equal_numbers,
-    UInt: _equal_numbers,
-    float: _equal_numbers,
-    list: _equal_lists,
-    tuple: _equal_lists,
-    Concatenation: _equal_lists,
-    MapValue: _equal_maps,
-    OptionalValue: _equal_optionals,
-}
+class _DeepEquality:
+    """One comparison of containers. Its steps are counted, because `[a, a]` of `[b, b]` of ... is small and takes forever."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def lists(self, left: ListValue, right: object) -> bool:
+        if not isinstance(right, LISTS) or len(left) != len(right):
+            return False
+        for a, b in zip(left, right, strict=True):  # noqa: SIM110
+            if not self._same(a, b):
+                return False
+        return True
+
+    def maps(self, left: MapValue, right: object) -> bool:
+        if not isinstance(right, MapValue) or len(left) != len(right):
+            return False
+        for key, value in left.pairs():
+            other = right.find(key)
+            if other is MISSING or not self._same(value, other):
+                return False
+        return True
+
+    def _same(self, left: object, right: object) -> bool:
+        """Inside of containers an impossible comparison does not count as a difference, as upstream has it."""
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise CostLimitError
+        if left is None or right is None:
+            return left is right
+        if isinstance(left, LISTS):
+            return self.lists(left, right)
+        if isinstance(left, MapValue):
+            return self.maps(left, right)
+        try:
+            return _equal_scalars(left, right)
+        except CostLimitError:
+            raise
+        except EvaluationError:
+            return True
+
 
 _ORDERED = (bool, str, bytes, Timestamp, Duration)
 
@@ -364,7 +381,7 @@ def compare(left: object, right: object) -> int:
                 raise EvaluationError("NaN values cannot be ordered")
     elif type(left) is not type(right) or not isinstance(left, _ORDERED):
         raise no_such_overload()
-    return (left > right) - (left < right)  # type: ignore[operator]
+    return bool(left > right) - bool(left < right)  # type: ignore[operator]
 
 
 def is_zero(value: object) -> bool:

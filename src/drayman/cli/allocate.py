@@ -13,7 +13,9 @@ from drayman.cli import files
 from drayman.cli.errors import UserError
 
 if TYPE_CHECKING:
-    from drayman.simulate.problems import Problem, Solution
+    from drayman.simulate.problems import Problem
+
+_GZIP: Final = b"\x1f\x8b"
 
 _EPILOG: Final = """\b
 Examples:
@@ -58,32 +60,38 @@ def allocate(problems: str, results: str, policy: str, max_steps: int | None) ->
 
     decoded = _decode(problems)
     chosen = Policy(policy)
-    solutions: list[Solution] = []
+    outcomes: Counter[str] = Counter()
+    times: list[int] = []
     with files.writing(results) as out:
         for problem in tracked(decoded, "allocating"):
-            solution = solve(problem, chosen, max_steps)
-            out.write(json.dumps(solution.to_line(), separators=(",", ":")).encode() + b"\n")
-            solutions.append(solution)
-    click.echo(_summary(solutions), err=True)
+            line = solve(problem, chosen, max_steps).to_line()
+            out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            outcomes[line["outcome"]] += 1
+            times.append(line["elapsed_us"])
+    click.echo(_summary(outcomes, times), err=True)
 
 
 def _decode(path: str) -> list[Problem]:
     from drayman.simulate.problems import ProblemError, decode_problems
 
     data = files.read(path)
+    name = _stream_name(data) if path == files.STANDARD else path
     try:
-        return list(decode_problems(files.display_name(path), data))
+        return list(decode_problems(name, data))
     except ProblemError as error:
         raise UserError(str(error)) from error
 
 
-def _summary(solutions: list[Solution]) -> str:
-    outcomes = Counter(solution.outcome for solution in solutions)
-    text = f"{len(solutions)} problems"
-    if not solutions:
-        return text
-    text += ": " + ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    times = [solution.elapsed_us for solution in solutions]
-    return (
-        f"{text}; search {median(times) / 1000:.2f} ms median, {max(times) / 1000:.2f} ms at most"
-    )
+def _stream_name(data: bytes) -> str:
+    """A name for standard input whose ending tells what is in it, as a file's does."""
+    if data.startswith(_GZIP):
+        return "<stdin>.jsonl.gz"
+    return "<stdin>.json" if data.lstrip().startswith(b"[") else "<stdin>"
+
+
+def _summary(outcomes: Counter[str], times: list[int]) -> str:
+    if not times:
+        return "no problems"
+    words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    typical, most = median(times) / 1000, max(times) / 1000
+    return f"{len(times)} problems: {words}; search {typical:.2f} ms median, {most:.2f} ms at most"

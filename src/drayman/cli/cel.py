@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError
+from drayman.cli.errors import UserError, printable
 from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
-    from drayman.cel.device import Evaluation
+    from drayman.cel.environment import Evaluation
     from drayman.cli.devices import NamedDevice
 
 _EPILOG: Final = """\b
@@ -90,7 +90,7 @@ def _vector_result(expression: str, devices: list[NamedDevice]) -> dict[str, Any
 
 
 def _verdict(evaluation: Evaluation) -> bool | str:
-    return "error" if evaluation.error is not None else bool(evaluation.result)
+    return "error" if evaluation.error is not None else evaluation.value is True
 
 
 def _read_vectors(path: str) -> list[tuple[str, str]]:
@@ -116,41 +116,46 @@ def _read_vectors(path: str) -> list[tuple[str, str]]:
 def _evaluate_one(expression: str, devices: list[NamedDevice], output_format: str | None) -> None:
     from drayman.cel.device import compile_selector
     from drayman.cel.errors import CompileError
+    from drayman.cel.missing import missing_names
 
     try:
         selector = compile_selector(expression)
     except CompileError as error:
         raise UserError(f"the selector does not compile\n{error}") from error
+    missing = missing_names(selector.reads, [(item.driver, item.device) for item in devices])
     found = [(item, selector.evaluate(item.driver, item.device)) for item in devices]
     if output_format:
         print_data(
             {
                 "maxCost": selector.max_cost,
+                "missing": [str(name) for name in missing],
                 "devices": [_as_data(item, evaluation) for item, evaluation in found],
             },
             output_format,
         )
         return
     _print_verdicts(found)
+    for name in missing:
+        click.echo(printable(str(name)))
 
 
 def _as_data(item: NamedDevice, evaluation: Evaluation) -> dict[str, Any]:
     data = {"device": item.name, "driver": item.driver, "cost": evaluation.cost}
     if evaluation.error is not None:
         return {**data, "result": "error", "error": str(evaluation.error)}
-    return {**data, "result": bool(evaluation.result)}
+    return {**data, "result": evaluation.value is True}
 
 
 def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
     from rich.markup import escape
 
-    width = max((len(item.name) for item, _ in found), default=0)
+    width = max((len(printable(item.name)) for item, _ in found), default=0)
     out = console()
     for item, evaluation in found:
         if evaluation.error is not None:
-            verdict = f"[red]error[/]  {escape(str(evaluation.error))}"
+            verdict = f"[red]error[/]  {escape(printable(str(evaluation.error)))}"
         else:
-            verdict = "[green]match[/]" if evaluation.result else "[dim]no[/]"
-        out.print(f"{escape(item.name):{width}}  {verdict}", soft_wrap=True)
-    matches = sum(evaluation.result is True for _, evaluation in found)
+            verdict = "[green]match[/]" if evaluation.value is True else "[dim]no[/]"
+        out.print(f"{escape(printable(item.name)):{width}}  {verdict}", soft_wrap=True)
+    matches = sum(evaluation.value is True for _, evaluation in found)
     out.print(f"{matches} of {len(found)} devices match")

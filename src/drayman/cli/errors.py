@@ -15,6 +15,11 @@ INTERRUPTED: Final = 130
 CLOSED_PIPE: Final = 141
 
 
+def printable(text: str) -> str:
+    """The text with control characters spelt out: names from a file must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 class UserError(click.ClickException):
     """Something the user gave is wrong. The message is one line that names file, object and field."""
 
@@ -22,4 +27,4 @@ class UserError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message to standard error."""
-        click.echo(f"error: {self.message}", file=file, err=True)
+        click.echo(f"error: {printable(self.message)}", file=file, err=True)

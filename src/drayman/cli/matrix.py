@@ -70,11 +70,12 @@ class Drawing:
 
         claim = self.marks.get(row)
         text = f"{claim or ' '} {self.names[row]}"
-        line = Text(f"{text:<{label}}", style=self._style(row))
+        line = Text()
+        line.append(f"{text:<{label}}", style=self._style(row))
         for column in columns:
             self._append_cell(line, row, column)
         numa = self.matrix.rows[row].locality.numa
-        line.append(("?" if numa is None else str(numa)).rjust(_NUMA), style="not bold dim")
+        line.append(("?" if numa is None else str(numa)).rjust(_NUMA), style="dim")
         return line
 
     def _append_cell(self, line: Text, row: int, column: int) -> None:
@@ -83,7 +84,7 @@ class Drawing:
         together = claim is not None and row != column and claim == self.marks.get(column)
         text = f"[{link.code}]" if together else link.code
         style = self._style(row) if together else _DISTANCE_STYLES.get(link.distance, "")
-        line.append(f"{text:^{_CELL}}", style=f"not bold {style}" if not together else style)
+        line.append(f"{text:^{_CELL}}", style=style)
 
     def _style(self, row: int) -> str:
         claim = self.marks.get(row)

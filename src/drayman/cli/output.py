@@ -52,6 +52,12 @@ def console(file: IO[str] | None = None) -> Console:
     """Where to draw: colours and the real width on a terminal, plain text of 80 columns elsewhere."""
     from rich.console import Console
 
+    class PipedConsole(Console):
+        """A console that leaves a closed pipe to the entry point, as any other way of printing does."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     target = file or sys.stdout
     width = None if target.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
-    return Console(file=target, width=width, highlight=False, soft_wrap=False)
+    return PipedConsole(file=target, width=width, highlight=False, soft_wrap=False)

@@ -6,6 +6,7 @@ One problem is one JSON object; the fields are those of the structs below. Solvi
 from __future__ import annotations
 
 import gzip
+import io
 import time
 import zlib
 from collections import Counter
@@ -25,6 +26,7 @@ from drayman.inventory import DeviceId, Features, Holding, Inventory, Ledger, No
 
 _HELD_BEFORE = "in use before"
 _AGGREGATE = "aggregate"
+_LARGEST_FILE = 1 << 30  # a small file can unpack to anything
 
 
 class HeldDevice(ApiStruct):
@@ -104,15 +106,23 @@ def decode_problem(value: Json) -> Problem:
 def decode_problems(name: str, data: bytes) -> Iterator[Problem]:
     """The problems of a file: a JSON array (`.json`) or one object a line (`.jsonl`), either also with `.gz`."""
     if name.endswith(".gz"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ProblemError(f"{name}: not a gzip file: {error}") from error
+        data = _decompressed(name, data)
         name = name.removesuffix(".gz")
     if name.endswith(".json"):
         yield from _from_array(name, data)
     else:
         yield from _from_lines(name, data)
+
+
+def _decompressed(name: str, data: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            text = file.read(_LARGEST_FILE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ProblemError(f"{name}: not a gzip file: {error}") from error
+    if len(text) > _LARGEST_FILE:
+        raise ProblemError(f"{name}: more than {_LARGEST_FILE} bytes when unpacked")
+    return text
 
 
 def _from_array(name: str, data: bytes) -> Iterator[Problem]:

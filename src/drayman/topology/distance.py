@@ -34,7 +34,7 @@ class Distance(IntEnum):
 
 MEANINGS: Final = {
     "X": "the device itself, or another part of it",
-    "NV#": "joined by # NVLinks",
+    "NV#": "# NVLinks",
     "PIX": "at most one PCIe bridge between",
     "PXB": "PCIe bridges between, no host bridge",
     "PHB": "through the PCIe host bridge",
@@ -68,7 +68,9 @@ class Link:
     @property
     def meaning(self) -> str:
         """What the code stands for, in a few words."""
-        return MEANINGS["NV#" if self.distance is Distance.NVLINK else self.code]
+        if self.distance is Distance.NVLINK:
+            return MEANINGS["NV#"].replace("#", str(self.nvlinks))
+        return MEANINGS[self.code]
 
 
 def link(one: Locality, other: Locality) -> Link:

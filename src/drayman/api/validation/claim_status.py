@@ -52,6 +52,8 @@ INTERFACE_NAME_LENGTH: Final = 256
 HARDWARE_ADDRESS_LENGTH: Final = 128
 CONFIG_SOURCES: Final = ("FromClaim", "FromClass")
 
+_UNLIMITED: Final = math.inf
+
 DeviceKey = tuple[str, str, str, str]
 """Driver, pool, device and share of something allocated."""
 
@@ -148,9 +150,6 @@ def _device_statuses(status: ResourceClaimStatus) -> Errors:
             yield invalid(path, _key(device), "must be a device that is allocated to the claim")
 
     yield from check_set(status.devices, _UNLIMITED, check, _key, "status.devices")
-
-
-_UNLIMITED: Final = math.inf
 
 
 def _key(device: AllocatedDeviceStatus | DeviceRequestAllocationResult) -> DeviceKey:

@@ -81,6 +81,8 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
         yield invalid(f"{path}.namespace", new.namespace, IMMUTABLE)
     if new.uid and new.uid != old.uid:
         yield invalid(f"{path}.uid", new.uid, IMMUTABLE)
+    if new.deletion_timestamp is not None and old.deletion_timestamp is None:
+        yield invalid(f"{path}.deletionTimestamp", new.deletion_timestamp, IMMUTABLE)
     added = sorted(set(new.finalizers) - set(old.finalizers))
     if added and old.deletion_timestamp is not None:
         detail = f"no finalizers can be added to an object that is being deleted: {added}"

@@ -31,12 +31,12 @@ def validate_resource_slice_update(new: ResourceSlice, old: ResourceSlice) -> li
     return [*check_metadata_update(new.metadata, old.metadata), *_spec(new.spec, old.spec)]
 
 
-def warnings(value: ResourceSlice) -> list[str]:
-    """What is accepted and better avoided."""
+def warnings(value: ResourceSlice) -> list[tuple[str, str]]:
+    """What is accepted and better avoided, as paths and messages."""
     driver = value.spec.driver
     if driver == driver.lower():
         return []
-    return [f'spec.driver: driver names should be lowercase; "{driver}" contains upper case']
+    return [("spec.driver", f'driver names should be lowercase, unlike "{driver}"')]
 
 
 def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Errors:

@@ -12,20 +12,13 @@ from collections.abc import Callable
 from typing import Final
 
 from drayman.api.resource import Device, ExactDeviceRequest
-from drayman.api.shape import Record, shape_of
 from drayman.api.struct import Json
 
 Object = dict[str, Json]
 
 
-def _fields(type_: type) -> frozenset[str]:
-    shape = shape_of(type_)
-    assert isinstance(shape, Record)
-    return frozenset(shape.fields)
-
-
-_DEVICE_FIELDS: Final = _fields(Device)
-_EXACT_FIELDS: Final = _fields(ExactDeviceRequest)
+_DEVICE_FIELDS: Final = frozenset(Device.__struct_encode_fields__)
+_EXACT_FIELDS: Final = frozenset(ExactDeviceRequest.__struct_encode_fields__)
 
 _REQUESTS_PATH: Final = {
     "ResourceClaim": ("spec", "devices"),

@@ -32,6 +32,7 @@ class FormatValue(Opaque):
     """A named check. `pattern_size` is the length of the regular expression that upstream charges for it."""
 
     type_name: ClassVar[str] = FORMAT.name
+    hashable: ClassVar[bool] = False
 
     name: str
     reasons: Callable[[str], list[str]]

@@ -17,7 +17,7 @@ from drayman.cel import ast
 from drayman.cel.costs import PENDING, STRING_TRAVERSAL, actual_size
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Overload
-from drayman.cel.library.rendering import Renderer, Unrenderable, grouped_double
+from drayman.cel.library.rendering import Unrenderable, grouped_double, render
 from drayman.cel.library.rules import growth_cost, traversal_estimate
 from drayman.cel.types import DYN, STRING, Type, list_of
 from drayman.cel.values import LISTS, ListValue, check_size, type_name
@@ -156,7 +156,7 @@ def _first_misfit(letter: _Letter, item: ast.Expr, type_of: _TypeOf) -> ast.Expr
 
 
 def _string(value: object, number: int) -> str:
-    return Renderer().text(value)
+    return render(value)
 
 
 def _fixed(value: object, number: int) -> str:

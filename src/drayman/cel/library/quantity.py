@@ -80,6 +80,7 @@ class QuantityValue(Opaque):
 
     quantity: Quantity
     number: FixedPoint | None
+    computed: bool = False  # by `add` or `sub`
 
     @classmethod
     def of(cls, quantity: Quantity) -> QuantityValue:
@@ -87,7 +88,8 @@ class QuantityValue(Opaque):
         return cls(quantity, fixed_point(str(quantity)))
 
     def equals(self, other: object) -> bool:
-        if not isinstance(other, QuantityValue):
+        # Upstream hands out sums behind a pointer, which its equality does not know on the right-hand side.
+        if not isinstance(other, QuantityValue) or other.computed:
             raise no_such_overload()
         return self.quantity == other.quantity
 
@@ -154,14 +156,14 @@ def add(left: QuantityValue, right: QuantityValue) -> QuantityValue:
     number = None
     if left.number is not None and right.number is not None:
         number = left.number.plus(right.number)
-    return QuantityValue(left.quantity + right.quantity, number)
+    return QuantityValue(left.quantity + right.quantity, number, computed=True)
 
 
 def sub(left: QuantityValue, right: QuantityValue) -> QuantityValue:
     number = None
     if left.number is not None and right.number is not None:
         number = left.number.plus(-right.number)
-    return QuantityValue(left.quantity - right.quantity, number)
+    return QuantityValue(left.quantity - right.quantity, number, computed=True)
 
 
 def _whole(number: int) -> QuantityValue:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Protocol, cast
 
+from drayman.cel.costs import actual_size
+from drayman.cel.errors import CostLimitError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.rules import regex_cost, regex_estimate
+from drayman.cel.library.rules import FREE_GROWTH, MAX_STEPS, regex_cost, regex_estimate
 from drayman.cel.regex import compile_pattern
 from drayman.cel.types import INT, STRING, list_of
 
 
-class _Span(Protocol):
+class _Match(Protocol):
     def start(self) -> int: ...
 
     def end(self) -> int: ...
+
+
+class _BytesPattern(Protocol):
+    """A compiled pattern searches bytes too, at half the price of text."""
+
+    def finditer(self, text: bytes) -> Iterator[_Match]: ...
 
 
 def find(text: str, pattern: str) -> str:
@@ -23,17 +32,36 @@ def find(text: str, pattern: str) -> str:
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
-    """The matches from left to right, `limit` at most unless that is negative. None starts where another ended, if empty."""
+    """The matches from left to right, at most `limit` of them unless that is negative."""
     found: list[object] = []
-    previous_end = -1
-    for match in compile_pattern(pattern).finditer(text):
+    for match in _matches(text.encode(), cast(_BytesPattern, compile_pattern(pattern))):
         if len(found) == limit:
             break
-        span = cast(_Span, match)
-        if span.start() != span.end() or span.start() != previous_end:
-            found.append(match.group())
-        previous_end = span.end()
+        found.append(match.decode())
+        if len(found) > MAX_STEPS:
+            raise CostLimitError
     return found
+
+
+def _matches(text: bytes, pattern: _BytesPattern) -> Iterator[bytes]:
+    """Go's rules: no empty match directly behind another match, and none within a character."""
+    previous_end = -1
+    for match in pattern.finditer(text):
+        start, end = match.start(), match.end()
+        if start != end or (
+            start != previous_end and not _is_continuation(text[start : start + 1])
+        ):
+            yield text[start:end]
+        previous_end = end
+
+
+def _is_continuation(byte: bytes) -> bool:
+    return byte != b"" and byte[0] & 0xC0 == 0x80
+
+
+def _find_all_cost(args: Sequence[object], result: object) -> int:
+    """A match takes a while, however short it is, so many of them are charged one by one."""
+    return regex_cost(args, result) + max(0, actual_size(result) - FREE_GROWTH)
 
 
 _STRINGS = list_of(STRING)
@@ -72,7 +100,7 @@ REGEX = Library(
                 ),
             ),
             regex_estimate,
-            regex_cost,
+            _find_all_cost,
         ),
     ),
 )

@@ -8,7 +8,7 @@ from decimal import Decimal
 from drayman.cel.errors import CostLimitError, EvaluationError
 from drayman.cel.library.rules import MAX_STEPS
 from drayman.cel.times import Duration, Timestamp
-from drayman.cel.values import LISTS, ListValue, MapValue, TypeValue, type_name
+from drayman.cel.values import LISTS, ListValue, MapValue, TypeValue, materialize, type_name
 
 _SCIENTIFIC_FROM, _SCIENTIFIC_BELOW = 6, -4
 _NESTED_PRECISION = 6
@@ -33,81 +33,100 @@ class Unrenderable(Exception):
         self.type_name = type_name
 
 
-class Renderer:
-    """Renders one value. Lists may share parts, so the steps are counted and an explosion ends in CostLimitError."""
+def render(value: object) -> str:
+    """A value on its own: strings as they are, lists and maps in CEL's syntax.
 
-    __slots__ = ("_steps",)
-
-    def __init__(self) -> None:
-        self._steps = 0
-
-    def text(self, value: object) -> str:
-        """A value on its own: strings as they are."""
-        self._count(value)
-        match value:
-            case str():
-                return value
-            case bytes():
-                return _decoded(value)
-            case float():
-                return shortest_double(value)
-            case Timestamp() | Duration():
-                return str(value)
-            case _:
-                return self._other(value)
-
-    def _other(self, value: object) -> str:
-        """What looks the same on its own and inside of something."""
-        match value:
-            case None:
-                return "null"
-            case bool():
-                return "true" if value else "false"
-            case int():
-                return str(int(value))
-            case TypeValue():
-                return value.name
-            case MapValue():
-                return self._map(value)
-            case list() | tuple():
-                return self._list(value)
-            case _ if isinstance(value, LISTS):
-                return self._list(value)
-        raise Unrenderable(type_name(value))
-
-    def _nested(self, value: object) -> str:
-        """A value inside a list or map: as CEL would write it, more or less."""
-        self._count(value)
-        match value:
-            case str():
-                return quoted(value)
-            case bytes():
-                return f"b{quoted(_decoded(value))}"
-            case float():
-                return (
-                    f"{value:.{_NESTED_PRECISION}f}"
-                    if math.isfinite(value)
-                    else quoted(_not_finite(value))
-                )
-            case Timestamp():
-                return f'timestamp("{value}")'
-            case Duration():
-                return f'duration("{value}")'
-            case _:
-                return self._other(value)
-
-    def _list(self, items: ListValue) -> str:
-        return f"[{', '.join(self._nested(item) for item in items)}]"
-
-    def _map(self, entries: MapValue) -> str:
-        rendered = [(self._nested(key), self._nested(value)) for key, value in entries.pairs()]
-        rendered.sort(key=lambda pair: pair[0])
-        return "{" + ", ".join(f"{key}:{value}" for key, value in rendered) + "}"
-
-    def _count(self, value: object) -> None:
-        self._steps += 1 + (len(value) // 10 if isinstance(value, str | bytes) else 0)
-        if self._steps > MAX_STEPS:
+    Lists may share parts, so that a small one can have an endless text: the steps are counted, and too many of them end in
+    CostLimitError. Raises Unrenderable.
+    """
+    match value:
+        case str():
+            return value
+        case bytes():
+            return _decoded(value)
+        case float():
+            return shortest_double(value)
+        case Timestamp() | Duration():
+            return str(value)
+    parts: list[str] = []
+    pending: list[object] = [value]  # in reverse; tokens are text that is final
+    steps = 0
+    while pending:
+        item = pending.pop()
+        if isinstance(item, _Token):
+            parts.append(item)
+            continue
+        steps += 1 + (len(item) // 10 if isinstance(item, str | bytes) else 0)
+        if isinstance(item, LISTS):
+            steps += len(item)
+        if steps > MAX_STEPS:
             raise CostLimitError
+        if isinstance(item, LISTS):
+            pending += _reversed_list(item)
+        elif isinstance(item, MapValue):
+            pending += _reversed_map(item)
+        else:
+            parts.append(_scalar(item))
+    return "".join(parts)
+
+
+class _Token(str):
+    """Text that is part of the result as it is."""
+
+    __slots__ = ()
+
+
+_COMMA, _COLON = _Token(", "), _Token(":")
+_OPEN_LIST, _CLOSE_LIST, _OPEN_MAP, _CLOSE_MAP = map(_Token, "[]{}")
+
+
+def _reversed_list(items: ListValue) -> list[object]:
+    upside_down: list[object] = [_CLOSE_LIST]
+    for item in reversed(materialize(items)):
+        upside_down += (item, _COMMA)
+    if items:
+        upside_down.pop()
+    upside_down.append(_OPEN_LIST)
+    return upside_down
+
+
+def _reversed_map(entries: MapValue) -> list[object]:
+    """Sorted by the text of the keys."""
+    keyed = sorted(
+        ((_scalar(key), value) for key, value in entries.pairs()), key=lambda pair: pair[0]
+    )
+    upside_down: list[object] = [_CLOSE_MAP]
+    for key, value in reversed(keyed):
+        upside_down += (value, _COLON, _Token(key), _COMMA)
+    if keyed:
+        upside_down.pop()
+    upside_down.append(_OPEN_MAP)
+    return upside_down
+
+
+def _scalar(value: object) -> str:
+    """A value inside a list or map."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(int(value))
+        case str():
+            return quoted(value)
+        case bytes():
+            return f"b{quoted(_decoded(value))}"
+        case float():
+            text = f"{value:.{_NESTED_PRECISION}f}"
+            return text if math.isfinite(value) else quoted(_not_finite(value))
+        case Timestamp():
+            return f'timestamp("{value}")'
+        case Duration():
+            return f'duration("{value}")'
+        case TypeValue():
+            return value.name
+    raise Unrenderable(type_name(value))
 
 
 def _decoded(value: bytes) -> str:

@@ -26,6 +26,7 @@ class SemverValue(Opaque):
     """A version. Build metadata does not count in comparisons."""
 
     type_name: ClassVar[str] = SEMVER.name
+    hashable: ClassVar[bool] = False
 
     version: Version
 

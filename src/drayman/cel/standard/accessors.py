@@ -75,7 +75,9 @@ ACCESSORS = Library(
     "accessors",
     (
         *(
-            Function(name, (*overloads, _OF_DURATIONS[name]) if name in _OF_DURATIONS else overloads)
+            Function(
+                name, (*overloads, _OF_DURATIONS[name]) if name in _OF_DURATIONS else overloads
+            )
             for name, overloads in _ACCESSORS.items()
         ),
         Function("getMilliseconds", (*_MILLISECONDS, _of_duration("milliseconds", _MILLISECOND))),

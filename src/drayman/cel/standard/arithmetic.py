@@ -88,14 +88,14 @@ _text_estimate = partial(concatenation_estimate, per_unit=STRING_TRAVERSAL)
 _list_estimate = partial(concatenation_estimate, per_unit=0)
 
 
-def _binary(id_: str, left: Type, right: Type, result: Type, run: Callable[..., object]) -> Overload:
+def _binary(
+    id_: str, left: Type, right: Type, result: Type, run: Callable[..., object]
+) -> Overload:
     return Overload(id_, (left, right), result, run)
 
 
 def _text(id_: str, type_: Type) -> Overload:
-    return Overload(
-        id_, (type_, type_), type_, _add_text, estimate=_text_estimate, cost=_text_cost
-    )
+    return Overload(id_, (type_, type_), type_, _add_text, estimate=_text_estimate, cost=_text_cost)
 
 
 ADD = Function(

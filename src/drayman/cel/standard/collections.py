@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from drayman.cel import types
 from drayman.cel.costs import CallEstimate, CostNode, actual_size
-from drayman.cel.errors import EvaluationError
+from drayman.cel.errors import CostLimitError, EvaluationError
 from drayman.cel.functions import Function, Library, Overload
 from drayman.cel.types import BOOL, BYTES, INT, STRING, Type
 from drayman.cel.values import (
     LISTS,
     MISSING,
-    ListValue,
     MapValue,
     equal,
     no_such_overload,
@@ -38,6 +37,8 @@ def contains(value: object, container: object) -> bool:
 def _is(value: object, element: object) -> bool:
     try:
         return equal(value, element)
+    except CostLimitError:
+        raise
     except EvaluationError:
         return False
 

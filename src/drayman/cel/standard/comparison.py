@@ -38,7 +38,7 @@ _SCALARS = {
     "duration": DURATION,
 }
 _NUMBERS = ("int64", "uint64", "double")
-_ORDER = "bool int64 uint64 double string bytes timestamp duration".split()
+_ORDER = ["bool", "int64", "uint64", "double", "string", "bytes", "timestamp", "duration"]
 
 
 def comparison_estimate(args: Sequence[CostNode]) -> CallEstimate:

@@ -29,7 +29,16 @@ from drayman.cel.types import (
     UINT,
     Type,
 )
-from drayman.cel.values import INT_MAX, INT_MIN, UINT_MAX, TypeValue, UInt, to_int, to_uint, type_name
+from drayman.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    TypeValue,
+    UInt,
+    to_int,
+    to_uint,
+    type_name,
+)
 
 _A, _B = types.parameter("A"), types.parameter("B")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
@@ -131,7 +140,9 @@ def _text_cost(args: Sequence[object], result: object) -> int:
 
 def _encode_estimate(args: Sequence[CostNode]) -> CallEstimate:
     size = args[0].size
-    return CallEstimate(size.cost(STRING_TRAVERSAL), SizeEstimate(size.min, _wrapping(size.max * 4)))
+    return CallEstimate(
+        size.cost(STRING_TRAVERSAL), SizeEstimate(size.min, _wrapping(size.max * 4))
+    )
 
 
 def _decode_estimate(args: Sequence[CostNode]) -> CallEstimate:
@@ -144,8 +155,12 @@ def _wrapping(size: int) -> int:
     return size & UINT_MAX
 
 
-def _conversion(result: Type, function: str, *cases: tuple[str, Type, Callable[..., object]]) -> Function:
-    return Function(function, tuple(Overload(id_, (param,), result, run) for id_, param, run in cases))
+def _conversion(
+    result: Type, function: str, *cases: tuple[str, Type, Callable[..., object]]
+) -> Function:
+    return Function(
+        function, tuple(Overload(id_, (param,), result, run) for id_, param, run in cases)
+    )
 
 
 CONVERSIONS = Library(
@@ -204,7 +219,9 @@ CONVERSIONS = Library(
             "string",
             (
                 Overload("string_to_string", (STRING,), STRING, _same),
-                Overload("bool_to_string", (BOOL,), STRING, lambda value: "true" if value else "false"),
+                Overload(
+                    "bool_to_string", (BOOL,), STRING, lambda value: "true" if value else "false"
+                ),
                 Overload(
                     "bytes_to_string",
                     (BYTES,),

@@ -80,7 +80,11 @@ OPTIONALS = Library(
         ),
         Function(
             "or",
-            (Overload("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or, member=True),),
+            (
+                Overload(
+                    "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or, member=True
+                ),
+            ),
         ),
         Function(
             "orValue",
@@ -101,7 +105,10 @@ OPTIONALS = Library(
             (
                 Overload("list_optindex_optional_int", (_LIST, INT), _OPTIONAL, _indexed),
                 Overload(
-                    "optional_list_optindex_optional_int", (_OPTIONAL_LIST, INT), _OPTIONAL, _indexed
+                    "optional_list_optindex_optional_int",
+                    (_OPTIONAL_LIST, INT),
+                    _OPTIONAL,
+                    _indexed,
                 ),
                 Overload("map_optindex_optional_value", (_MAP, _K), _OPTIONAL, _indexed),
                 Overload(

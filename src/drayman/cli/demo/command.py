@@ -29,6 +29,9 @@ The claims are ordinary ResourceClaims; they lie in examples/demo.
 """
 
 
+_DESCRIPTION: Final = "drayman.dev/description"
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """One claim and what became of it."""
@@ -66,7 +69,7 @@ def demo(output_format: str | None) -> None:
     _draw(out, places, acts)
     for number, act in enumerate(acts, start=1):
         if act.refusal is not None:
-            _tell_refused(out, places, number, act)
+            _tell_refused(out, places, number, act, act.refusal)
 
 
 def _play(scene: Scene, claim: ResourceClaim) -> Act:
@@ -140,21 +143,26 @@ def _introduce(out: Console, places: Layout, scene: Scene) -> None:
     )
 
 
+def _tell_title(out: Console, number: int, act: Act, verdict: str) -> None:
+    metadata = act.claim.metadata
+    out.print(f"[bold]{number}  {metadata.name}[/]: {metadata.annotations.get(_DESCRIPTION, '')}")
+    out.print(f"   {verdict}")
+
+
 def _tell_granted(out: Console, places: Layout, number: int, act: Act) -> None:
-    out.print(f"[bold]{number}  {act.claim.metadata.name}[/]  [green]allocated[/]")
-    for request, device in act.granted:
-        place = places.matrix.rows[places.rows[device]].locality
+    rows = [places.rows[device] for _, device in act.granted]
+    links = [places.matrix.rows[one].links[other] for one, other in combinations(rows, 2)]
+    farthest = max(links, default=None)
+    near = (
+        "" if farthest is None else f", no farther apart than {farthest.code}: {farthest.meaning}"
+    )
+    _tell_title(out, number, act, f"[green]allocated[/]{near}")
+    for (request, device), row in zip(act.granted, rows, strict=True):
+        place = places.matrix.rows[row].locality
         out.print(
-            f"   {request:<5} {places.names[device]}  {device.device:<17}"
-            f" root {place.pcie_root}  NUMA {place.numa}"
+            f"     {request:<5} {places.names[device]}  {device.device:<17}"
+            f" {place.pcie_root}  NUMA {place.numa}"
         )
-    links = {
-        places.matrix.rows[places.rows[one]].links[places.rows[other]]
-        for (_, one), (_, other) in combinations(act.granted, 2)
-    }
-    if links:
-        farthest = max(links)
-        out.print(f"   joined by {farthest.code} at most: {farthest.meaning}")
     out.print()
 
 
@@ -172,18 +180,16 @@ def _draw(out: Console, places: Layout, acts: list[Act]) -> None:
     out.print()
 
 
-def _tell_refused(out: Console, places: Layout, number: int, act: Act) -> None:
-    from drayman.cli.demo.words import KINDS, describe
+def _tell_refused(out: Console, places: Layout, number: int, act: Act, refusal: Refusal) -> None:
+    from drayman.cli.demo.words import KINDS, funnel
 
-    assert act.refusal is not None
-    out.print(f"[bold]{number}  {act.claim.metadata.name}[/]  [red]refused[/]")
-    out.print(f"   {KINDS[act.refusal.kind]}")
+    _tell_title(out, number, act, f"[red]refused[/] ({refusal.kind.value}): {KINDS[refusal.kind]}")
     out.print("   [bold]why[/]")
-    for rejection in act.refusal.rejections:
-        out.print(f"     {rejection.request}: {describe(rejection)}")
+    for line in funnel(refusal.rejections):
+        out.print(f"     {line}")
     out.print("   [bold]what would help[/] (each was tried)")
     for remedy in (*act.remedies, *act.freeing):
         names = ", ".join(places.names[device] for device in remedy.devices)
         out.print(f"     [green]+[/] {remedy.change}: {names}")
     if not act.freeing:
-        out.print("     [red]-[/] freeing devices: it would not fit on the empty node either")
+        out.print("     [red]-[/] freeing devices would not: it does not fit on the empty node")

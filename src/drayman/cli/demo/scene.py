@@ -7,18 +7,15 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Final
 
-import yaml
-
-from drayman.api.codec import convert
+from drayman.api.checking import defaulted
 from drayman.api.core import Node
-from drayman.api.defaults import with_defaults
+from drayman.api.loading import Finding, LoadedObject, load_files
 from drayman.api.resource import Device, ResourceClaim
 from drayman.drivers.profiles import HardwareNode, dgx_h100
 from drayman.inventory import DeviceId, Inventory, Ledger, NodeView
 from drayman.topology import Kind, Matrix, matrix
 
 NODE_NAME: Final = "dgx-h100-1"
-_EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +56,16 @@ def build() -> Scene:
 def claims() -> list[ResourceClaim]:
     """The claims of the demo, in the order of their file names."""
     folder = files("drayman.cli.demo") / "manifests"
-    manifests = sorted(
-        (file for file in folder.iterdir() if file.name.endswith(".yaml")),
-        key=lambda file: file.name,
-    )
-    return [
-        with_defaults(convert(ResourceClaim, yaml.safe_load(file.read_text())), now=_EPOCH)
-        for file in manifests
-    ]
+    manifests = sorted((file.name, file.read_bytes()) for file in folder.iterdir())
+    return [_claim(result) for result in load_files(manifests)]
+
+
+def _claim(result: LoadedObject | Finding) -> ResourceClaim:
+    if isinstance(result, Finding) or result.carried is None:
+        raise ValueError(f"the demo's own manifests are broken: {result}")
+    claim = defaulted(result.carried, result.version).object
+    assert isinstance(claim, ResourceClaim)
+    return claim
 
 
 @dataclass(frozen=True, slots=True)

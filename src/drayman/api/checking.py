@@ -1,0 +1,141 @@
+"""Checking files of objects: everything that can be said without a cluster.
+
+Decodes any served version, fills in defaults, and applies the rules of the API, those about status where a file has one, and
+those that need several objects at once: names that occur twice and admin access in a namespace that is among the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.api import validation
+from drayman.api.carrying import Carried
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.defaults import with_defaults
+from drayman.api.formats import dns_label_problems
+from drayman.api.loading import Finding, LoadedObject, Severity, load_files
+from drayman.api.resource import (
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.api.struct import ApiStruct
+from drayman.api.validation import FieldError, SelectorChecker
+from drayman.api.validation.claim_status import check_status
+from drayman.api.validation.metadata import check_metadata
+from drayman.api.validation.requests import RequestNames
+from drayman.api.validation.resource_slice import warnings
+from drayman.api.validation.taints import check_rule_conditions
+
+_ANY_TIME: Final = "1970-01-01T00:00:00Z"
+"""Stands in for the time of writing, which no rule looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What checking files found."""
+
+    objects: tuple[LoadedObject, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity is Severity.WARNING)
+
+    @property
+    def not_checked(self) -> tuple[LoadedObject, ...]:
+        """Objects of kinds that Drayman has no rules for."""
+        return tuple(loaded for loaded in self.objects if loaded.kind is None)
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors
+
+
+def check_files(inputs: Iterable[tuple[str, bytes]], selectors: SelectorChecker) -> Report:
+    """Check files, given as names and bytes. Never raises for what is in them."""
+    objects: list[LoadedObject] = []
+    findings: list[Finding] = []
+    for result in load_files(inputs):
+        if isinstance(result, LoadedObject):
+            objects.append(result)
+        else:
+            findings.append(result)
+    namespaces = _namespaces(objects)
+    for loaded in objects:
+        findings.extend(_check(loaded, selectors, namespaces))
+    findings.extend(_duplicates(objects))
+    return Report(tuple(objects), tuple(findings))
+
+
+def _namespaces(objects: Iterable[LoadedObject]) -> dict[str, Namespace]:
+    return {
+        loaded.metadata.name: loaded.carried.object
+        for loaded in objects
+        if loaded.carried is not None and isinstance(loaded.carried.object, Namespace)
+    }
+
+
+def _check(
+    loaded: LoadedObject, selectors: SelectorChecker, namespaces: dict[str, Namespace]
+) -> Iterator[Finding]:
+    if loaded.carried is None:
+        return
+    value = defaulted(loaded.carried, loaded.version).object
+    errors = list(_rules(value, selectors))
+    namespace = namespaces.get(loaded.namespace)
+    if namespace is not None and isinstance(value, ResourceClaim | ResourceClaimTemplate):
+        errors.extend(validation.check_admin_access(value, namespace))
+    # Several rules may say the same about one field.
+    for error in {str(error): error for error in errors}.values():
+        yield loaded.finding(error.path, error.body, error=error)
+    if isinstance(value, ResourceSlice):
+        for path, message in warnings(value):
+            yield loaded.finding(path, message, severity=Severity.WARNING)
+
+
+def defaulted(carried: Carried[ApiStruct], version: str) -> Carried[ApiStruct]:
+    """An object as the API server would store it, but for the time."""
+    value = with_defaults(carried.object, now=_ANY_TIME, version=version or "v1")
+    return carried.replace(value)
+
+
+def _rules(value: ApiStruct, selectors: SelectorChecker) -> Iterator[FieldError]:
+    """The rules for creating an object, and those for its status as if that were written right after."""
+    match value:
+        case Node():
+            yield from check_metadata(value.metadata, namespaced=False)
+            return
+        case Namespace():
+            yield from check_metadata(
+                value.metadata, namespaced=False, name_problems=dns_label_problems
+            )
+            return
+        case Pod():
+            yield from check_metadata(value.metadata, namespaced=True)
+            yield from validation.validate_status(value, value)
+        case ResourceClaim():
+            names = RequestNames.of(value.spec.devices)
+            yield from check_status(value.status, ResourceClaimStatus(), names, deleting=False)
+        case DeviceTaintRule():
+            yield from check_rule_conditions(value, "status.conditions")
+    yield from validation.validate(value, selectors)
+
+
+def _duplicates(objects: Iterable[LoadedObject]) -> Iterator[Finding]:
+    first: dict[tuple[str, str, str, str], LoadedObject] = {}
+    for loaded in objects:
+        if not loaded.metadata.name:
+            continue
+        earlier = first.setdefault(loaded.identity, loaded)
+        if earlier is not loaded:
+            place = f"{earlier.document.file}:{earlier.document.line}"
+            yield loaded.finding("metadata.name", f"the same object is in {place} already")

@@ -1,0 +1,203 @@
+"""Documents to objects: any served version, as v1, with what was wrong on the way.
+
+Everything that reads files goes through here, so that bad input is reported the same way everywhere: with its file, line,
+object and field, and never as a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from drayman.api import codec, versions
+from drayman.api.carrying import Carried, unknown_fields
+from drayman.api.catalog import Kind, kind_of
+from drayman.api.documents import Document, Place, read_documents
+from drayman.api.errors import DecodeError, DocumentError
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import GROUP
+from drayman.api.struct import ApiStruct, Json
+from drayman.api.validation.field_errors import FieldError
+
+DEFAULT_NAMESPACE: Final = "default"
+_UNTYPED_METADATA: Final = ("metadata.managedFields", "metadata.selfLink")
+"""Fields every object may have and nobody here reads."""
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to say about a place in a file. `object` names the object, or is empty where there is none yet."""
+
+    severity: Severity
+    file: str
+    line: int
+    object: str
+    path: str
+    message: str
+    error: FieldError | None = None
+    """The broken rule, where it is one of the API's."""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        subject = ": ".join(part for part in (self.object, self.path) if part)
+        prefix = "warning: " if self.severity is Severity.WARNING else ""
+        return (
+            f"{place}: {prefix}{subject}: {self.message}"
+            if subject
+            else f"{place}: {prefix}{self.message}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedObject:
+    """An object from a file. `carried` is None for kinds Drayman does not know."""
+
+    document: Place
+    api_version: str
+    kind_name: str
+    metadata: ObjectMeta
+    kind: Kind | None = None
+    carried: Carried[ApiStruct] | None = None
+    version: str = ""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace the object ends up in; empty for kinds that are in none."""
+        if self.kind is not None and not self.kind.namespaced:
+            return ""
+        return self.metadata.namespace or (DEFAULT_NAMESPACE if self.kind is not None else "")
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """Group, kind, namespace and name: what two objects must not have in common."""
+        group = self.api_version.rpartition("/")[0]
+        return group, self.kind_name, self.namespace, self.metadata.name
+
+    @property
+    def title(self) -> str:
+        """How messages call the object."""
+        name = self.metadata.name or f"{self.metadata.generate_name}*"
+        return (
+            f"{self.kind_name} {self.namespace}/{name}"
+            if self.namespace
+            else f"{self.kind_name} {name}"
+        )
+
+    def finding(
+        self,
+        path: str,
+        message: str,
+        *,
+        severity: Severity = Severity.ERROR,
+        error: FieldError | None = None,
+    ) -> Finding:
+        """A finding about a field of this object, in the terms of v1."""
+        source = path
+        if self.kind is not None and self.version:
+            source = versions.source_path(self.kind.name, self.version, path)
+        line = self.document.line_of(source)
+        return Finding(severity, self.document.file, line, self.title, path, message, error)
+
+    def unknown_field(self, path: str) -> Finding:
+        """A warning about a field at a path of the document itself."""
+        file, line = self.document.file, self.document.line_of(path)
+        return Finding(Severity.WARNING, file, line, self.title, path, "unknown field")
+
+
+def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | Finding]:
+    """The objects in files, given as names and bytes, with findings where something is none."""
+    for file, data in inputs:
+        try:
+            for document in read_documents(file, data):
+                yield from load_document(document)
+        except DocumentError as error:
+            yield Finding(Severity.ERROR, error.file, error.line, "", "", error.message)
+
+
+def load_document(document: Document) -> Iterator[LoadedObject | Finding]:
+    """The object in a document, and findings about it: errors where it cannot be decoded, unknown fields as warnings."""
+    value = document.value
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name), str) or not value[name]:
+            yield _unreadable(document, name, "a text is required")
+            return
+    kind = kind_of(value["apiVersion"], value["kind"])
+    try:
+        if kind is None:
+            yield from _load_unknown(document)
+        elif kind.group == GROUP:
+            yield from _load_versioned(document, kind)
+        else:
+            yield from _load(document, kind, value, "", ())
+    except DecodeError as error:
+        yield _unreadable(document, error.path, error.message, kind)
+
+
+def _load_versioned(document: Document, kind: Kind) -> Iterator[LoadedObject | Finding]:
+    converted = versions.to_v1(document.value)
+    yield from _load(document, kind, converted.value, converted.version, converted.ignored)
+
+
+def _load(
+    document: Document, kind: Kind, value: Json, version: str, ignored: tuple[str, ...]
+) -> Iterator[LoadedObject | Finding]:
+    carried: Carried[ApiStruct] = Carried.convert(kind.type, value)
+    loaded = LoadedObject(
+        document.place,
+        document.value["apiVersion"],
+        kind.name,
+        carried.object.metadata,  # type: ignore[attr-defined]
+        kind,
+        carried,
+        version,
+    )
+    yield loaded
+    unknown = unknown_fields(kind.type, value) if kind.complete and carried.remainder else ()
+    for path in (*ignored, *(versions.source_path(kind.name, version, path) for path in unknown)):
+        if path not in _UNTYPED_METADATA:
+            yield loaded.unknown_field(path)
+
+
+def _load_unknown(document: Document) -> Iterator[LoadedObject | Finding]:
+    value = document.value
+    group = value["apiVersion"].partition("/")[0]
+    if group == GROUP and value["kind"] in versions.VERSIONS:
+        choices = ", ".join(versions.VERSIONS[value["kind"]])
+        message = f"{value['kind']} has no version {value['apiVersion']}; it has {choices}"
+        yield _unreadable(document, "apiVersion", message)
+        return
+    try:
+        metadata = codec.convert(ObjectMeta, value.get("metadata") or {})
+    except DecodeError as error:
+        raise error.under("metadata") from error
+    yield LoadedObject(document.place, value["apiVersion"], value["kind"], metadata)
+
+
+def _unreadable(document: Document, path: str, message: str, kind: Kind | None = None) -> Finding:
+    source = path
+    version = str(document.value.get("apiVersion")).rpartition("/")[2]
+    if kind is not None and kind.group == GROUP:
+        source = versions.source_path(kind.name, version, path)
+    return Finding(
+        Severity.ERROR,
+        document.file,
+        document.line_of(source),
+        _raw_title(document.value),
+        path,
+        message,
+    )
+
+
+def _raw_title(value: dict[str, Json]) -> str:
+    """What can be said about an object that could not be decoded."""
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    parts = [part for part in (value.get("kind"), name) if isinstance(part, str) and part]
+    return " ".join(parts)

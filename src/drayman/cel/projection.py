@@ -1,0 +1,108 @@
+"""The part of a device that an expression reads, as something to compare and to look up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeAlias
+
+from drayman.api.resource import Device, DeviceAttribute, DeviceCapacity
+from drayman.cel.device_types import Features
+from drayman.cel.device_values import device_problem, split_name
+from drayman.cel.reads import Group, Reads
+
+Key: TypeAlias = Callable[[str, Device], Hashable]
+_Getter: TypeAlias = Callable[[str, Device], Hashable]
+_Entries: TypeAlias = Mapping[str, DeviceAttribute] | Mapping[str, DeviceCapacity]
+
+
+def key_of(reads: Reads, features: Features) -> Key:
+    """A function that gives equal keys to devices on which an expression with these reads has the same result."""
+    getters: list[_Getter] = []
+    if reads.driver:
+        getters.append(lambda driver, device: driver)
+    if reads.allow_multiple_allocations:
+        getters.append(lambda driver, device: bool(device.allow_multiple_allocations))
+    getters += _group_getters(reads.attributes, _attributes, _attribute_key)
+    getters += _group_getters(reads.capacity, _capacities, _capacity_key)
+    parts = tuple(getters)
+
+    def key(driver: str, device: Device) -> Hashable:
+        problem = device_problem(device, features)
+        if problem is not None:
+            return problem
+        return tuple([getter(driver, device) for getter in parts])
+
+    return key
+
+
+def _attributes(device: Device) -> _Entries:
+    return device.attributes
+
+
+def _capacities(device: Device) -> _Entries:
+    return device.capacity
+
+
+def _attribute_key(entry: object) -> Hashable:
+    assert isinstance(entry, DeviceAttribute)
+    return entry
+
+
+def _capacity_key(entry: object) -> Hashable:
+    """Equal amounts that are written differently are told apart: `isInteger` sees the difference."""
+    assert isinstance(entry, DeviceCapacity)
+    return str(entry.value)
+
+
+def _group_getters(
+    group: Group, entries_of: Callable[[Device], _Entries], to_key: Callable[[object], Hashable]
+) -> list[_Getter]:
+    if group.everything:
+        return [_matching(entries_of, to_key, None)]
+    getters = [_matching(entries_of, to_key, domain) for domain in sorted(group.domains)]
+    getters += [_single(entries_of, to_key, *key) for key in sorted(group.keys)]
+    return getters
+
+
+def _matching(
+    entries_of: Callable[[Device], _Entries],
+    to_key: Callable[[object], Hashable],
+    wanted: str | None,
+) -> _Getter:
+    """All entries, or all of one domain."""
+
+    def get(driver: str, device: Device) -> Hashable:
+        found = {}
+        for name, entry in entries_of(device).items():
+            domain, identifier = split_name(name, driver)
+            if wanted is None or domain == wanted:
+                found[domain, identifier] = to_key(entry)
+        return frozenset(found.items())
+
+    return get
+
+
+def _single(
+    entries_of: Callable[[Device], _Entries],
+    to_key: Callable[[object], Hashable],
+    domain: str,
+    name: str,
+) -> _Getter:
+    qualified = f"{domain}/{name}"
+    unqualified = "" if "/" in name else name
+
+    def get(driver: str, device: Device) -> Hashable:
+        entries = entries_of(device)
+        entry = entries.get(qualified)
+        is_here = driver == domain and unqualified in entries
+        if is_here and (entry is None or _comes_last(entries, unqualified, qualified)):
+            entry = entries[unqualified]
+        return None if entry is None else to_key(entry)
+
+    return get
+
+
+def _comes_last(entries: _Entries, name: str, other: str) -> bool:
+    """Of two spellings of one name the later one counts."""
+    order = list(entries)
+    return order.index(name) > order.index(other)

@@ -1,0 +1,78 @@
+"""Devices from a file: ResourceSlices as people have them, or a plain array of named devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drayman.api.codec import convert, parse_json
+from drayman.api.errors import DecodeError
+from drayman.api.loading import Finding, LoadedObject, Severity, load_files
+from drayman.api.resource import Device, ResourceSlice
+from drayman.api.struct import Json
+from drayman.cli import files
+from drayman.cli.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDevice:
+    """A device and what to call it in an answer."""
+
+    name: str
+    driver: str
+    device: Device
+
+
+def read_devices(path: str) -> list[NamedDevice]:
+    """The devices of a file. Raises UserError, naming file and entry."""
+    data = files.read(path)
+    name = files.display_name(path)
+    is_array = data.lstrip().startswith(b"[")
+    devices = _from_array(name, data) if is_array else _from_slices(name, data)
+    if not devices:
+        raise UserError(f"{name}: has no devices; expected ResourceSlices")
+    return devices
+
+
+def _from_array(file: str, data: bytes) -> list[NamedDevice]:
+    try:
+        entries = parse_json(data)
+    except DecodeError as error:
+        raise UserError(f"{file}: {error}") from error
+    assert isinstance(entries, list)  # it starts with a bracket
+    return [_entry(f"{file}: device {index}", entry) for index, entry in enumerate(entries)]
+
+
+def _entry(where: str, entry: Json) -> NamedDevice:
+    if not isinstance(entry, dict):
+        raise UserError(f"{where}: expected an object with name, driver and device")
+    for field in ("name", "driver"):
+        if not isinstance(entry.get(field), str):
+            raise UserError(f"{where}: {field}: expected string")
+    try:
+        device = convert(Device, entry.get("device"))
+    except DecodeError as error:
+        raise UserError(f"{where}: {error.under('device')}") from error
+    return NamedDevice(entry["name"], entry["driver"], device)
+
+
+def _from_slices(file: str, data: bytes) -> list[NamedDevice]:
+    devices: list[NamedDevice] = []
+    for result in load_files([(file, data)]):
+        if isinstance(result, Finding):
+            if result.severity is Severity.ERROR:
+                raise UserError(str(result))
+            continue
+        devices.extend(_of_slice(result))
+    return devices
+
+
+def _of_slice(loaded: LoadedObject) -> list[NamedDevice]:
+    value = None if loaded.carried is None else loaded.carried.object
+    if not isinstance(value, ResourceSlice):
+        place = f"{loaded.document.file}:{loaded.document.line}"
+        raise UserError(f"{place}: {loaded.title}: expected a ResourceSlice")
+    spec = value.spec
+    return [
+        NamedDevice(f"{spec.pool.name}/{device.name}", spec.driver, device)
+        for device in spec.devices or ()
+    ]

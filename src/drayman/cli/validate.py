@@ -1,0 +1,127 @@
+"""`drayman validate`: what the API server would say about manifests, without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from drayman.cli import files
+from drayman.cli.errors import UserError, printable
+from drayman.cli.output import format_option, print_data
+
+if TYPE_CHECKING:
+    from drayman.api.checking import Report
+    from drayman.api.loading import Finding
+    from drayman.api.validation import SelectorProblem
+
+_MANIFESTS: Final = (".yaml", ".yml", ".json")
+
+_EPILOG: Final = """\b
+Examples:
+  drayman validate claim.yaml
+  drayman validate manifests/ more.json
+  helm template chart/ | drayman validate -
+  drayman validate -o json claim.yaml
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@format_option
+def validate(paths: tuple[str, ...], output_format: str | None) -> None:
+    """Check manifests as the API server would.
+
+    Prints `file:line: Kind name: field: message` for each error, and exits 1 if there are any. Device selectors are
+    compiled and their cost is estimated. All versions of resource.k8s.io are understood. FILE may be a folder, or - for
+    standard input.
+    """
+    from drayman.api.checking import check_files
+
+    inputs, unreadable = _read_all(paths)
+    report = check_files(inputs, _check_selector)
+    if output_format:
+        print_data(_as_data(report, unreadable), output_format)
+    else:
+        _print(report, unreadable)
+    if unreadable or not report.ok:
+        click.get_current_context().exit(UserError.exit_code)
+
+
+def _check_selector(expression: str, stored: bool) -> SelectorProblem | None:
+    """The compiler's verdict in the terms of validation: neither of the two packages knows the other."""
+    from drayman.api.validation import SelectorProblem
+    from drayman.cel.device import check_selector
+
+    problem = check_selector(expression, stored=stored)
+    return None if problem is None else SelectorProblem(problem.kind.value, problem.detail)
+
+
+def _read_all(paths: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
+    """(name, content) of every file, and what is to be said about those that cannot be read."""
+    inputs: list[tuple[str, bytes]] = []
+    unreadable: list[str] = []
+    for path in _expanded(paths):
+        try:
+            inputs.append((files.display_name(path), files.read(path)))
+        except UserError as error:
+            unreadable.append(error.message)
+    return inputs, unreadable
+
+
+def _expanded(paths: Iterable[str]) -> Iterator[str]:
+    """The paths, with folders replaced by the manifests directly inside them."""
+    for path in paths:
+        folder = Path(path)
+        if path != files.STANDARD and "\0" not in path and folder.is_dir():
+            found = sorted(entry for entry in folder.iterdir() if entry.suffix in _MANIFESTS)
+            yield from map(str, found)
+        else:
+            yield path
+
+
+def _print(report: Report, unreadable: list[str]) -> None:
+    for message in unreadable:
+        click.echo(printable(message))
+    for finding in report.findings:
+        click.echo(_indented(printable(str(finding))))
+    errors, warnings = len(report.errors) + len(unreadable), len(report.warnings)
+    text = f"{_counted(len(report.objects), 'object')}: {_counted(errors, 'error')}"
+    if warnings:
+        text += f", {_counted(warnings, 'warning')}"
+    if report.not_checked:
+        kinds = sorted({loaded.kind_name for loaded in report.not_checked})
+        text += f"; not checked: {', '.join(kinds)}"
+    click.echo(printable(text), err=True)
+
+
+def _indented(message: str) -> str:
+    """A message of several lines, such as an expression with a caret, as one block."""
+    return message.replace("\n", "\n    ")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _as_data(report: Report, unreadable: list[str]) -> dict[str, Any]:
+    return {
+        "valid": report.ok and not unreadable,
+        "objects": len(report.objects),
+        "unreadable": unreadable,
+        "findings": [_finding(finding) for finding in report.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "severity": finding.severity.value,
+        "file": finding.file,
+        "line": finding.line or None,
+        "object": finding.object,
+        "field": finding.path,
+        "reason": None if finding.error is None else finding.error.reason,
+        "message": finding.message,
+    }
