@@ -3,7 +3,7 @@
     scale.py [--nodes 1,10,100,1000]
 
 Nodes are DGX H100 with dynamic MIG, two ports per network card and a compute domain: 11 slices and 226 devices each. Every size is
-measured in a process of its own, so that peak memory is that of the inventory and the JSON it came from. One JSON line per figure;
+measured in a process of its own, so that peak memory is that of the inventory and what it makes. One JSON line per figure;
 ratios compare with the smallest cluster of the same run. The exit status is 1 if a bar is missed.
 """
 
@@ -88,13 +88,22 @@ def measure(path: Path, nodes: int) -> dict[str, Any]:
         "devices": devices,
         "load_s": time.perf_counter() - begun,
         "load_cpu_s": time.process_time() - begun_cpu,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     node = Node(metadata=msgspec.structs.replace(Node().metadata, name=name_of(nodes // 2)))
     ledger = Ledger()
     figures |= measure_search(inventory, node, ledger)
     figures |= measure_updates(inventory, node, ledger, sample)
+    figures["peak_mib"] = peak_mib()
+    for number in range(nodes):
+        inventory.view(
+            Node(metadata=msgspec.structs.replace(node.metadata, name=name_of(number))), ledger
+        )
+    figures["peak_with_every_view_mib"] = peak_mib()
     return figures
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def measure_search(inventory: Inventory, node: Node, ledger: Ledger) -> dict[str, float]:
@@ -155,8 +164,9 @@ def in_own_process(nodes: int) -> dict[str, Any]:
 def bars(figures: dict[str, Any], first: dict[str, Any]) -> dict[str, bool]:
     ratios = [figures[name] / first[name] for name in figures if name.startswith("search_")]
     return {
-        "load_met": figures["load_s"] <= LOAD_BAR_S,
-        "memory_met": figures["peak_mib"] <= MEMORY_BAR_MIB,
+        # What loading puts off, the first view does.
+        "load_met": figures["load_s"] + figures["first_view_ms"] / 1e3 <= LOAD_BAR_S,
+        "memory_met": figures["peak_with_every_view_mib"] <= MEMORY_BAR_MIB,
         "update_met": figures["update_p99_ms"] <= UPDATE_BAR_MS,
         "search_met": max(ratios) <= SEARCH_RATIO_BAR,
     }

@@ -101,9 +101,10 @@ def test_concatenation_is_lazy() -> None:
 def test_lengths_are_integers_of_the_language() -> None:
     """A list that would have more elements than an int can count is refused."""
     doubled = concatenate([1] * 40, [2] * 40)
+    while len(doubled) < INT_MAX // 2:
+        doubled = concatenate(doubled, doubled)
     with pytest.raises(CostLimitError):
-        for _ in range(100):
-            doubled = concatenate(doubled, doubled)
+        concatenate(doubled, doubled)
 
 
 def test_comparison_of_shared_parts_is_bounded() -> None:
@@ -132,7 +133,7 @@ def test_nothing_is_not_something() -> None:
 def test_durations_print_what_they_read(nanos: int) -> None:
     """The text of a duration reads as the duration it came from, as exactly as doubles allow."""
     again = Duration.parse(str(Duration(nanos)))
-    assert abs(again.nanos - nanos) <= abs(nanos) * 2**-52
+    assert abs(again.nanos - nanos) <= 1 + abs(nanos) * 2**-52
 
 
 @given(st.integers(-62_135_596_800, 253_402_300_799), st.integers(0, 999_999_999))

@@ -17,7 +17,6 @@ from drayman.allocator.sums import Sums
 from drayman.allocator.tables import Alternative, Tables
 from drayman.inventory.view import positions
 
-
 _KINDS_FOR_ROOM = 24
 """Room compares every demand with every other; with more kinds of requests than this it would cost more than it saves."""
 

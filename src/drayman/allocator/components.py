@@ -85,6 +85,9 @@ def _plain_colours(tables: Tables, universe: int) -> Iterator[int]:
             yield alternative.candidates
             yield alternative.failing
             yield sum(1 << position for position in alternative.sequence or ())
+            if alternative.sequence is not None and alternative.error_capable:
+                # Which of them is met first decides between failure and error: no two are alike.
+                yield from (1 << position for position in alternative.sequence)
     shareable = tables.view.hardware.shareable
     yield shareable
     if shareable & universe:

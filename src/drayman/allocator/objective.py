@@ -28,9 +28,12 @@ from typing import NamedTuple
 
 from drayman.allocator.alignment import Place, least_misalignment, misalignment, spread
 from drayman.allocator.components import Distinctions
+from drayman.allocator.counters import CounterTables
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Request, Tables
-from drayman.inventory.view import NodeView, positions
+from drayman.inventory.device import Amount
+from drayman.inventory.hardware import NodeHardware
+from drayman.inventory.view import positions
 from drayman.topology.locality import Kind, kind, locality
 
 
@@ -50,8 +53,8 @@ class Cost(NamedTuple):
 class Layout:
     """Kinds and places of a node's devices."""
 
-    def __init__(self, view: NodeView) -> None:
-        records = view.hardware.records
+    def __init__(self, hardware: NodeHardware) -> None:
+        records = hardware.records
         roots: dict[str, int] = {}
         numa_of_root: dict[int, int] = {}
         found: list[tuple[Kind, int, int]] = []
@@ -66,8 +69,7 @@ class Layout:
             Place(sort, root, numa_of_root.get(root, numa) if root >= 0 else numa)
             for sort, root, numa in found
         )
-        exclusive = view.hardware.everything & ~view.hardware.shareable
-        self.kinds = sorted({place.kind for place in self.places})
+        exclusive = hardware.everything & ~hardware.shareable
         # Per kind and group, the exclusive devices in it.
         self.by_numa = self._grouped(exclusive, by_root=False)
         self.by_root = self._grouped(exclusive, by_root=True)
@@ -89,7 +91,7 @@ class Objective:
     def __init__(self, tables: Tables, transitions: Transitions) -> None:
         self._view = tables.view
         self._hardware = tables.view.hardware
-        self._layout = Layout(tables.view)
+        self._layout = self._hardware.derived(Layout)
         initial = transitions.initial()
         self._unusable = initial.counter_blocked | self._view.overcommitted
         self._held = self._view.in_use | self._view.shared
@@ -131,12 +133,15 @@ class Objective:
 
     def _counter_set_colours(self) -> Iterable[int]:
         """Devices by what else consumes from their counter sets: that is what can be spoiled."""
-        consumers: list[list[tuple[object, ...]]] = [[] for _ in self._hardware.counter_sets]
-        for position in positions(self._hardware.consumers):
-            held = self._held >> position & 1
+        tables = self._hardware.derived(CounterTables)
+        held: dict[int, list[tuple[Amount, ...]]] = {}
+        for position in positions(self._hardware.consumers & self._held):
             for index, amounts in self._hardware.consumption[position]:
-                consumers[index].append((amounts, held))
-        described = [tuple(sorted(users)) for users in consumers]
+                held.setdefault(index, []).append(amounts)
+        described = [
+            (shape, tuple(sorted(held[index])) if index in held else ())
+            for index, shape in enumerate(tables.shapes)
+        ]
         colours: dict[Hashable, int] = {}
         for position in positions(self._hardware.consumers):
             key = tuple(described[index] for index, _ in self._hardware.consumption[position])

@@ -6,9 +6,9 @@ nothing can be undone wrongly.
 
 from __future__ import annotations
 
+from drayman.allocator.counters import CounterTables, exceeds
 from drayman.allocator.tables import Alternative, Tables
 from drayman.inventory.device import Amount
-from drayman.inventory.view import positions
 
 
 class State:
@@ -71,14 +71,13 @@ class Transitions:
         self._admin_blocks = admin_blocks
         self._shareable = self._hardware.shareable
         self._consumption = self._hardware.consumption
-        self._consumers_of_set: list[list[tuple[int, tuple[Amount, ...]]]] | None = None
-        self._blocked_by: dict[tuple[int, tuple[Amount, ...]], int] = {}
+        self._counter_tables = self._hardware.derived(CounterTables)
 
     def initial(self) -> State:
         view, tables = self._view, self._tables
         blocked = 0
         for index, left in enumerate(view.counters):
-            blocked |= self.blocked_by(index, left)
+            blocked |= self._counter_tables.blocked_by(index, left)
         return State(
             taken=0,
             mine=0,
@@ -231,7 +230,7 @@ class Transitions:
         for index, amounts in self._consumption[position]:
             left = tuple([have - used for have, used in zip(changed[index], amounts, strict=True)])
             changed[index] = left
-            blocked |= self.blocked_by(index, left)
+            blocked |= self._counter_tables.blocked_by(index, left)
         return tuple(changed), blocked
 
     def _charge_capacity(
@@ -246,42 +245,10 @@ class Transitions:
         )
         bit = 1 << position
         blocked = tuple(
-            devices | bit if _exceeds(charges[kind], left) else devices
+            devices | bit if exceeds(charges[kind], left) else devices
             for devices, charges in zip(state.capacity_blocked, self._tables.charges, strict=True)
         )
         spent = dict(state.spent)
         for capacity, used in zip(self._hardware.capacity_kinds[kind], amounts, strict=True):
             spent[capacity.name] = spent.get(capacity.name, 0) + used
         return {**state.left, position: left}, spent, blocked
-
-    def blocked_by(self, counter_set: int, left: tuple[Amount, ...]) -> int:
-        """The devices that need more of a counter set than is left of it."""
-        key = (counter_set, left)
-        found = self._blocked_by.get(key)
-        if found is None:
-            found = 0
-            for position, amounts in self._set_consumers(counter_set):
-                if _exceeds(amounts, left):
-                    found |= 1 << position
-            self._blocked_by[key] = found
-        return found
-
-    def _set_consumers(self, counter_set: int) -> list[tuple[int, tuple[Amount, ...]]]:
-        if self._consumers_of_set is None:
-            consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [
-                [] for _ in self._view.counters
-            ]
-            for position in positions(self._hardware.consumers):
-                for index, amounts in self._consumption[position]:
-                    consumers[index].append((position, amounts))
-            self._consumers_of_set = consumers
-        return self._consumers_of_set[counter_set]
-
-
-def _exceeds(wanted: tuple[Amount, ...] | None, left: tuple[Amount, ...]) -> bool:
-    if wanted is None:
-        return True
-    for amount, have in zip(wanted, left, strict=True):
-        if amount > have:
-            return True
-    return False

@@ -15,9 +15,11 @@ from drayman.cel import ast, fastpath
 from drayman.cel.calls import cost_rule, membership_step
 from drayman.cel.costs import PENDING
 from drayman.cel.declarations import Declarations
+from drayman.cel.depth import levels
 from drayman.cel.dispatch import dispatcher, is_singleton
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Overload
+from drayman.cel.snippets import Code, Unsupported, direct_equality, is_map, mentions, ordering
 from drayman.cel.standard.collections import contains
 from drayman.cel.types import Kind
 from drayman.cel.values import LISTS, MapValue, OptionalValue, equal, size_of
@@ -25,7 +27,6 @@ from drayman.cel.values import LISTS, MapValue, OptionalValue, equal, size_of
 _MAX_NODES = 400
 _MAX_DEPTH = 40  # Python's own parser and the stack limit what it takes
 _MAX_FOLDED = 256  # size of a constant that is worth computing ahead
-_EXACT_DOUBLE = 2**53
 
 _RESULT_CLASSES: Final[Mapping[Kind, type]] = {
     Kind.BOOL: bool,
@@ -56,23 +57,6 @@ _HELPERS: Final[Mapping[str, object]] = {
 } | {"equal": equal, "contains": contains}
 
 
-class _Unsupported(Exception):
-    """The tree has something that is left to the interpreter."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """An expression in Python. `of` is the class of its value where that is certain."""
-
-    text: str
-    of: type | None = None
-    constant: object = _Unsupported  # the value itself, if it is known
-
-    @property
-    def is_constant(self) -> bool:
-        return self.constant is not _Unsupported
-
-
 def generate(
     checked: ast.Checked,
     declarations: Declarations,
@@ -84,12 +68,12 @@ def generate(
     `known` has the class of what paths from the variable lead to, where that is certain.
     """
     nodes = sum(1 for _ in ast.walk(checked.expr))
-    if nodes > _MAX_NODES or depth(checked.expr) > _MAX_DEPTH:
+    if nodes > _MAX_NODES or levels(checked.expr) > _MAX_DEPTH:
         return None
     generator = _Generator(checked, declarations, variable, known)
     try:
         body = generator.emit(checked.expr)
-    except _Unsupported:
+    except Unsupported:
         return None
     namespace: dict[str, object] = {**_HELPERS, **generator.constants}
     source = f"def evaluate({variable}):\n    return {body.text}\n"
@@ -97,17 +81,6 @@ def generate(
     evaluate = namespace["evaluate"]
     assert callable(evaluate)
     return evaluate
-
-
-def depth(expr: ast.Expr) -> int:
-    """The number of levels of a tree."""
-    deepest = 0
-    pending = [(expr, 1)]
-    while pending:
-        node, level = pending.pop()
-        deepest = max(deepest, level)
-        pending.extend((child, level + 1) for child in ast.children(node))
-    return deepest
 
 
 @dataclass(slots=True)
@@ -131,14 +104,14 @@ class _Generator:
         self.constants[name] = value
         return name
 
-    def _constant(self, value: object) -> _Code:
+    def _constant(self, value: object) -> Code:
         if value is None or isinstance(value, bool) or (type(value) is int) or type(value) is str:
-            return _Code(f"({value!r})", type(value), value)
-        return _Code(self._bind(value), type(value), value)
+            return Code(f"({value!r})", type(value), value)
+        return Code(self._bind(value), type(value), value)
 
     # --- expressions ---
 
-    def emit(self, expr: ast.Expr) -> _Code:
+    def emit(self, expr: ast.Expr) -> Code:
         match expr:
             case ast.Literal():
                 return self._constant(expr.value)
@@ -154,40 +127,40 @@ class _Generator:
                 return self._map(expr)
             case ast.Comprehension():
                 return self._comprehension(expr)
-        raise _Unsupported
+        raise Unsupported
 
-    def _ident(self, expr: ast.Ident) -> _Code:
+    def _ident(self, expr: ast.Ident) -> Code:
         reference = self.checked.references.get(expr.id)
         if reference is not None and reference.value is not None:
             return self._constant(reference.value)
         if expr.name in self._locals:
-            return _Code(self._locals[expr.name])
+            return Code(self._locals[expr.name])
         if expr.name != self.variable:
-            raise _Unsupported
-        return _Code(expr.name, self.known.get(()))
+            raise Unsupported
+        return Code(expr.name, self.known.get(()))
 
-    def _list(self, expr: ast.ListExpr) -> _Code:
+    def _list(self, expr: ast.ListExpr) -> Code:
         if expr.optional:
-            raise _Unsupported
+            raise Unsupported
         elements = [self.emit(element) for element in expr.elements]
         if all(element.is_constant for element in elements):
             return self._constant([element.constant for element in elements])
-        return _Code(f"[{', '.join(element.text for element in elements)}]", list)
+        return Code(f"[{', '.join(element.text for element in elements)}]", list)
 
-    def _map(self, expr: ast.MapExpr) -> _Code:
+    def _map(self, expr: ast.MapExpr) -> Code:
         parts = [(self.emit(e.key), self.emit(e.value), e.optional) for e in expr.entries]
         if not all(key.is_constant and value.is_constant and not o for key, value, o in parts):
-            raise _Unsupported
+            raise Unsupported
         try:
             return self._constant(MapValue.of((k.constant, v.constant) for k, v, _ in parts))
         except EvaluationError:
-            raise _Unsupported from None
+            raise Unsupported from None
 
     # --- paths ---
 
-    def _path(self, expr: ast.Expr) -> _Code:
+    def _path(self, expr: ast.Expr) -> Code:
         """Selections and indices, from the root on; once a step is optional, so are all that follow."""
-        steps: list[tuple[_Code, bool]] = []
+        steps: list[tuple[Code, bool]] = []
         test_only = isinstance(expr, ast.Select) and expr.test_only
         while True:
             match expr:
@@ -201,10 +174,10 @@ class _Generator:
                     break
             expr = operand
         if self.checked.types[expr.id].is_optional:
-            raise _Unsupported
+            raise Unsupported
         return self._follow(expr, list(reversed(steps)), test_only)
 
-    def _follow(self, root: ast.Expr, steps: list[tuple[_Code, bool]], test_only: bool) -> _Code:
+    def _follow(self, root: ast.Expr, steps: list[tuple[Code, bool]], test_only: bool) -> Code:
         code = self.emit(root)
         is_input = isinstance(root, ast.Ident) and root.name not in self._locals
         names: tuple[str, ...] | None = () if is_input else None
@@ -214,16 +187,16 @@ class _Generator:
             is_last = position == len(steps) - 1
             if optional:
                 if test_only:
-                    raise _Unsupported
-                code = _Code(f"optional_step({code.text}, {key.text})", OptionalValue)
+                    raise Unsupported
+                code = Code(f"optional_step({code.text}, {key.text})", OptionalValue)
                 continue
             names = self._extended(names, key)
             if test_only and is_last:
-                return _Code(self._presence(code, key), bool)
-            code = _Code(self._step(code, key), self._class_at(names))
+                return Code(self._presence(code, key), bool)
+            code = Code(self._step(code, key), self._class_at(names))
         return code
 
-    def _extended(self, names: tuple[str, ...] | None, key: _Code) -> tuple[str, ...] | None:
+    def _extended(self, names: tuple[str, ...] | None, key: Code) -> tuple[str, ...] | None:
         if names is None:
             return None
         return (*names, key.constant if isinstance(key.constant, str) else "*")
@@ -239,39 +212,39 @@ class _Generator:
                 return of
         return None
 
-    def _step(self, container: _Code, key: _Code) -> str:
-        if _is_map(container) and key.of is str:
+    def _step(self, container: Code, key: Code) -> str:
+        if is_map(container) and key.of is str:
             return f"{container.text}[{key.text}]"
         return f"index({container.text}, {key.text})"
 
-    def _presence(self, container: _Code, key: _Code) -> str:
+    def _presence(self, container: Code, key: Code) -> str:
         if container.of is MapValue and key.of is str:
             return f"({key.text} in {container.text})"
         return f"present({container.text}, {key.text})"
 
     # --- calls ---
 
-    def _call(self, expr: ast.Call) -> _Code:
+    def _call(self, expr: ast.Call) -> Code:
         match expr.function:
             case "_[_]" | "_[?_]" | "_?._":
                 return self._path(expr)
             case "_&&_" | "_||_":
                 word = " and " if expr.function == "_&&_" else " or "
-                return _Code(f"({word.join(self._bool(arg) for arg in expr.args)})", bool)
+                return Code(f"({word.join(self._bool(arg) for arg in expr.args)})", bool)
             case "_?_:_":
                 return self._conditional(expr)
             case "!_":
-                return _Code(f"(not {self._bool(expr.args[0])})", bool)
+                return Code(f"(not {self._bool(expr.args[0])})", bool)
             case "_==_":
                 return self._equality(expr)
             case "_!=_":
-                return _Code(f"(not {self._equality(expr).text})", bool)
+                return Code(f"(not {self._equality(expr).text})", bool)
             case "or" | "orValue" if expr.target is not None and len(expr.args) == 1:
                 target, other = self.emit(expr.target), self.emit(expr.args[0])
                 helper = "or_value" if expr.function == "orValue" else "or_optional"
-                return _Code(f"{helper}({target.text}, lambda: {other.text})")
+                return Code(f"{helper}({target.text}, lambda: {other.text})")
             case "@not_strictly_false":
-                raise _Unsupported
+                raise Unsupported
         operands = expr.args if expr.target is None else (expr.target, *expr.args)
         return self._function(expr, [self.emit(operand) for operand in operands])
 
@@ -282,18 +255,18 @@ class _Generator:
         name = self._fresh("b")
         return f"({name} if ({name} := {code.text}).__class__ is bool else bail())"
 
-    def _conditional(self, expr: ast.Call) -> _Code:
+    def _conditional(self, expr: ast.Call) -> Code:
         condition = self._bool(expr.args[0])
         if_true, if_false = self.emit(expr.args[1]), self.emit(expr.args[2])
         of = if_true.of if if_true.of is if_false.of else None
-        return _Code(f"({if_true.text} if {condition} else {if_false.text})", of)
+        return Code(f"({if_true.text} if {condition} else {if_false.text})", of)
 
-    def _equality(self, expr: ast.Call) -> _Code:
+    def _equality(self, expr: ast.Call) -> Code:
         left, right = self.emit(expr.args[0]), self.emit(expr.args[1])
-        text = _direct_equality(left, right, self._fresh("e"))
-        return _Code(text or f"equal({left.text}, {right.text})", bool)
+        text = direct_equality(left, right, self._fresh("e"))
+        return Code(text or f"equal({left.text}, {right.text})", bool)
 
-    def _function(self, expr: ast.Call, args: list[_Code]) -> _Code:
+    def _function(self, expr: ast.Call, args: list[Code]) -> Code:
         function = self.declarations.functions[expr.function]
         ids = self.checked.references[expr.id].overloads
         overload = self.declarations.overloads[ids[0]] if len(ids) == 1 else None
@@ -303,19 +276,19 @@ class _Generator:
                 return folded
         text = ", ".join(arg.text for arg in args)
         if function.name in _ORDERINGS:
-            return _Code(
-                _ordering(_ORDERINGS[function.name], args[0], args[1], self._fresh("o")), bool
+            return Code(
+                ordering(_ORDERINGS[function.name], args[0], args[1], self._fresh("o")), bool
             )
         if function.name == "@in":
             return self._membership(args[0], args[1])
         if overload is not None and not is_singleton(function):
             of = _RESULT_CLASSES.get(overload.result.kind)
-            return _Code(f"{self._bind(fastpath.direct(overload))}({text})", of)
-        return _Code(f"{self._bind(fastpath.dispatched(function))}({text})")
+            return Code(f"{self._bind(fastpath.caller(function, overload))}({text})", of)
+        return Code(f"{self._bind(fastpath.caller(function, None))}({text})")
 
     def _folded(
         self, function: Function, overload: Overload | None, args: list[object]
-    ) -> _Code | None:
+    ) -> Code | None:
         """A call of constants as a constant, if that is cheap and succeeds."""
         if (
             function.name in _NOT_FOLDED
@@ -328,25 +301,25 @@ class _Generator:
             return None
         return self._constant(value) if size_of(value) <= _MAX_FOLDED else None
 
-    def _membership(self, value: _Code, container: _Code) -> _Code:
+    def _membership(self, value: Code, container: Code) -> Code:
         if isinstance(container.constant, LISTS):
             step = membership_step(lambda state: state, container.constant)
             if step is not None and all(type(v) is str for v in container.constant):
                 members = self._bind(frozenset(container.constant))
                 if value.of is str:
-                    return _Code(f"({value.text} in {members})", bool)
+                    return Code(f"({value.text} in {members})", bool)
                 name = self._fresh("m")
                 check = f"({name} := {value.text}).__class__ is str"
-                return _Code(f"({name} in {members} if {check} else bail())", bool)
+                return Code(f"({name} in {members} if {check} else bail())", bool)
             if step is not None:
-                raise _Unsupported
-        if _is_map(container) and value.of is str:
-            return _Code(f"({value.text} in {container.text})", bool)
-        return _Code(f"contains({value.text}, {container.text})", bool)
+                raise Unsupported
+        if is_map(container) and value.of is str:
+            return Code(f"({value.text} in {container.text})", bool)
+        return Code(f"contains({value.text}, {container.text})", bool)
 
     # --- comprehensions ---
 
-    def _comprehension(self, expr: ast.Comprehension) -> _Code:
+    def _comprehension(self, expr: ast.Comprehension) -> Code:
         if isinstance(expr.iter_range, ast.ListExpr) and not expr.iter_range.elements:
             return self._binding(expr)
         container = self.emit(expr.iter_range)
@@ -359,7 +332,7 @@ class _Generator:
             ) if accu == result == expr.accu_var:
                 helper = _QUANTIFIERS[function][bool(expr.iter_var2)]
                 body = self._function_of(expr, predicate)
-                return _Code(f"{helper}({container.text}, {body})", bool)
+                return Code(f"{helper}({container.text}, {body})", bool)
             case ast.Call(function="_+_", args=(ast.Ident(), ast.ListExpr(elements=(value,)))), _:
                 return self._mapping(expr, container, None, value)
             case (
@@ -376,24 +349,24 @@ class _Generator:
                 _,
             ):
                 return self._mapping(expr, container, condition, value)
-        raise _Unsupported
+        raise Unsupported
 
     def _mapping(
-        self, expr: ast.Comprehension, container: _Code, condition: ast.Expr | None, value: ast.Expr
-    ) -> _Code:
+        self, expr: ast.Comprehension, container: Code, condition: ast.Expr | None, value: ast.Expr
+    ) -> Code:
         is_plain = isinstance(expr.accu_init, ast.ListExpr) and isinstance(expr.result, ast.Ident)
         if expr.iter_var2 or not is_plain:
-            raise _Unsupported
+            raise Unsupported
         parts = [container.text, self._function_of(expr, value)]
         if condition is not None:
             parts.append(self._function_of(expr, condition))
-        return _Code(f"mapped({', '.join(parts)})", list)
+        return Code(f"mapped({', '.join(parts)})", list)
 
     def _function_of(self, expr: ast.Comprehension, body: ast.Expr) -> str:
         """A lambda of the iteration variables. The accumulator is out of reach there."""
         names = [name for name in (expr.iter_var, expr.iter_var2) if name]
-        if _mentions(body, expr.accu_var):
-            raise _Unsupported
+        if mentions(body, expr.accu_var):
+            raise Unsupported
         outside = dict(self._locals)
         params = [self._fresh("v") for _ in names]
         self._locals.update(zip(names, params, strict=True))
@@ -401,62 +374,10 @@ class _Generator:
         self._locals = outside
         return f"lambda {', '.join(params)}: {code.text}"
 
-    def _binding(self, expr: ast.Comprehension) -> _Code:
+    def _binding(self, expr: ast.Comprehension) -> Code:
         value = self.emit(expr.accu_init)
         outside = dict(self._locals)
         name = self._locals[expr.accu_var] = self._fresh("v")
         body = self.emit(expr.result)
         self._locals = outside
-        return _Code(f"(lambda {name}: {body.text})({value.text})", body.of)
-
-
-def _is_map(code: _Code) -> bool:
-    return code.of is not None and issubclass(code.of, MapValue)
-
-
-def _mentions(expr: ast.Expr, name: str) -> bool:
-    """Whether a variable is read; comprehensions inside may have one of the same name."""
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Ident) and node.name == name:
-            return True
-        if isinstance(node, ast.Comprehension) and node.accu_var == name:
-            pending += (node.iter_range, node.accu_init)
-        else:
-            pending.extend(ast.children(node))
-    return False
-
-
-def _direct_equality(left: _Code, right: _Code, name: str) -> str | None:
-    """`==` without a call, where one side is known to be a string, a bool or a small integer."""
-    if left.of is str:
-        return f"({left.text} == {right.text})"
-    if right.of is str and left.of is not None:
-        return None
-    if right.of is str:
-        test = f"({name} := {left.text}) == {right.text}"
-    elif (
-        right.of is int and isinstance(right.constant, int) and abs(right.constant) < _EXACT_DOUBLE
-    ):
-        if left.of is int:
-            return f"({left.text} == {right.text})"
-        test = f"(({name} := {left.text}) == {right.text} and {name}.__class__ is not bool)"
-    elif right.of is bool:
-        if left.of is bool:
-            return f"({left.text} is {right.text})"
-        test = f"({name} := {left.text}) is {right.text}"
-    else:
-        return None
-    return f"({test} or (is_opaque({name}) and bail()))"
-
-
-def _ordering(operator: str, left: _Code, right: _Code, name: str) -> str:
-    if left.of is right.of and left.of in (int, str):
-        return f"({left.text} {operator} {right.text})"
-    if left.of is None and right.of in (int, str) and right.is_constant:
-        kind = right.of.__name__
-        check = f"({name} := {left.text}).__class__ is {kind}"
-        direct = f"{name} {operator} {right.text}"
-        return f"({direct} if {check} else ordered({name}, {right.text}) {operator} 0)"
-    return f"(ordered({left.text}, {right.text}) {operator} 0)"
+        return Code(f"(lambda {name}: {body.text})({value.text})", body.of)

@@ -12,6 +12,7 @@ from drayman.cel.functions import Function, Overload
 from drayman.cel.types import Kind, Type
 from drayman.cel.values import LISTS, MapValue, no_such_overload, type_name
 
+_CONTAINERS = (*LISTS, MapValue)  # whether they fit depends on what is in them
 _ANYTHING = frozenset((Kind.DYN, Kind.ANY, Kind.PARAMETER))
 
 # Functions that upstream implements by what a value can do rather than by signatures: their errors name no types.
@@ -55,13 +56,26 @@ def dispatcher(
     else:
         candidates = function.overloads
     name = function.name
+    chosen: dict[tuple[type, ...], Callable[..., object]] = {}
 
     def run(args: Sequence[object]) -> object:
-        for candidate in candidates:
-            if accepts(candidate, args):
-                return candidate.implementation(*args)
-        if name in _SINGLETONS:
-            raise no_such_overload()
-        raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, args))})")
+        classes = tuple(map(type, args))
+        implementation = chosen.get(classes)
+        if implementation is None:
+            implementation = _choose(name, candidates, args)
+            if not any(issubclass(of, _CONTAINERS) for of in classes):
+                chosen[classes] = implementation
+        return implementation(*args)
 
     return run
+
+
+def _choose(
+    name: str, candidates: Sequence[Overload], args: Sequence[object]
+) -> Callable[..., object]:
+    for candidate in candidates:
+        if accepts(candidate, args):
+            return candidate.implementation
+    if name in _SINGLETONS:
+        raise no_such_overload()
+    raise EvaluationError(f"no such overload: {name}({', '.join(map(type_name, args))})")

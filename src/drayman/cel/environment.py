@@ -8,9 +8,9 @@ from functools import cached_property
 
 from drayman.cel import ast
 from drayman.cel.checker import check
-from drayman.cel.codegen import depth, generate
+from drayman.cel.codegen import generate
 from drayman.cel.declarations import Declarations, declare
-from drayman.cel.depth import room_for_recursion
+from drayman.cel.depth import levels, room_for_recursion
 from drayman.cel.errors import CompileError, CostLimitError, EvaluationError
 from drayman.cel.estimate import InputSizes, estimate
 from drayman.cel.functions import Library
@@ -83,7 +83,7 @@ class Program:
         self.checked = checked
         self._environment = environment
         self._plan = steps
-        self._deep = depth(checked.expr) > _SHALLOW
+        self._deep = levels(checked.expr) > _SHALLOW
 
     @property
     def source(self) -> str:

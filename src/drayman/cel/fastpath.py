@@ -6,13 +6,12 @@ request to ask the interpreter, so nothing here needs to know which error it wou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-from drayman.cel.dispatch import accepts, dispatcher
+from drayman.cel.dispatch import dispatcher
 from drayman.cel.functions import Function, Overload
 from drayman.cel.standard.collections import lookup
-from drayman.cel.types import Kind, Type
 from drayman.cel.values import (
     LISTS,
     MISSING,
@@ -20,7 +19,6 @@ from drayman.cel.values import (
     MapValue,
     Opaque,
     OptionalValue,
-    UInt,
     compare,
 )
 
@@ -33,47 +31,9 @@ def bail() -> NoReturn:
     raise Bail
 
 
-_CLASSES: dict[Kind, frozenset[type]] = {
-    Kind.BOOL: frozenset((bool,)),
-    Kind.INT: frozenset((int,)),
-    Kind.UINT: frozenset((UInt,)),
-    Kind.DOUBLE: frozenset((float,)),
-    Kind.STRING: frozenset((str,)),
-    Kind.BYTES: frozenset((bytes,)),
-}
-
-
-def direct(overload: Overload) -> Callable[..., object]:
-    """The implementation of an overload behind a check of its arguments' classes, which are learned as they come by."""
-    known = [set(_CLASSES.get(param.kind, ())) for param in overload.params]
-    implementation = overload.implementation
-    if any(_depends_on_content(param) for param in overload.params):
-        known = [set() for _ in known]
-
-    def call(*args: object) -> object:
-        for arg, classes in zip(args, known, strict=True):
-            if arg.__class__ not in classes:
-                return slow(args)
-        return implementation(*args)
-
-    def slow(args: Sequence[object]) -> object:
-        if not accepts(overload, args):
-            raise Bail
-        for arg, param, classes in zip(args, overload.params, known, strict=True):
-            if not _depends_on_content(param):
-                classes.add(arg.__class__)
-        return implementation(*args)
-
-    return call
-
-
-def _depends_on_content(type_: Type) -> bool:
-    return type_.kind in (Kind.LIST, Kind.MAP)
-
-
-def dispatched(function: Function) -> Callable[..., object]:
-    """Whichever overload fits."""
-    run = dispatcher(function, None)
+def caller(function: Function, overload: Overload | None) -> Callable[..., object]:
+    """Calls the given overload, or whichever fits."""
+    run = dispatcher(function, overload)
     return lambda *args: run(args)
 
 

@@ -16,6 +16,7 @@ from drayman.cel import ast, literals
 from drayman.cel.errors import CompileError, Issue
 from drayman.cel.lexer import Token, TokenKind, tokenize
 from drayman.cel.macros import Macro, MacroError
+from drayman.cel.tokens import Stop, TokenReader
 from drayman.cel.trees import TreeBuilder
 
 if TYPE_CHECKING:
@@ -64,10 +65,6 @@ class Syntax:
     escaped_identifiers: bool = False
 
 
-class _Stop(Exception):
-    """Ends parsing after an error from which it cannot go on."""
-
-
 def parse(source: str, syntax: Syntax) -> ast.Parsed:
     """Raises CompileError. Needs `room_for_recursion`."""
     if len(source) > MAX_CODE_POINTS:
@@ -78,7 +75,7 @@ def parse(source: str, syntax: Syntax) -> ast.Parsed:
     expr: ast.Expr | None = None
     try:
         expr = parser.start()
-    except _Stop:
+    except Stop:
         pass
     issues += parser.issues
     if issues or expr is None:
@@ -86,62 +83,26 @@ def parse(source: str, syntax: Syntax) -> ast.Parsed:
     return ast.Parsed(source, expr, parser.tree.offsets)
 
 
-class _Parser:
+class _Parser(TokenReader):
     def __init__(self, source: str, tokens: list[Token], syntax: Syntax) -> None:
-        self.issues: list[Issue] = []
+        super().__init__(source, tokens)
         self.tree = TreeBuilder()
-        self._source = source
-        self._tokens = tokens
-        self._position = 0
         self._syntax = syntax
         self._depths = {"expr": 0, "relation": 0, "calc": 0}
-
-    # --- tokens and errors ---
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._position]
-
-    def _is(self, text: str) -> bool:
-        token = self._next
-        return token.kind is TokenKind.SYMBOL and token.text == text
-
-    def _advance(self) -> Token:
-        token = self._next
-        self._position += 1
-        return token
-
-    def _accept(self, text: str) -> Token | None:
-        return self._advance() if self._is(text) else None
-
-    def _expect(self, text: str, expecting: str = "") -> Token:
-        if self._is(text):
-            return self._advance()
-        token = self._next
-        if expecting:
-            raise self._syntax_error(token, f"mismatched input {token} expecting {expecting}")
-        raise self._syntax_error(token, f"missing '{text}' at {token}")
-
-    def _report(self, offset: int, message: str) -> None:
-        self.issues.append(Issue.at(self._source, offset, message))
-
-    def _syntax_error(self, token: Token, message: str) -> _Stop:
-        self._report(token.offset, f"Syntax error: {message}")
-        return _Stop()
 
     @contextmanager
     def _nested(self, rule: str) -> Iterator[None]:
         self._depths[rule] += 1
         if self._depths[rule] > MAX_NESTING:
             self.issues.append(Issue(f"expression recursion limit exceeded: {MAX_NESTING}"))
-            raise _Stop
+            raise Stop
         yield
         self._depths[rule] -= 1
 
     def _check_height(self, expr: ast.Expr) -> ast.Expr:
         if self.tree.height(expr) > MAX_NESTING:
             self.issues.append(Issue("max recursion depth exceeded"))
-            raise _Stop
+            raise Stop
         return expr
 
     # --- grammar, from the outside in ---
@@ -316,7 +277,7 @@ class _Parser:
             return self._literal()
         raise self._unexpected(token)
 
-    def _unexpected(self, token: Token) -> _Stop:
+    def _unexpected(self, token: Token) -> Stop:
         return self._syntax_error(token, f"mismatched input {token} expecting {_EXPRESSION_START}")
 
     def _name(self) -> ast.Expr:

@@ -18,6 +18,7 @@ from drayman.cel.errors import CompileError, EvaluationError
 from drayman.cel.folds import Fold, fold_step, local_step
 from drayman.cel.regex import compile_pattern
 from drayman.cel.runtime import State, Step
+from drayman.cel.standard.collections import check_key
 from drayman.cel.values import (
     LISTS,
     NONE,
@@ -115,6 +116,7 @@ class _Planner:
         path = self._path(operand)
         planned = self.plan(key)
         if isinstance(planned, _Constant):
+            check_key(planned.value)
             path.add(Qualifier(planned.value, optional=optional))
         elif isinstance(planned, _Computed):
             path.add(Qualifier(key_of=planned.step, optional=optional))

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
-from zoneinfo import ZoneInfo
 
 from drayman.cel.errors import EvaluationError
 
@@ -145,6 +144,8 @@ def zone_of(name: str) -> tzinfo:
         return UTC
     if ":" in name:
         return _fixed_zone(name)
+    from zoneinfo import ZoneInfo  # few expressions need it, and it takes a while to import
+
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):

@@ -336,7 +336,7 @@ class _DeepEquality:
     def lists(self, left: ListValue, right: object) -> bool:
         if not isinstance(right, LISTS) or len(left) != len(right):
             return False
-        for a, b in zip(left, right, strict=True):  # noqa: SIM110
+        for a, b in zip(left, right, strict=True):
             if not self._same(a, b):
                 return False
         return True

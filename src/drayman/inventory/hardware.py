@@ -7,6 +7,7 @@ first asks for them and are kept until a slice of the node changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast
 
 from drayman.api.core import Node
 from drayman.api.resource import DeviceTaint, DeviceToleration
@@ -16,6 +17,8 @@ from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.pool import PoolState, ResolvedPool, selects_node
 from drayman.inventory.selectors import SelectorCache, SelectorFailure
+
+T = TypeVar("T")
 
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -57,6 +60,7 @@ class NodeHardware:
         self._selectors = selectors
         self._taints_of = taints_of
         self._verdicts: dict[str, tuple[int, int]] = {}
+        self._derived: dict[object, object] = {}
         self._attributes: dict[str, AttributeIndex] = {}
         self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
         self._taint_groups: dict[tuple[tuple[str, str, str], ...], int] | None = None
@@ -66,6 +70,9 @@ class NodeHardware:
         self.counter_sets, self.consumption = self._counters()
         self.consumers = self._where(lambda record: bool(record.counters))
         self.capacity_kinds, self.capacity_kind = self._capacities()
+        self.of_capacity_kind = [0] * len(self.capacity_kinds)
+        for position, kind in enumerate(self.capacity_kind):
+            self.of_capacity_kind[kind] |= 1 << position
 
     def _where(self, condition: Callable[[DeviceRecord], bool]) -> int:
         return sum(1 << i for i, record in enumerate(self.records) if condition(record))
@@ -106,6 +113,13 @@ class NodeHardware:
                 distinct.append(record.capacities)
             of_device.append(kind)
         return tuple(distinct), of_device
+
+    def derived(self, table: Callable[[NodeHardware], T]) -> T:
+        """A table that somebody derives from the hardware alone: made once, kept as long as the hardware is."""
+        found = self._derived.get(table)
+        if found is None:
+            found = self._derived[table] = table(self)
+        return cast("T", found)
 
     def attribute(self, name: str) -> AttributeIndex:
         index = self._attributes.get(name)

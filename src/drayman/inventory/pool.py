@@ -27,12 +27,19 @@ class PoolState(Enum):
 class SliceRecord:
     """A slice and its devices as records, made when somebody first looks at them."""
 
-    __slots__ = ("_records", "_sharing", "slice")
+    __slots__ = ("_records", "_sharing", "counters", "slice")
 
     def __init__(self, slice_: ResourceSlice, *, sharing: bool) -> None:
         self.slice = slice_
         self._sharing = sharing
         self._records: tuple[DeviceRecord, ...] | None = None
+        # Which counters the devices name: a pool is checked from every node's side, but its devices are looked at from few.
+        self.counters = frozenset(
+            (used.counter_set, name)
+            for device in slice_.spec.devices or ()
+            for used in device.consumes_counters
+            for name in ("", *used.counters)
+        )
 
     @property
     def records(self) -> tuple[DeviceRecord, ...]:
@@ -198,14 +205,12 @@ def _collect_limits(current: list[SliceRecord], limits: dict[str, dict[str, Amou
 
 
 def _unknown_counter(slices: tuple[SliceRecord, ...], limits: dict[str, dict[str, Amount]]) -> str:
+    known = {(name, counter) for name, counters in limits.items() for counter in ("", *counters)}
     for slice_ in slices:
-        for record in slice_.records:
-            for name, used in record.counters:
-                if name not in limits:
-                    return f"device {record.id.device}: counter set {name} not found"
-                if unknown := used.keys() - limits[name].keys():
-                    return (
-                        f"device {record.id.device}: counter {min(unknown)} not found"
-                        f" in counter set {name}"
-                    )
+        unknown = slice_.counters - known
+        if unknown:
+            name, counter = min(unknown)
+            if not counter:
+                return f"counter set {name} not found"
+            return f"counter {counter} not found in counter set {name}"
     return ""

@@ -144,8 +144,14 @@ class NodeView:
     def capacity_groups(self) -> tuple[tuple[int, tuple[Amount, ...], int], ...]:
         """Devices with capacities, grouped: the kind of their capacities, what is left, and which devices."""
         groups: dict[tuple[int, tuple[Amount, ...]], int] = {}
-        for position, kind in enumerate(self.hardware.capacity_kind):
-            key = (kind, self.remaining(position))
+        used = sum(1 << position for position in self._used)
+        for kind, devices in enumerate(self.hardware.of_capacity_kind):
+            untouched = devices & ~used
+            if untouched:
+                whole = tuple(capacity.value for capacity in self.hardware.capacity_kinds[kind])
+                groups[kind, whole] = untouched
+        for position in self._used:
+            key = (self.hardware.capacity_kind[position], self.remaining(position))
             groups[key] = groups.get(key, 0) | 1 << position
         return tuple((kind, left, devices) for (kind, left), devices in groups.items())
 

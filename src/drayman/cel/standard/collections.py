@@ -45,12 +45,19 @@ def _is(value: object, element: object) -> bool:
 
 def lookup(container: object, key: object) -> object:
     """`container[key]`, or `MISSING`. Raises EvaluationError for keys that make no sense."""
+    check_key(key)
     if isinstance(container, MapValue):
         return container.find(key)
     if isinstance(container, LISTS):
         index = list_index(key)
         return container[index] if 0 <= index < len(container) else MISSING
     return MISSING
+
+
+def check_key(key: object) -> None:
+    """Only strings, bools and numbers can be keys of a lookup, whatever the container."""
+    if not isinstance(key, str | int | float):
+        raise EvaluationError(f"invalid qualifier type: {type_name(key)}")
 
 
 def list_index(key: object) -> int:
