@@ -71,6 +71,8 @@ class _Judge:
 
     def _unusable(self, taken: frozenset[int]) -> set[int]:
         """Devices whose counters are not there once these devices are taken."""
+        if not self.model.on("DRAPartitionableDevices"):
+            return {n for n, device in enumerate(self.model.devices) if device.spends}
         found = set()
         for pool in self.model.pools:
             left = self.model.counters_left(pool)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from drayman.simulate.problems import decode_problem, solve
-
 from drayman.allocator import Outcome, Policy, search
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory import DeviceId, Features, Holding, Inventory, Ledger
+from drayman.simulate.problems import decode_problem, solve
 from oracle.nodes import JsonObject
 from oracle.quantities import amount
 

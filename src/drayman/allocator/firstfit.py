@@ -2,6 +2,7 @@
 
 Most problems end within a few steps, so the first attempt prepares nothing. What is not settled then is searched again with
 everything that prunes. If that takes long too, it may be one claim that can never be served: each is tried alone before going on.
+What is then still open is a tight packing, and the given order is given up: the biggest requests come first.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from dataclasses import replace
 from drayman.allocator.engine import Engine, ErrorFound, OutOfSteps, Placement
 from drayman.allocator.limits import (
     ALONE_STEPS,
+    GIVEN_ORDER_STEPS,
     PLAIN_SLOTS,
     PLAIN_STEPS,
     PLAIN_STEPS_PER_SLOT,
     STEPS_BEFORE_ALONE,
 )
 from drayman.allocator.pruning import prune
+from drayman.allocator.reorder import biggest_first, in_given_order
 from drayman.allocator.state import Transitions
 from drayman.allocator.tables import Alternative, Tables
 
@@ -63,7 +66,19 @@ class FirstFit:
             self._stop_at_limit()
         if self._some_claim_is_hopeless(transitions):
             return None
-        return self._run(engine, self._max_steps)
+        if self._tables.error_capable or transitions.admin_blocks:
+            return self._run(engine, self._max_steps)  # the order decides what the answer is
+        try:
+            return self._run(engine, GIVEN_ORDER_STEPS)
+        except OutOfSteps:
+            self._stop_at_limit()
+        return self._biggest_first(transitions)
+
+    def _biggest_first(self, transitions: Transitions) -> list[tuple[Alternative, int]] | None:
+        tables = biggest_first(self._tables, transitions)
+        engine = Engine(tables, transitions, prune(tables, transitions), strict=self._strict)
+        found = self._run(engine, self._max_steps)
+        return None if found is None else in_given_order(self._tables, found)
 
     def _run(self, engine: Engine, budget: int) -> list[tuple[Alternative, int]] | None:
         """Let an engine go on until it has taken so many steps, or until there are none left."""

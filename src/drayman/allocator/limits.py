@@ -20,6 +20,9 @@ STEPS_BEFORE_ALONE: Final = 200
 ALONE_STEPS: Final = 300
 """Steps for one claim alone: enough to refute what a few requests with contradicting constraints can hide."""
 
+GIVEN_ORDER_STEPS: Final = 3_000
+"""Steps of the pruned search in the given order. No recorded problem needs a fifth of them; beyond, the biggest requests go first."""
+
 DEFAULT_MAX_STEPS: Final = 6_000
 """Steps of a whole search. The hardest recorded problem needs some hundred; a perfect packing of 512 devices, which is
 NP-hard, reaches this in about a second."""

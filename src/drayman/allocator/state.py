@@ -68,7 +68,7 @@ class Transitions:
         self._tables = tables
         self._view = tables.view
         self._hardware = tables.view.hardware
-        self._admin_blocks = admin_blocks
+        self.admin_blocks = admin_blocks
         self._shareable = self._hardware.shareable
         self._consumption = self._hardware.consumption
         self._counter_tables = self._hardware.derived(CounterTables)
@@ -189,7 +189,7 @@ class Transitions:
             )
         else:
             mine |= bit
-            if self._admin_blocks or not alternative.admin:
+            if self.admin_blocks or not alternative.admin:
                 taken |= bit
         values, anchored, distinct = state.values, state.anchored, state.distinct
         if alternative.matches:

@@ -31,6 +31,24 @@ class Sums:
             return False
         return not self._hardware.shareable or self._capacities_suffice(ahead, state)
 
+    def largest_counter(self, name: str) -> Amount:
+        """The most that any counter set has of a counter."""
+        return max(
+            limit
+            for info in self._hardware.counter_sets
+            for counter, limit in zip(info.names, info.limits, strict=True)
+            if counter == name
+        )
+
+    def largest_capacity(self, name: str) -> Amount:
+        """The most that any device has of a capacity."""
+        return max(
+            capacity.value
+            for capacities in self._hardware.capacity_kinds
+            for capacity in capacities
+            if capacity.name == name
+        )
+
     # --- Counters ---------------------------------------------------------------------------------
 
     def _counters_suffice(self, ahead: Ahead, state: State) -> bool:
@@ -38,7 +56,7 @@ class Sums:
         smallest: dict[str, Amount] = {}
         candidates = 0
         for demand in ahead.exact:
-            floors = self._counter_floor(demand.only)
+            floors = self.counter_floor(demand.only)
             # A device that takes from two sets takes less from each: what is left in one set then says little.
             divided = floors and not self._takes_from_one_set(demand.only)
             for name, amount in floors.items():
@@ -91,7 +109,7 @@ class Sums:
             found = self._sets_of[devices] = tuple(sorted(indices))
         return found
 
-    def _counter_floor(self, alternative: Alternative) -> Mapping[str, Amount]:
+    def counter_floor(self, alternative: Alternative) -> Mapping[str, Amount]:
         """The least that any candidate consumes, of counters that all candidates consume."""
         found = self._counter_floors.get(alternative.candidates)
         if found is None:
@@ -119,7 +137,7 @@ class Sums:
         smallest: dict[str, Amount] = {}
         devices = 0
         for demand in ahead.exact:
-            floors = self._capacity_floor(demand.only)
+            floors = self.capacity_floor(demand.only)
             for name, amount in floors.items():
                 needed[name] = needed.get(name, 0) + amount * demand.need
                 smallest[name] = min(amount, smallest.get(name, amount))
@@ -166,7 +184,7 @@ class Sums:
             index = self._indices[kind] = {c.name: i for i, c in enumerate(capacities)}
         return index
 
-    def _capacity_floor(self, alternative: Alternative) -> Mapping[str, Amount]:
+    def capacity_floor(self, alternative: Alternative) -> Mapping[str, Amount]:
         """The least that the request takes of each capacity, where every candidate is shared and charged."""
         key = (alternative.candidates, alternative.charge)
         found = self._capacity_floors.get(key)
