@@ -30,5 +30,5 @@ NP-hard, reaches this in about a second."""
 IMPROVEMENT_STEPS: Final = 1_000
 """Steps that policy `best` may spend on finding something better than the first allocation. Ordinary nodes need some tens."""
 
-IMPROVEMENT_SLOTS: Final = 128
+IMPROVEMENT_SLOTS: Final = 64
 """Devices in one search beyond which `best` keeps first fit's choice of them: no pod asks for more, and one dive would cost too much."""

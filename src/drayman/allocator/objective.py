@@ -119,9 +119,10 @@ class Objective:
                 roots[place.root] = roots.get(place.root, 0) | bit
             if place.numa >= 0:
                 numa[place.numa] = numa.get(place.numa, 0) | bit
-        for devices in roots.values():
-            used = tuple(sorted(self._describe(devices)))
-            groups[used] = groups.get(used, 0) | devices
+        for level, places_of_level in (("root", roots), ("numa", numa)):
+            for devices in places_of_level.values():
+                used = (level, *sorted(self._describe(devices)))
+                groups[used] = groups.get(used, 0) | devices
         colours = (*groups.values(), *self._counter_set_colours())
         return Distinctions((tuple(roots.values()), tuple(numa.values())), colours)
 

@@ -149,16 +149,16 @@ class Ledger:
         return self._revisions.get(pool_id, 0)
 
     def _refuse_doubles(self, taken: Mapping[str, tuple[Holding, ...]]) -> None:
-        seen: set[tuple[DeviceId, str | None]] = set()
+        given: dict[DeviceId, set[str | None]] = {}
         for holder, holdings in taken.items():
             for holding in holdings:
-                key = (holding.device, holding.share_id)
                 held = self._pools.get(holding.device.pool_id, {}).get(holding.device, {})
-                whole_is_held = any(share is None for _, share in held)
-                is_double = whole_is_held or any(share == holding.share_id for _, share in held)
-                if is_double or key in seen or (holding.device, None) in seen:
+                shares = given.setdefault(holding.device, {share for _, share in held})
+                # A whole device has one holder; shares of one device have different ids.
+                is_double = None in shares or holding.share_id in shares
+                if is_double or (holding.share_id is None and shares):
                     raise LedgerConflictError(f"claim {holder}: {holding.device} is held already")
-                seen.add(key)
+                shares.add(holding.share_id)
 
     def _put(self, holder: str, holdings: tuple[Holding, ...]) -> None:
         unique = {(holding.device, holding.share_id): holding for holding in holdings}

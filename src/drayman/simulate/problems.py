@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from msgspec import field
 from msgspec.structs import replace
 
 from drayman.allocator import Exhausted, Fault, Outcome, Plan, Policy, Refusal, Scope, search
@@ -33,7 +34,7 @@ class HeldDevice(ApiStruct):
     driver: str = ""
     pool: str = ""
     device: str = ""
-    share_id: str | None = None
+    share_id: str | None = field(name="shareID", default=None)
     consumed_capacity: dict[str, Quantity] = {}
 
     @property
