@@ -1,0 +1,41 @@
+"""The public surface of the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import drayman
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.mark.parametrize("name", drayman.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    """What the package lists can be had from it."""
+    assert getattr(drayman, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A misspelt name fails as it does with any module."""
+    with pytest.raises(AttributeError, match="no attribute 'alocate'"):
+        drayman.alocate  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_else_of_it() -> None:
+    """The command line starts quickly because names are imported when first used."""
+    code = "import sys, drayman; print(sorted(m for m in sys.modules if m.startswith('drayman.')))"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == "[]"
+
+
+def test_the_readme_uses_public_names_only() -> None:
+    """The example of the library in the README imports from the package itself."""
+    example = README.read_text().split("## As a library")[1].split("```")[1]
+    imports = [line for line in example.splitlines() if "import" in line]
+    assert imports == ["from drayman import Inventory, Ledger, Plan, allocate"]
