@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.api.checking import Report, check_files
+from drayman.api.checking import MAX_ERRORS, Report, check_files
 from drayman.api.loading import Severity
 from drayman.api.validation import SelectorProblem, accept_selectors
 
@@ -143,14 +144,34 @@ def test_a_broken_file_does_not_hide_the_others() -> None:
     assert len(report.objects) == 1
 
 
-def test_the_same_object_twice() -> None:
-    """Names are unique among all files, versions and lists; an absent namespace is the default one."""
-    explicit = CLAIM.replace("name: claim", "name: claim\n  namespace: default")
-    elsewhere = CLAIM.replace("name: claim", "name: claim\n  namespace: elsewhere")
-    report = check(CLAIM, elsewhere, explicit)
-    assert said(report) == [
-        "2.yaml:4: ResourceClaim default/claim: metadata.name: the same object is in 0.yaml:1 already"
-    ]
+OTHER = CLAIM.replace("deviceClassName: gpu", "deviceClassName: nic")
+DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: x}\n"
+TWICE: dict[str, tuple[list[str], list[str]]] = {
+    "identical": ([CLAIM, CLAIM], []),
+    "identical in one file": ([f"{CLAIM}---\n{CLAIM}"], []),
+    "identical as JSON": ([CLAIM, json.dumps(yaml.safe_load(CLAIM))], []),
+    "identical with the namespace": (
+        [CLAIM, CLAIM.replace("name: claim", "name: claim\n  namespace: default")],
+        [],
+    ),
+    "identical in another version": ([CLAIM, CLAIM.replace("io/v1", "io/v1beta2")], []),
+    "elsewhere": ([CLAIM, OTHER.replace("name: claim", "name: claim\n  namespace: x")], []),
+    "different": ([CLAIM, OTHER], ["1.yaml:4: warning"]),
+    "different in what is unknown": ([CLAIM, f"{CLAIM}other: 1\n"], ["1.yaml:4: warning"]),
+    "different in one file": ([f"{CLAIM}---\n{OTHER}"], ["0.yaml:15: ResourceClaim"]),
+    "other kinds": ([DEPLOYMENT, DEPLOYMENT], []),
+    "other kinds, different": ([DEPLOYMENT, f"{DEPLOYMENT}spec: {{}}\n"], ["1.yaml:3: warning"]),
+}
+
+
+@pytest.mark.parametrize(("texts", "starts"), TWICE.values(), ids=TWICE)
+def test_the_same_object_twice(texts: list[str], starts: list[str]) -> None:
+    """Saying the same twice is fine; another content replaces the first, and is an error within one file."""
+    report = check(*texts)
+    found = [str(finding) for finding in report.findings if finding.path == "metadata.name"]
+    assert [line[: len(start)] for line, start in zip(found, starts, strict=True)] == starts
+    assert all(line.endswith("already, with other content") for line in found)
+    assert report.ok is all("warning" in start for start in starts)
 
 
 def test_other_kinds_are_not_checked() -> None:
@@ -200,6 +221,66 @@ def test_driver_names_in_upper_case_are_warned_about() -> None:
     text = BETA.replace("driver: gpu", "driver: GPU").replace("model: {}", "model: {int: 1}")
     assert "spec.driver" in [finding.path for finding in check(text).warnings]
     assert check(text).ok
+
+
+NO_SUCH_KIND = {
+    "misspelt": ("resource.k8s.io/v1", "ResourceClam", "kind", "did you mean ResourceClaim?"),
+    "nothing like it": ("resource.k8s.io/v1", "Gadget", "kind", "resource.k8s.io has no such kind"),
+    "wrong group": ("v1", "ResourceClaim", "apiVersion", "it is in resource.k8s.io/v1, "),
+    "version without a group": ("v1beta1", "Pod", "apiVersion", "expected GROUP/VERSION, or v1"),
+    "group without a version": ("apps/", "Deployment", "apiVersion", "expected GROUP/VERSION"),
+    "version without a name": ("/v1", "Deployment", "apiVersion", "expected GROUP/VERSION"),
+    "two slashes": ("apps/v1/x", "Deployment", "apiVersion", "expected GROUP/VERSION, or v1"),
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "path", "message"), NO_SUCH_KIND.values(), ids=NO_SUCH_KIND
+)
+def test_kinds_that_cannot_exist(version: str, kind: str, path: str, message: str) -> None:
+    """A kind no API server can have is an error, where it might pass for one that is only unknown here."""
+    (error,) = check(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n").errors
+    assert error.path == path
+    assert message in error.message
+
+
+def test_errors_without_end_are_cut_off() -> None:
+    """After so many errors checking stops and says so; the file never counts as valid."""
+    report = check("a: 1\n---\n" * (MAX_ERRORS + 500))
+    assert len(report.findings) == MAX_ERRORS + 1
+    assert "nothing beyond them has been checked" in report.findings[-1].message
+    assert not report.ok
+
+
+def test_warnings_without_end_are_counted() -> None:
+    """Too many warnings hide no error, and those left out are counted."""
+    unknown = "".join(f"x{number}: 1\n" for number in range(MAX_ERRORS + 7))
+    other = CLAIM.replace("name: claim", "name: other").replace("name: gpu", "name: GPU")
+    report = check(CLAIM + unknown, other)
+    assert report.findings[-1].message == "7 more warnings left out"
+    assert [error.path for error in report.errors] == ["spec.devices.requests[0].name"]
+
+
+LONG = "x" * 1_000_000
+ENDLESS = {
+    "name": CLAIM.replace("name: claim", f"name: {LONG}"),
+    "namespace": CLAIM.replace("name: claim", f"name: C\n  namespace: {LONG}"),
+    "kind": f"apiVersion: resource.k8s.io/v1\nkind: {LONG}\n",
+    "version": f"apiVersion: resource.k8s.io/{LONG}\nkind: ResourceClaim\n",
+    "key": f"apiVersion: v1\nkind: Node\nmetadata: {{labels: {{? {LONG} : []}}}}\n",
+    "key twice": f"? {LONG}\n: 1\n? {LONG}\n: 2\n",
+    "time": f"apiVersion: v1\nkind: Node\nmetadata: {{creationTimestamp: {LONG}}}\n",
+    "tag": f"a: !{LONG} b\n",
+    "alias": f"a: *{LONG}\n",
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
+def test_messages_end(text: str) -> None:
+    """However long a name is, what is said about it can be read."""
+    report = check(text)
+    assert not report.ok
+    assert max(len(str(finding)) for finding in report.findings) < 6_000
 
 
 fragments = st.recursive(

@@ -40,6 +40,24 @@ def test_lists_are_taken_apart() -> None:
     assert found[1].line_of("x.z") == 7
 
 
+def test_lists_in_lists_are_taken_apart() -> None:
+    """However deep lists hold lists, the objects come in order and know their lines."""
+    inner = "- kind: List\n  items:\n  - kind: A\n    x: 1\n  - kind: NodeList\n    items:\n    - z: 2\n"
+    found = read(f"kind: List\nitems:\n{inner}- kind: B\n")
+    assert [(doc.line, doc.value["kind"]) for doc in found] == [(5, "A"), (9, "Node"), (10, "B")]
+    assert found[0].line_of("x") == 6
+
+
+def test_a_list_of_nothing_is_empty() -> None:
+    """The API server writes null for none."""
+    assert read("kind: List\nitems:\n") == []
+
+
+def test_many_json_objects_in_a_row_keep_their_lines() -> None:
+    """Lines are counted on from object to object, not from the start each time."""
+    assert [doc.line for doc in read('\n{"a":\n1}\n\n{} {}\n{}')] == [2, 5, 5, 6]
+
+
 def test_items_of_a_list_of_one_kind_are_of_that_kind() -> None:
     """The API server leaves apiVersion and kind out of such items."""
     (found,) = read('{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {}}]}')
@@ -144,15 +162,41 @@ REFUSED: dict[str, tuple[str | bytes, int, str]] = {
     "unknown alias": ("a: *b\n", 1, "unknown"),
     "merge of a number": ("a: {<<: 5}\n", 1, "only mappings can be merged"),
     "deep YAML": ("a:\n" + "- " * 500 + "x", 2, "nested more than 256"),
-    "deep JSON": ('{"a":' * 100_000, 0, "nested too deeply"),
-    "deep lists": ("[" * 100_000, 0, "nested too deeply"),
+    "deep JSON": ('{"a":' * 100_000, 1, "nested more than 256"),
+    "just too deep": ('{"a":' * 257 + "1" + "}" * 257, 1, "nested more than 256"),
+    "deep with half a character": (
+        '{"a": "\\ud83d\\ude00", "b":' + "[" * 960 + "]" * 960 + "}",
+        1,
+        "nested more than 256",
+    ),
+    "deep lists": ("[" * 100_000, 1, "nested more than 256"),
     "not UTF-8": (b"a: 1\nb: \xff\n", 2, "not valid UTF-8"),
-    "NUL": (b"a: \x00", 0, "not valid YAML"),
+    "NUL": (b"a: 1\nb: \x00", 2, "not valid YAML"),
     "bad YAML": ("a: [1\nb: 2\n", 2, "not valid YAML"),
     "bad JSON": ('{"a": 1,\n "b" 2}', 2, "not valid JSON"),
     "text": ("hello", 1, "expected an object"),
     "list": ("- a\n", 1, "expected an object"),
     "item that is no object": ("kind: List\nitems: [5]\n", 1, "items[0] is not an object"),
+    "item of a list in a list": (
+        "kind: List\nitems: [{}, {kind: List, items: [{}, 5]}]\n",
+        1,
+        "items[1].items[1] is not an object",
+    ),
+    "no items": ("kind: List\n", 1, "items is not a list"),
+    "items that are no list": ("kind: List\nitems: {}\nx: 1\n", 1, "items is not a list"),
+    "UTF-16": ("a: 1\n".encode("utf-16"), 1, "not valid UTF-8; it looks like UTF-16"),
+    "UTF-16 without a mark": ("a: 1\n".encode("utf-16-le"), 1, "not valid YAML"),
+    "a character encoded as two halves": (b"a: 1\nb: \xed\xa0\x80\n", 2, "not valid UTF-8"),
+    "half a character in YAML": ('a: "\\ud800"\n', 1, "not valid YAML"),
+    "tabs": ("a:\n\tb: 1\n", 2, "not valid YAML"),
+    "bad indentation": ("a:\n   b: 1\n  c: 2\n", 3, "not valid YAML"),
+    "cut off": ("a: 'b\n", 1, "not valid YAML"),
+    "cut off JSON": ('{"a":\n', 2, "not valid JSON"),
+    "aliases over many documents": (
+        "---\na: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b]\n" * 400,
+        1436,
+        "aliases stand for more than",
+    ),
 }
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -122,6 +125,72 @@ def test_a_closed_pipe_is_silent() -> None:
     process = subprocess.run([*START, "demo"], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (process.returncode, process.stderr) == (141, b"")
+
+
+def test_a_closed_pipe_is_silent_for_plain_text_too(tmp_path: Path) -> None:
+    """The status is the same whatever writes: it must not look like a verdict on the input."""
+    manifest = tmp_path / "bad.yaml"
+    manifest.write_text("a: 1\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        [*START, "validate", str(manifest)], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (process.returncode, process.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["demo"], ["validate", "nowhere.yaml"]])
+def test_a_full_disk_is_an_error(arguments: list[str]) -> None:
+    """Output that cannot be written is said so on standard error, in one line."""
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [*START, *arguments], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert process.returncode == 1
+    assert process.stderr == b"error: output cannot be written: no space left on device\n"
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "<&-", "2>/dev/full"])
+def test_missing_streams_are_no_fault_of_ours(redirection: str) -> None:
+    """A closed or full stream changes no exit status."""
+    command = f"{shlex.join([*START, 'validate', 'nowhere.yaml'])} {redirection}"
+    process = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert process.returncode == 1
+    assert b"Traceback" not in process.stderr
+    assert b"internal error" not in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: int, status: int) -> None:
+    """Stopped in the middle of its work, a command removes what it has written so far and complains to nobody."""
+    source, target = tmp_path / "problems.jsonl", tmp_path / "out.jsonl"
+    problem = b'{"name": "p", "node": {}, "claims": []}\n'
+    source.write_bytes(problem * 30_000)
+    target.write_bytes(b"old")
+    process = subprocess.Popen(
+        [*START, "allocate", "--problems", str(source), "--results", str(target)],
+        stderr=subprocess.PIPE,
+    )
+    while len(os.listdir(tmp_path)) < 3:  # until the file beside the old result is there
+        assert process.poll() is None
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert said.strip() == b""  # click ends the line that shows ^C
+    assert process.returncode == status
+    assert sorted(os.listdir(tmp_path)) == ["out.jsonl", "problems.jsonl"]
+    assert target.read_bytes() == b"old"
+
+
+def test_memory_that_is_not_there_is_an_error(
+    break_with: Break, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Running out of memory is the fault of the input, and said so."""
+    break_with(MemoryError())
+    assert run(["broken"]) == 1
+    assert capsys.readouterr().err == "error: there is not enough memory for this input\n"
 
 
 def test_lazy_group_lists_commands_without_importing_them() -> None:

@@ -6,6 +6,7 @@ those that need several objects at once: names that occur twice and admin access
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +31,9 @@ from drayman.api.validation.metadata import check_metadata
 from drayman.api.validation.requests import RequestNames
 from drayman.api.validation.resource_slice import warnings
 from drayman.api.validation.taints import check_rule_conditions
+
+MAX_ERRORS: Final = 1_000
+"""Most errors, and most warnings, that are reported: a file that has more is not one anybody corrects line by line."""
 
 _ANY_TIME: Final = "1970-01-01T00:00:00Z"
 """Stands in for the time of writing, which no rule looks at."""
@@ -60,20 +64,59 @@ class Report:
         return not self.errors
 
 
+class _Collector:
+    """Findings up to what anybody would read. A warning too many is only counted; an error too many ends the checking."""
+
+    def __init__(self) -> None:
+        self._findings: list[Finding] = []
+        self._kept: Counter[Severity] = Counter()
+        self._unsaid = 0
+
+    @property
+    def full(self) -> bool:
+        return self._kept[Severity.ERROR] >= MAX_ERRORS
+
+    def extend(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            if self.full:
+                return
+            if finding.severity is Severity.WARNING and self._kept[Severity.WARNING] >= MAX_ERRORS:
+                self._unsaid += 1
+                continue
+            self._kept[finding.severity] += 1
+            self._findings.append(finding)
+
+    def result(self) -> tuple[Finding, ...]:
+        closing = []
+        if self.full:
+            message = f"{MAX_ERRORS} errors are enough; nothing beyond them has been checked"
+            closing.append(self._remark(Severity.ERROR, message))
+        if self._unsaid:
+            closing.append(self._remark(Severity.WARNING, f"{self._unsaid} more warnings left out"))
+        return (*self._findings, *closing)
+
+    def _remark(self, severity: Severity, message: str) -> Finding:
+        return Finding(severity, self._findings[-1].file, 0, "", "", message)
+
+
 def check_files(inputs: Iterable[tuple[str, bytes]], selectors: SelectorChecker) -> Report:
     """Check files, given as names and bytes. Never raises for what is in them."""
     objects: list[LoadedObject] = []
-    findings: list[Finding] = []
+    findings = _Collector()
     for result in load_files(inputs):
         if isinstance(result, LoadedObject):
             objects.append(result)
         else:
-            findings.append(result)
+            findings.extend([result])
+        if findings.full:
+            break
     namespaces = _namespaces(objects)
     for loaded in objects:
         findings.extend(_check(loaded, selectors, namespaces))
+        if findings.full:
+            break
     findings.extend(_duplicates(objects))
-    return Report(tuple(objects), tuple(findings))
+    return Report(tuple(objects), findings.result())
 
 
 def _namespaces(objects: Iterable[LoadedObject]) -> dict[str, Namespace]:
@@ -131,11 +174,21 @@ def _rules(value: ApiStruct, selectors: SelectorChecker) -> Iterator[FieldError]
 
 
 def _duplicates(objects: Iterable[LoadedObject]) -> Iterator[Finding]:
+    """Objects that are there twice and say different things.
+
+    Applied one file after the other, which is ordinary, the later one replaces the earlier one. Within a file it is a slip.
+    """
     first: dict[tuple[str, str, str, str], LoadedObject] = {}
     for loaded in objects:
         if not loaded.metadata.name:
             continue
         earlier = first.setdefault(loaded.identity, loaded)
-        if earlier is not loaded:
-            place = f"{earlier.document.file}:{earlier.document.line}"
-            yield loaded.finding("metadata.name", f"the same object is in {place} already")
+        if earlier is loaded or loaded.same_content(earlier):
+            continue
+        file = earlier.document.file
+        in_one_file = file == loaded.document.file
+        yield loaded.finding(
+            "metadata.name",
+            f"the same object is in {file}:{earlier.document.line} already, with other content",
+            severity=Severity.ERROR if in_one_file else Severity.WARNING,
+        )

@@ -115,10 +115,17 @@ def encode_extension(value: object) -> object:
 _PLACE = re.compile(r"^(?P<message>.*) - at `\$\.?(?P<path>.*)`$", re.DOTALL)
 
 
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
 def _validation_error(error: msgspec.ValidationError) -> DecodeError:
     """What a shape does not know, such as a field that is required."""
     place = _PLACE.match(str(error))
-    return DecodeError(place["path"], place["message"]) if place else DecodeError("", str(error))
+    path, message = (place["path"], place["message"]) if place else ("", str(error))
+    if missing := _MISSING.fullmatch(message):
+        path = f"{path}.{missing['name']}" if path else missing["name"]
+        return DecodeError(path, "a value is required")
+    return DecodeError(path, message)
 
 
 _SYNTAX_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)

@@ -4,6 +4,7 @@
     ├── QuantityError       a text is no quantity
     ├── VersionError        a text is no semantic version
     ├── DecodeError         JSON is not the object it should be; names the field
+    │   └── JsonError       a text is not JSON that is accepted here; names the line
     ├── SelectorError       a node or label selector cannot be understood
     ├── ConversionError     an object cannot be brought to the asked API version
     └── DocumentError       a file is not YAML or JSON that is accepted here; names file and line
@@ -40,6 +41,21 @@ class DecodeError(ApiError):
     def under(self, prefix: str) -> DecodeError:
         """The same error as seen from an enclosing value."""
         return DecodeError(f"{prefix}.{self.path}" if self.path else prefix, self.message)
+
+
+class JsonError(DecodeError):
+    """A text that is no JSON, or JSON that nobody should have to guess the meaning of.
+
+    `line` and `column` count from 1; the column is 0 where unknown. `is_syntax` tells that it might be YAML all the same.
+    """
+
+    def __init__(self, line: int, reason: str, *, column: int = 0, is_syntax: bool = False) -> None:
+        place = f"line {line}, column {column}" if column else f"line {line}"
+        super().__init__("", f"{reason} ({place})")
+        self.line = line
+        self.column = column
+        self.reason = reason
+        self.is_syntax = is_syntax
 
 
 class SelectorError(ApiError):

@@ -6,10 +6,14 @@ object and field, and never as a traceback.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import Final
+
+from msgspec.structs import replace
 
 from drayman.api import codec, versions
 from drayman.api.carrying import Carried, unknown_fields
@@ -19,11 +23,16 @@ from drayman.api.errors import DecodeError, DocumentError
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import GROUP
 from drayman.api.struct import ApiStruct, Json
-from drayman.api.validation.field_errors import FieldError
+from drayman.api.validation.field_errors import FieldError, elided
 
 DEFAULT_NAMESPACE: Final = "default"
+LONGEST_NAME: Final = 300
+"""Names and paths are cut to this many characters in messages; the longest valid ones just fit."""
+LONGEST_MESSAGE: Final = 4_000
 _UNTYPED_METADATA: Final = ("metadata.managedFields", "metadata.selfLink")
 """Fields every object may have and nobody here reads."""
+_OTHER_RESOURCE_KINDS: Final = frozenset({"ResourcePoolStatusRequest"})
+"""Kinds of the group that have nothing to do with allocation."""
 
 
 class Severity(Enum):
@@ -55,9 +64,23 @@ class Finding:
         )
 
 
+def found(
+    severity: Severity,
+    file: str,
+    line: int,
+    title: str,
+    path: str,
+    message: str,
+    error: FieldError | None = None,
+) -> Finding:
+    """A finding whose parts are cut to what somebody can read: files may hold names of any length."""
+    path, message = elided(path, LONGEST_NAME), elided(message, LONGEST_MESSAGE)
+    return Finding(severity, file, line, title, path, message, error)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """An object from a file. `carried` is None for kinds Drayman does not know."""
+    """An object from a file. `carried` is None for kinds Drayman does not know, of which `raw` has a canonical text."""
 
     document: Place
     api_version: str
@@ -66,6 +89,7 @@ class LoadedObject:
     kind: Kind | None = None
     carried: Carried[ApiStruct] | None = None
     version: str = ""
+    raw: str = ""
 
     @property
     def namespace(self) -> str:
@@ -84,11 +108,19 @@ class LoadedObject:
     def title(self) -> str:
         """How messages call the object."""
         name = self.metadata.name or f"{self.metadata.generate_name}*"
-        return (
-            f"{self.kind_name} {self.namespace}/{name}"
-            if self.namespace
-            else f"{self.kind_name} {name}"
-        )
+        parts = (self.namespace, name) if self.namespace else (name,)
+        shown = "/".join(elided(part, LONGEST_NAME) for part in parts)
+        return f"{elided(self.kind_name, LONGEST_NAME)} {shown}"
+
+    def same_content(self, other: LoadedObject) -> bool:
+        """Whether two objects say the same, in whatever order and version."""
+        return self._content() == other._content()
+
+    def _content(self) -> Carried[ApiStruct] | str:
+        if self.carried is None:
+            return self.raw
+        metadata = replace(self.metadata, namespace=self.namespace)
+        return self.carried.replace(replace(self.carried.object, metadata=metadata))
 
     def finding(
         self,
@@ -103,12 +135,12 @@ class LoadedObject:
         if self.kind is not None and self.version:
             source = versions.source_path(self.kind.name, self.version, path)
         line = self.document.line_of(source)
-        return Finding(severity, self.document.file, line, self.title, path, message, error)
+        return found(severity, self.document.file, line, self.title, path, message, error)
 
     def unknown_field(self, path: str) -> Finding:
         """A warning about a field at a path of the document itself."""
         file, line = self.document.file, self.document.line_of(path)
-        return Finding(Severity.WARNING, file, line, self.title, path, "unknown field")
+        return found(Severity.WARNING, file, line, self.title, path, "unknown field")
 
 
 def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | Finding]:
@@ -118,7 +150,7 @@ def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | F
             for document in read_documents(file, data):
                 yield from load_document(document)
         except DocumentError as error:
-            yield Finding(Severity.ERROR, error.file, error.line, "", "", error.message)
+            yield found(Severity.ERROR, error.file, error.line, "", "", error.message)
 
 
 def load_document(document: Document) -> Iterator[LoadedObject | Finding]:
@@ -167,17 +199,33 @@ def _load(
 
 def _load_unknown(document: Document) -> Iterator[LoadedObject | Finding]:
     value = document.value
-    group = value["apiVersion"].partition("/")[0]
-    if group == GROUP and value["kind"] in versions.VERSIONS:
-        choices = ", ".join(versions.VERSIONS[value["kind"]])
-        message = f"{value['kind']} has no version {value['apiVersion']}; it has {choices}"
-        yield _unreadable(document, "apiVersion", message)
+    api_version, kind = value["apiVersion"], value["kind"]
+    if (objection := _impossible_kind(api_version, kind)) is not None:
+        yield _unreadable(document, *objection)
         return
     try:
         metadata = codec.convert(ObjectMeta, value.get("metadata") or {})
     except DecodeError as error:
         raise error.under("metadata") from error
-    yield LoadedObject(document.place, value["apiVersion"], value["kind"], metadata)
+    raw = json.dumps(value, sort_keys=True)
+    yield LoadedObject(document.place, api_version, kind, metadata, raw=raw)
+
+
+def _impossible_kind(api_version: str, kind: str) -> tuple[str, str] | None:
+    """The field and what is wrong with it, where no API server can know the kind."""
+    group, slash, version = api_version.partition("/")
+    if "/" in version or (slash and not (group and version)):
+        return "apiVersion", "expected GROUP/VERSION, or v1"
+    if kind in versions.VERSIONS and group in (GROUP, api_version):
+        choices = ", ".join(f"{GROUP}/{known}" for known in versions.VERSIONS[kind])
+        return "apiVersion", f"there is no {kind} in {api_version}; it is in {choices}"
+    if group == GROUP and kind not in _OTHER_RESOURCE_KINDS:
+        closest = get_close_matches(kind[:LONGEST_NAME], versions.VERSIONS, 1)
+        hint = f"; did you mean {closest[0]}?" if closest else ""
+        return "kind", f"{GROUP} has no such kind{hint}"
+    if not slash and api_version != "v1":
+        return "apiVersion", "expected GROUP/VERSION, or v1"
+    return None
 
 
 def _unreadable(document: Document, path: str, message: str, kind: Kind | None = None) -> Finding:
@@ -185,14 +233,8 @@ def _unreadable(document: Document, path: str, message: str, kind: Kind | None =
     version = str(document.value.get("apiVersion")).rpartition("/")[2]
     if kind is not None and kind.group == GROUP:
         source = versions.source_path(kind.name, version, path)
-    return Finding(
-        Severity.ERROR,
-        document.file,
-        document.line_of(source),
-        _raw_title(document.value),
-        path,
-        message,
-    )
+    title, line = _raw_title(document.value), document.line_of(source)
+    return found(Severity.ERROR, document.file, line, title, path, message)
 
 
 def _raw_title(value: dict[str, Json]) -> str:
@@ -200,4 +242,4 @@ def _raw_title(value: dict[str, Json]) -> str:
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     parts = [part for part in (value.get("kind"), name) if isinstance(part, str) and part]
-    return " ".join(parts)
+    return " ".join(elided(part, LONGEST_NAME) for part in parts)

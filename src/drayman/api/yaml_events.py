@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.errors import DocumentError
+from drayman.api.strict_json import MAX_DEPTH
 from drayman.api.struct import Json
 
 if TYPE_CHECKING:
     from yaml.events import Event
 
-MAX_DEPTH: Final = 256
 MAX_ALIASED_NODES: Final = 100_000
-"""Most values that aliases may stand for in one document."""
+"""Most values that aliases may stand for in one file."""
 
 Segments = tuple[str, ...]
 """Where a value lies: field names, map keys and list positions."""
@@ -83,8 +83,13 @@ def parse_yaml(file: str, text: str, *, with_lines: bool = False) -> Iterator[Ya
 
 def _syntax_error(file: str, text: str, error: Exception) -> DocumentError:
     mark = getattr(error, "problem_mark", None)
-    # The parser may find what is missing only beyond the last line.
-    line = min(mark.line, text.count("\n")) + 1 if mark else 0
+    position = getattr(error, "position", None)  # of a character that no YAML may have
+    line = 0
+    if mark is not None:
+        # The parser may find what is missing only beyond the last line.
+        line = min(mark.line, text.count("\n") - text.endswith("\n")) + 1
+    elif isinstance(position, int):
+        line = text.count("\n", 0, position) + 1
     message = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     return DocumentError(file, line, f"not valid YAML: {message}")
 
@@ -116,7 +121,7 @@ class _Builder:
             case "AliasEvent":
                 self._alias(event, line)
             case "DocumentStartEvent":
-                self._root, self._anchors, self._aliased, self._lines = None, {}, 0, {}
+                self._root, self._anchors, self._lines = None, {}, {}
             case "DocumentEndEvent":
                 if self._root is not None:
                     return YamlDocument(self._root, self._line, self._lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError
+from drayman.cli.errors import UserError, printable
 
 if TYPE_CHECKING:
     from drayman.simulate.problems import Problem
 
 _GZIP: Final = b"\x1f\x8b"
+_MOST_REMARKS: Final = 20
 
 _EPILOG: Final = """\b
 Examples:
@@ -58,6 +60,7 @@ def allocate(problems: str, results: str, policy: str, max_steps: int | None) ->
     from drayman.cli.progress import tracked
     from drayman.simulate.problems import solve
 
+    files.refuse_overwriting(results, problems)
     decoded = _decode(problems)
     chosen = Policy(policy)
     outcomes: Counter[str] = Counter()
@@ -75,18 +78,25 @@ def _decode(path: str) -> list[Problem]:
     from drayman.simulate.problems import ProblemError, decode_problems
 
     data = files.read(path)
-    name = _stream_name(data) if path == files.STANDARD else path
+    name = _stream_name(data) if path == files.STANDARD else files.display_name(path)
+    remarks: list[str] = []
     try:
-        return list(decode_problems(name, data))
+        decoded = list(decode_problems(name, data, remarks.append))
     except ProblemError as error:
         raise UserError(str(error)) from error
+    for remark in remarks[:_MOST_REMARKS]:
+        click.echo(f"warning: {printable(remark)}", err=True)
+    if len(remarks) > _MOST_REMARKS:
+        click.echo(f"warning: and {len(remarks) - _MOST_REMARKS} more like these", err=True)
+    return decoded
 
 
 def _stream_name(data: bytes) -> str:
     """A name for standard input whose ending tells what is in it, as a file's does."""
     if data.startswith(_GZIP):
         return "<stdin>.jsonl.gz"
-    return "<stdin>.json" if data.lstrip().startswith(b"[") else "<stdin>"
+    is_array = data.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
+    return "<stdin>.json" if is_array else "<stdin>"
 
 
 def _summary(outcomes: Counter[str], times: list[int]) -> str:
@@ -94,4 +104,5 @@ def _summary(outcomes: Counter[str], times: list[int]) -> str:
         return "no problems"
     words = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
     typical, most = median(times) / 1000, max(times) / 1000
-    return f"{len(times)} problems: {words}; search {typical:.2f} ms median, {most:.2f} ms at most"
+    count = "1 problem" if len(times) == 1 else f"{len(times)} problems"
+    return f"{count}: {words}; search {typical:.2f} ms median, {most:.2f} ms at most"

@@ -52,13 +52,30 @@ def cel(
     """
     if (expression is None) == (vectors is None):
         raise click.UsageError("give either --expression or --vectors")
+    if vectors is not None and output_format is not None:
+        raise click.UsageError("--output goes with --expression; results of --vectors are JSON")
+    if expression is not None and results != files.STANDARD:
+        raise click.UsageError("--results goes with --vectors")
+    if vectors == devices_file == files.STANDARD:
+        raise click.UsageError("--vectors and --devices cannot both be standard input")
     from drayman.cli.devices import read_devices
 
+    files.refuse_overwriting(results, devices_file, vectors or files.STANDARD)
     devices = read_devices(devices_file)
     if vectors is not None:
+        _refuse_same_names(files.display_name(devices_file), devices)
         _evaluate_vectors(vectors, devices, results)
     elif expression is not None:
         _evaluate_one(expression, devices, output_format)
+
+
+def _refuse_same_names(file: str, devices: list[NamedDevice]) -> None:
+    """Results are by name, so that of two devices with one name one would be lost."""
+    seen: set[str] = set()
+    for item in devices:
+        if item.name in seen:
+            raise UserError(f"{file}: device {item.name}: name: is there twice")
+        seen.add(item.name)
 
 
 def _evaluate_vectors(path: str, devices: list[NamedDevice], results: str) -> None:
@@ -95,20 +112,27 @@ def _verdict(evaluation: Evaluation) -> bool | str:
 
 def _read_vectors(path: str) -> list[tuple[str, str]]:
     """(id, expression) of each line."""
+    from drayman.api import strict_json
+    from drayman.api.errors import JsonError
+
     name = files.display_name(path)
     vectors = []
+    lines: dict[str, int] = {}
     for number, line in enumerate(files.read(path).splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{name}:{number}: is not JSON: {error}") from error
+            entry = strict_json.parse(line)
+        except JsonError as error:
+            raise UserError(f"{name}:{number}: {error.reason}") from error
         if not isinstance(entry, dict):
             raise UserError(f"{name}:{number}: expected an object with id and expression")
         for field in ("id", "expression"):
             if not isinstance(entry.get(field), str):
                 raise UserError(f"{name}:{number}: {field}: expected string")
+        earlier = lines.setdefault(entry["id"], number)
+        if earlier != number:
+            raise UserError(f"{name}:{number}: id: {entry['id']} is in line {earlier} already")
         vectors.append((entry["id"], entry["expression"]))
     return vectors
 
@@ -147,15 +171,23 @@ def _as_data(item: NamedDevice, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
-    from rich.markup import escape
+    from rich.text import Text
 
     width = max((len(printable(item.name)) for item, _ in found), default=0)
     out = console()
     for item, evaluation in found:
-        if evaluation.error is not None:
-            verdict = f"[red]error[/]  {escape(printable(str(evaluation.error)))}"
-        else:
-            verdict = "[green]match[/]" if evaluation.value is True else "[dim]no[/]"
-        out.print(f"{escape(printable(item.name)):{width}}  {verdict}", soft_wrap=True)
+        name = f"{printable(item.name):{width}}"
+        word, style, detail = _words(evaluation)
+        if out.is_terminal:
+            out.print(Text.assemble(name, "  ", (word, style), detail), soft_wrap=True)
+        else:  # rich takes long over what may be a cluster's worth of devices
+            click.echo(f"{name}  {word}{detail}")
     matches = sum(evaluation.value is True for _, evaluation in found)
     out.print(f"{matches} of {len(found)} devices match")
+
+
+def _words(evaluation: Evaluation) -> tuple[str, str, str]:
+    """The verdict in a word, how to show that, and what follows it."""
+    if evaluation.error is not None:
+        return "error", "red", f"  {printable(str(evaluation.error))}"
+    return ("match", "green", "") if evaluation.value is True else ("no", "dim", "")

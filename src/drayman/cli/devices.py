@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 
-from drayman.api.codec import convert, parse_json
-from drayman.api.errors import DecodeError
+from drayman.api import strict_json
+from drayman.api.codec import convert
+from drayman.api.errors import DecodeError, JsonError
 from drayman.api.loading import Finding, LoadedObject, Severity, load_files
 from drayman.api.resource import Device, ResourceSlice
 from drayman.api.struct import Json
@@ -26,7 +28,7 @@ def read_devices(path: str) -> list[NamedDevice]:
     """The devices of a file. Raises UserError, naming file and entry."""
     data = files.read(path)
     name = files.display_name(path)
-    is_array = data.lstrip().startswith(b"[")
+    is_array = data.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
     devices = _from_array(name, data) if is_array else _from_slices(name, data)
     if not devices:
         raise UserError(f"{name}: has no devices; expected ResourceSlices")
@@ -35,9 +37,9 @@ def read_devices(path: str) -> list[NamedDevice]:
 
 def _from_array(file: str, data: bytes) -> list[NamedDevice]:
     try:
-        entries = parse_json(data)
-    except DecodeError as error:
-        raise UserError(f"{file}: {error}") from error
+        entries = strict_json.parse(data)
+    except JsonError as error:
+        raise UserError(f"{file}:{error.line}: {error.reason}") from error
     assert isinstance(entries, list)  # it starts with a bracket
     return [_entry(f"{file}: device {index}", entry) for index, entry in enumerate(entries)]
 

@@ -14,10 +14,18 @@ INTERNAL_ERROR: Final = 70
 INTERRUPTED: Final = 130
 CLOSED_PIPE: Final = 141
 
+LONGEST_MESSAGE: Final = 4_000
+"""Characters of a message that are shown. What is wrong may be a name of a hundred megabytes."""
+
 
 def printable(text: str) -> str:
     """The text with control characters spelt out: names from a file must not steer the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def reason(error: OSError) -> str:
+    """What the system says, in the middle of a sentence."""
+    return (error.strerror or str(error)).lower()
 
 
 class UserError(click.ClickException):
@@ -27,4 +35,7 @@ class UserError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message to standard error."""
-        click.echo(f"error: {printable(self.message)}", file=file, err=True)
+        message = self.message
+        if len(message) > LONGEST_MESSAGE:
+            message = f"{message[:LONGEST_MESSAGE]}..."
+        click.echo(f"error: {printable(message)}", file=file, err=True)

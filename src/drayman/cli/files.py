@@ -10,40 +10,62 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from drayman.cli.errors import UserError
+from drayman.cli.errors import UserError, reason
 
 STANDARD: Final = "-"
 """Stands for standard input or output where a file is expected."""
 
-MOST_BYTES: Final = 1 << 30
+MOST_BYTES: Final = 1 << 29
 """Inputs are read whole; more than this is a mistake or an attack."""
+
+_PREFIX: Final = 100
+"""Characters of a file's name that the temporary file beside it takes over: together they must not get too long."""
 
 
 def display_name(path: str) -> str:
-    """What to call a file in a message."""
-    return "<stdin>" if path == STANDARD else path
+    """What to call a file in a message. Names are bytes, and those that are no text are spelt out."""
+    if path == STANDARD:
+        return "<stdin>"
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def read(path: str) -> bytes:
     """The content of a file, or of standard input for `-`."""
+    if not path:
+        raise UserError("the name of a file is empty")
     try:
         if path == STANDARD:
-            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+            data = _standard_input().read(MOST_BYTES + 1)
         else:
             with Path(path).open("rb") as file:
                 _refuse_large(path, os.fstat(file.fileno()).st_size)
                 data = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise UserError(f"{display_name(path)}: cannot be read: {_reason(error)}") from error
+        raise UserError(f"{display_name(path)}: cannot be read: {reason(error)}") from error
     except ValueError as error:  # a path with a null character
         raise UserError(f"{path!r}: is no file name: {error}") from error
     _refuse_large(path, len(data))
     return data
 
 
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise UserError(f"{display_name(STANDARD)}: cannot be read: it is closed")
+    return sys.stdin.buffer
+
+
 def _refuse_large(path: str, size: int) -> None:
     if size > MOST_BYTES:
         raise UserError(f"{display_name(path)}: is larger than {MOST_BYTES >> 20} MiB")
+
+
+def refuse_overwriting(results: str, *inputs: str) -> None:
+    """Results must not take the place of what they are computed from."""
+    if results == STANDARD or not os.path.isfile(results):
+        return
+    for path in inputs:
+        if path != STANDARD and os.path.exists(path) and os.path.samefile(path, results):
+            raise UserError(f"{display_name(results)}: is read from and cannot be the result too")
 
 
 @contextmanager
@@ -52,13 +74,33 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
     A file appears whole or not at all: it is written beside its place and renamed when the block ends well.
     """
+    try:
+        with _stream(path) as file:
+            yield file
+    except BrokenPipeError:
+        raise  # whoever read the output has gone, which is not for us to complain about
+    except OSError as error:
+        name = "<stdout>" if path == STANDARD else display_name(path)
+        raise UserError(f"{name}: cannot be written: {reason(error)}") from error
+    except ValueError as error:
+        if "\0" not in path:
+            raise
+        raise UserError(f"{path!r}: is no file name: {error}") from error
+
+
+@contextmanager
+def _stream(path: str) -> Iterator[BinaryIO]:
+    if not path:
+        raise UserError("the name of a file is empty")
     if path == STANDARD:
+        if sys.stdout is None:
+            raise UserError("<stdout>: cannot be written: it is closed")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays one; what it leads to is replaced
     if target.exists() and not target.is_file():  # a pipe or a device, which renaming would replace
-        with _opened(target) as file:
+        with target.open("wb") as file:
             yield file
         return
     with _beside(target) as file:
@@ -66,21 +108,8 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _opened(target: Path) -> Iterator[BinaryIO]:
-    try:
-        file = target.open("wb")
-    except OSError as error:
-        raise UserError(f"{target}: cannot be written: {_reason(error)}") from error
-    with file:
-        yield file
-
-
-@contextmanager
 def _beside(target: Path) -> Iterator[BinaryIO]:
-    try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise UserError(f"{target}: cannot be written: {_reason(error)}") from error
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:_PREFIX]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -91,7 +120,3 @@ def _beside(target: Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -28,3 +28,10 @@ class LazyGroup(click.Group):
         module, _, attribute = target.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. A closed pipe is passed on without its number, by which click would end the process itself."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise BrokenPipeError from error

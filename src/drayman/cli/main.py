@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from io import TextIOWrapper
+from types import FrameType
+from typing import Final, TextIO
 
 import click
 
 import drayman
-from drayman.cli.errors import CLOSED_PIPE, INTERNAL_ERROR, INTERRUPTED
+from drayman.cli.errors import (
+    CLOSED_PIPE,
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    UserError,
+    printable,
+    reason,
+)
 from drayman.cli.lazy import LazyGroup
 
 COMMANDS: Final = {
@@ -27,6 +37,9 @@ Examples:
   drayman validate claim.yaml           field errors with file and line
   drayman COMMAND --help                what a command does, with examples
 """
+
+_SIGNALLED: Final = 128
+"""What shells add to the number of the signal that ended a process."""
 
 
 @dataclass(slots=True)
@@ -53,7 +66,17 @@ def cli(settings: Settings | None, debug: bool) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Ends the process as a signal does, but lets go of temporary files first."""
+    sys.exit(_SIGNALLED + number)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -61,21 +84,26 @@ def run(arguments: Sequence[str]) -> int:
     settings = Settings()
     try:
         status = cli.main(list(arguments), prog_name="drayman", standalone_mode=False, obj=settings)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _failed(error)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        _discard_output()
+        _discard(sys.stdout)
         return CLOSED_PIPE
+    except OSError as error:
+        _discard(sys.stdout)
+        return _failed(UserError(f"output cannot be written: {reason(error)}"))
+    except MemoryError:
+        return _failed(UserError("there is not enough memory for this input"))
     except Exception as error:
         if settings.debug:
             raise
         click.echo(
-            f"internal error: {type(error).__name__}: {error}\n"
+            f"internal error: {type(error).__name__}: {printable(str(error))}\n"
             "This is a bug in drayman. Please report it with the command line you used;"
             " `drayman --debug ...` shows where it happened.",
             err=True,
@@ -83,7 +111,15 @@ def run(arguments: Sequence[str]) -> int:
         return INTERNAL_ERROR
 
 
-def _discard_output() -> None:
-    """Whoever read our output has gone: keep the interpreter from failing once more when it flushes at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+def _failed(error: click.ClickException) -> int:
+    try:
+        error.show()
+    except OSError:
+        _discard(sys.stderr)  # nobody can be told, but for the exit status
+    return error.exit_code
+
+
+def _discard(stream: TextIO | None) -> None:
+    """Nothing more can be written: keep the interpreter from failing once more when it flushes at exit."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

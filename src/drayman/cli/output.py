@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -58,6 +59,6 @@ def console(file: IO[str] | None = None) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    target = file or sys.stdout
+    target = file or sys.stdout or StringIO()  # closed: nobody is to see it
     width = None if target.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     return PipedConsole(file=target, width=width, highlight=False, soft_wrap=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -9,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, printable
+from drayman.cli.errors import UserError, printable, reason
 from drayman.cli.output import format_option, print_data
 
 if TYPE_CHECKING:
     from drayman.api.checking import Report
-    from drayman.api.loading import Finding
+    from drayman.api.loading import Finding, LoadedObject
     from drayman.api.validation import SelectorProblem
 
-_MANIFESTS: Final = (".yaml", ".yml", ".json")
+_ENDINGS: Final = (".yaml", ".yml", ".json")
+
+_LONGEST_KIND: Final = 63
+_MOST_KINDS: Final = 8
 
 _EPILOG: Final = """\b
 Examples:
@@ -63,7 +67,7 @@ def _read_all(paths: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]
     """(name, content) of every file, and what is to be said about those that cannot be read."""
     inputs: list[tuple[str, bytes]] = []
     unreadable: list[str] = []
-    for path in _expanded(paths):
+    for path in _expanded(paths, unreadable):
         try:
             inputs.append((files.display_name(path), files.read(path)))
         except UserError as error:
@@ -71,15 +75,28 @@ def _read_all(paths: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]
     return inputs, unreadable
 
 
-def _expanded(paths: Iterable[str]) -> Iterator[str]:
-    """The paths, with folders replaced by the manifests directly inside them."""
+def _expanded(paths: Iterable[str], unreadable: list[str]) -> Iterator[str]:
+    """The paths, with folders replaced by the manifests in them."""
     for path in paths:
-        folder = Path(path)
-        if path != files.STANDARD and "\0" not in path and folder.is_dir():
-            found = sorted(entry for entry in folder.iterdir() if entry.suffix in _MANIFESTS)
-            yield from map(str, found)
-        else:
+        if not os.path.isdir(path):
             yield path
+            continue
+        try:
+            yield from _manifests(path)
+        except UserError as error:
+            unreadable.append(error.message)
+
+
+def _manifests(folder: str) -> list[str]:
+    """The manifests directly inside a folder. Raises UserError where there are none: that is not the folder meant."""
+    name = files.display_name(folder)
+    try:
+        found = sorted(str(entry) for entry in Path(folder).iterdir() if entry.suffix in _ENDINGS)
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read: {reason(error)}") from error
+    if not found:
+        raise UserError(f"{name}: has no files that end in {', '.join(_ENDINGS)}")
+    return found
 
 
 def _print(report: Report, unreadable: list[str]) -> None:
@@ -92,9 +109,16 @@ def _print(report: Report, unreadable: list[str]) -> None:
     if warnings:
         text += f", {_counted(warnings, 'warning')}"
     if report.not_checked:
-        kinds = sorted({loaded.kind_name for loaded in report.not_checked})
-        text += f"; not checked: {', '.join(kinds)}"
+        text += f"; not checked: {_kinds(report.not_checked)}"
     click.echo(printable(text), err=True)
+
+
+def _kinds(objects: Iterable[LoadedObject]) -> str:
+    """The names of the kinds of objects, as far as they fit on a line or two."""
+    kinds = sorted({loaded.kind_name[:_LONGEST_KIND] for loaded in objects})
+    shown = kinds[:_MOST_KINDS]
+    rest = len(kinds) - len(shown)
+    return ", ".join(shown) + (f" and {_counted(rest, 'other kind')}" if rest else "")
 
 
 def _indented(message: str) -> str:

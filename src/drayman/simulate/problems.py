@@ -7,27 +7,47 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import time
 import zlib
+from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec import field
 from msgspec.structs import replace
 
 from drayman.allocator import Exhausted, Fault, Outcome, Plan, Policy, Refusal, Scope, search
-from drayman.api.codec import convert, decode, parse_json, to_dict
+from drayman.api import strict_json
+from drayman.api.carrying import unknown_fields
+from drayman.api.codec import convert, to_dict
 from drayman.api.core import Node
-from drayman.api.errors import DecodeError, SelectorError
+from drayman.api.documents import MAX_BYTES
+from drayman.api.errors import DecodeError, JsonError, SelectorError
+from drayman.api.loading import LONGEST_NAME
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.api.struct import ApiStruct, Json
+from drayman.api.validation.field_errors import elided
 from drayman.inventory import DeviceId, Features, Holding, Inventory, Ledger, NodeView
 
 _HELD_BEFORE = "in use before"
 _AGGREGATE = "aggregate"
-_LARGEST_FILE = 1 << 30  # a small file can unpack to anything
+_LINE = re.compile(rb"[^\n]+")
+_NEEDED = ("node", "claims")
+_GATES = frozenset(
+    {
+        "DRAAdminAccess",
+        "DRAConsumableCapacity",
+        "DRADeviceBindingConditions",
+        "DRADeviceTaints",
+        "DRAListTypeAttributes",
+        "DRAPartitionableDevices",
+        "DRAPrioritizedList",
+        "DRAResourceClaimDeviceStatus",
+    }
+)
 
 
 class HeldDevice(ApiStruct):
@@ -97,57 +117,88 @@ class Solution:
 
 
 def decode_problem(value: Json) -> Problem:
-    """A problem from its decoded JSON. Raises ProblemError."""
+    """A problem from its decoded JSON. Raises ProblemError, naming the problem and the field."""
+    title = _title(value)
     try:
-        return convert(Problem, value)
+        problem = convert(Problem, value)
     except DecodeError as error:
-        raise ProblemError(str(error)) from error
+        raise ProblemError(f"{title}{error}") from error
+    for name in _NEEDED:
+        if name not in value:
+            raise ProblemError(f"{title}{name}: a value is required")
+    return problem
 
 
-def decode_problems(name: str, data: bytes) -> Iterator[Problem]:
-    """The problems of a file: a JSON array (`.json`) or one object a line (`.jsonl`), either also with `.gz`."""
-    if name.endswith(".gz"):
+def decode_problems(
+    name: str, data: bytes, remark: Callable[[str], None] = lambda message: None
+) -> Iterator[Problem]:
+    """The problems of a file: a JSON array (`.json`) or one object a line (`.jsonl`), either also with `.gz`.
+
+    What is there and means nothing is told to `remark`. Raises ProblemError.
+    """
+    plain = name.removesuffix(".gz")
+    if plain != name:
         data = _decompressed(name, data)
-        name = name.removesuffix(".gz")
-    if name.endswith(".json"):
-        yield from _from_array(name, data)
-    else:
-        yield from _from_lines(name, data)
+    values = _from_array(name, data) if plain.endswith(".json") else _from_lines(name, data)
+    for place, value in values:
+        try:
+            problem = decode_problem(value)
+        except ProblemError as error:
+            raise ProblemError(f"{place}: {error}") from error
+        for message in _without_meaning(problem, value):
+            remark(f"{place}: {_title(value)}{message}")
+        yield problem
+
+
+def _title(value: Json) -> str:
+    name = value.get("name") if isinstance(value, dict) else None
+    return f"problem {elided(name, LONGEST_NAME)}: " if isinstance(name, str) and name else ""
+
+
+def _without_meaning(problem: Problem, value: Json) -> Iterator[str]:
+    """Fields and gates that change nothing, most likely misspelt. At the top level there may be notes of any kind."""
+    for path in unknown_fields(Problem, value):
+        if "." in path and not path.startswith("node."):  # of a node, few fields are declared
+            yield f"{elided(path, LONGEST_NAME)}: unknown field"
+    for gate in problem.features or ():
+        if gate not in _GATES:
+            yield f"features: {elided(gate, LONGEST_NAME)} is no gate of the allocator"
 
 
 def _decompressed(name: str, data: bytes) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            text = file.read(_LARGEST_FILE + 1)
+            text = file.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ProblemError(f"{name}: not a gzip file: {error}") from error
-    if len(text) > _LARGEST_FILE:
-        raise ProblemError(f"{name}: more than {_LARGEST_FILE} bytes when unpacked")
+    if len(text) > MAX_BYTES:
+        raise ProblemError(f"{name}: more than {MAX_BYTES >> 20} MiB when unpacked")
     return text
 
 
-def _from_array(name: str, data: bytes) -> Iterator[Problem]:
+def _from_array(name: str, data: bytes) -> Iterator[tuple[str, Json]]:
     try:
-        values = parse_json(data)
-    except DecodeError as error:
-        raise ProblemError(f"{name}: {error}") from error
+        values = strict_json.parse(data)
+    except JsonError as error:
+        raise ProblemError(f"{name}:{error.line}: {error.reason}") from error
     if not isinstance(values, list):
         raise ProblemError(f"{name}: expected an array of problems")
     for index, value in enumerate(values):
-        try:
-            yield convert(Problem, value)
-        except DecodeError as error:
-            raise ProblemError(f"{name}: problem {index}: {error}") from error
+        yield f"{name}: [{index}]", value
 
 
-def _from_lines(name: str, data: bytes) -> Iterator[Problem]:
-    for number, line in enumerate(data.splitlines(), 1):
-        if not line.strip():
+def _from_lines(name: str, data: bytes) -> Iterator[tuple[str, Json]]:
+    number, counted = 1, 0
+    for match in _LINE.finditer(data, len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0):
+        number += data.count(b"\n", counted, match.start())
+        counted = match.start()
+        if match[0].isspace():
             continue
         try:
-            yield decode(Problem, line)
-        except DecodeError as error:
-            raise ProblemError(f"{name}:{number}: {error}") from error
+            yield f"{name}:{number}", strict_json.parse(match[0])
+        except JsonError as error:
+            where = f", column {error.column}" if error.column else ""
+            raise ProblemError(f"{name}:{number}: {error.reason}{where}") from error
 
 
 def build(problem: Problem) -> tuple[Inventory, Ledger]:

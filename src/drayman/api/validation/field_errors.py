@@ -87,7 +87,12 @@ def _render(value: object) -> str:
         if isinstance(value, str)
         else encode_json(value).decode()
     )
-    return text if len(text) <= LONGEST_SHOWN_VALUE else f"{text[: LONGEST_SHOWN_VALUE - 3]}..."
+    return elided(text, LONGEST_SHOWN_VALUE)
+
+
+def elided(text: str, longest: int) -> str:
+    """The text, cut to so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def required(path: str, detail: str = "") -> FieldError:
