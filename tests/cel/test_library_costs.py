@@ -176,7 +176,7 @@ def test_estimate(
         ("string_find_string", ["", "a" * 8], "", 2),
         ("string_find_all_string", ["a" * 19, "aaaaa"], [], 4),
         ("list_slice", [[1, 2, 3], 0, 2], [1, 2], 13),
-        ("list_slice", [[1, 2, 3], 0, 9], PENDING, 20),
+        ("list_slice", [[1, 2, 3], 0, 9], PENDING, 14),
         ("list_slice", [[1, 2, 3], 0, 9], FAILED, 12),
         ("list_flatten", [[[1], [2]]], [1, 2], 13),
         ("list_flatten_int", [[[1], [2]], 5], [1, 2], 21),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel import CostLimitError, EvaluationError
+from drayman.cel.standard.comparison import compare
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import (
     INT_MAX,
@@ -19,7 +20,6 @@ from drayman.cel.values import (
     OptionalValue,
     UInt,
     check_size,
-    compare,
     concatenate,
     equal,
 )

@@ -10,10 +10,19 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from drayman.cel.costs import SELECT
-from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.errors import AbortError, CostLimitError, EvaluationError
 from drayman.cel.runtime import State, Step
 from drayman.cel.standard.collections import lookup, missing
-from drayman.cel.values import MISSING, NONE, OptionalValue, no_such_overload
+from drayman.cel.values import (
+    MISSING,
+    NONE,
+    MapValue,
+    Opaque,
+    OptionalValue,
+    TypeValue,
+    no_such_overload,
+    type_name,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class Qualifier:
 def _lookup(container: object, key: object) -> object:
     try:
         return lookup(container, key)
-    except CostLimitError:
+    except AbortError:
         raise
     except EvaluationError as error:
         return error
@@ -66,8 +75,9 @@ class Attribute(Protocol):
     def resolve(self, state: State) -> object:
         """The value at the end of the path, without the cost of the path itself."""
 
-    def step(self, state: State) -> object:
-        """The same with that cost."""
+    @property
+    def step(self) -> Step:
+        """The same with that cost. To be asked for when the path is complete."""
 
 
 @dataclass(slots=True)
@@ -75,12 +85,19 @@ class Path:
     root: Step
     qualifiers: list[Qualifier] = field(default_factory=list)
     free: bool = False  # a presence test has no cost of its own
+    local: int | None = None  # the slot that the root reads, if it is a local variable
 
     def add(self, qualifier: Qualifier) -> None:
         self.qualifiers.append(qualifier)
         self.free = self.free or qualifier.test_only
 
-    def step(self, state: State) -> object:
+    @property
+    def step(self) -> Step:
+        if self.qualifiers:
+            return self._charged
+        return _charged(self.root) if self.local is None else _charged_local(self.local)
+
+    def _charged(self, state: State) -> object:
         value = self.resolve(state)
         if not self.free:
             state.charge(SELECT)
@@ -90,13 +107,16 @@ class Path:
 
     def resolve(self, state: State) -> object:
         value = self.root(state)
-        if isinstance(value, EvaluationError) or not self.qualifiers:
+        if isinstance(value, EvaluationError):
             return value
         optional = isinstance(value, OptionalValue)
         if isinstance(value, OptionalValue):
-            if value is NONE:
+            value = _reread(value)
+            if value is NONE or not self.qualifiers:
                 return value
             value = value.value
+            if isinstance(value, EvaluationError):
+                return value
         for qualifier in self.qualifiers:
             optional = optional or qualifier.optional
             if optional:
@@ -108,6 +128,52 @@ class Path:
             if isinstance(value, EvaluationError):
                 return value
         return OptionalValue(value) if optional else value
+
+
+def _reread(optional: OptionalValue) -> OptionalValue:
+    """An optional as it is when a path starts from it, such as one in a variable.
+
+    Upstream takes its value out as one of the host language and converts it back. That loses nested optionals and what types are,
+    and fails for the values of libraries: `cel.bind(m, device.capacity["x"].?memory, m.value())` is an error where there is one.
+    """
+    return optional if optional is NONE else OptionalValue(_native(optional.value))
+
+
+def _native(value: object) -> object:
+    match value:
+        case Opaque():
+            return EvaluationError(f"unsupported conversion to ref.Val: {type_name(value)}")
+        case OptionalValue():
+            return None if value is NONE else _native(value.value)
+        case TypeValue():
+            return value.name
+        case MapValue():
+            return value.plain()
+    return value
+
+
+def _charged(root: Step) -> Step:
+    """A path that is only a root. What follows is `State.charge`, spelled out because variables are read all the time."""
+
+    def step(state: State) -> object:
+        value = root(state)
+        state.cost += SELECT
+        if state.cost > state.limit:
+            raise CostLimitError
+        return _reread(value) if isinstance(value, OptionalValue) else value
+
+    return step
+
+
+def _charged_local(slot: int) -> Step:
+    def step(state: State) -> object:
+        state.cost += SELECT
+        if state.cost > state.limit:
+            raise CostLimitError
+        value = state.slots[slot]
+        return _reread(value) if isinstance(value, OptionalValue) else value
+
+    return step
 
 
 @dataclass(slots=True)

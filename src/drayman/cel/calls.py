@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from drayman.cel.costs import PENDING, CostRule
-from drayman.cel.dispatch import dispatcher, is_singleton
-from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.dispatch import binary_dispatcher, dispatcher, is_singleton
+from drayman.cel.errors import AbortError, CostLimitError, EvaluationError, InternalError
 from drayman.cel.functions import Function, Overload
 from drayman.cel.runtime import State, Step
 from drayman.cel.standard.collections import insert
@@ -38,6 +38,8 @@ def call_step(
     if not steps:
         return _constant_call(run, rule)
     stops_early = stops_early or len(steps) > _BINARY or _is_variadic(function, overload)
+    if len(steps) == _BINARY and rule is _unit and not stops_early and not grows:
+        return _operator_step(binary_dispatcher(function, overload), steps[0], steps[1])
 
     def step(state: State) -> object:
         args: list[object] = []
@@ -57,6 +59,30 @@ def call_step(
     return step
 
 
+def _operator_step(run: Callable[[object, object], object], left: Step, right: Step) -> Step:
+    """A call of two arguments that costs one, with everything spelled out: arithmetic and comparisons fill most loops."""
+
+    def step(state: State) -> object:
+        a, b = left(state), right(state)
+        if isinstance(a, EvaluationError):
+            result: object = a
+        elif isinstance(b, EvaluationError):
+            result = b
+        else:
+            try:
+                result = run(a, b)
+            except AbortError:
+                raise
+            except EvaluationError as error:
+                result = error
+        state.cost += 1
+        if state.cost > state.limit:
+            raise CostLimitError
+        return result
+
+    return step
+
+
 def _run(
     state: State, run: Callable[[Sequence[object]], object], rule: CostRule, args: list[object]
 ) -> object:
@@ -66,7 +92,7 @@ def _run(
     result: object
     try:
         result = run(args)
-    except CostLimitError:
+    except AbortError:
         raise
     except EvaluationError as error:
         result = error
@@ -108,8 +134,10 @@ def conversion_value(function: Function, overload: Overload | None, value: objec
 def _not_strictly_false(argument: Step) -> Step:
     def step(state: State) -> object:
         value = argument(state)
-        state.charge(1)
-        return value if isinstance(value, bool) else True
+        state.cost += 1
+        if state.cost > state.limit:
+            raise CostLimitError
+        return value if value.__class__ is bool else True
 
     return step
 
@@ -119,23 +147,20 @@ def equality_step(overload: Overload, left: Step, right: Step) -> Step:
     rule = overload.cost or _unit
     negated = overload.id == "not_equals"
 
-    def run(args: Sequence[object]) -> object:
-        try:
-            return equal(*args) is not negated
-        except CostLimitError:
-            raise
-        except EvaluationError:
-            if negated:
-                return True
-            raise
-
     def step(state: State) -> object:
-        args = [left(state), right(state)]
-        for value in args:
-            if isinstance(value, EvaluationError):
-                state.charge(rule(args, value))
-                return value
-        return _run(state, run, rule, args)
+        a, b = left(state), right(state)
+        # Known before the comparison, which is not begun if it would be too expensive.
+        state.charge(rule((a, b), PENDING))
+        if isinstance(a, EvaluationError):
+            return a
+        if isinstance(b, EvaluationError):
+            return b
+        try:
+            return equal(a, b) is not negated
+        except AbortError:
+            raise
+        except EvaluationError as error:
+            return True if negated else error
 
     return step
 
@@ -154,7 +179,7 @@ def membership_step(value_step: Step, values: object) -> Step | None:
         if isinstance(value, bool | int | float | str):
             return members.has(value) or (isinstance(value, int) and _has_double(members, value))
         if isinstance(value, bytes) or (isinstance(value, Opaque) and not value.hashable):
-            return EvaluationError("internal error: runtime error: hash of unhashable type")
+            raise InternalError("runtime error: hash of unhashable type")
         return value if isinstance(value, EvaluationError) else False
 
     return step

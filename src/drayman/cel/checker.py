@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from drayman.cel import ast, types
 from drayman.cel.declarations import Declarations, Name
 from drayman.cel.errors import CompileError, Issue
-from drayman.cel.functions import Function, Overload
+from drayman.cel.functions import Function, Message, Overload
 from drayman.cel.types import DYN, ERROR, Kind, Type
 from drayman.cel.unify import Substitution, assign, assign_all, most_general, substitute
 from drayman.cel.values import UInt
@@ -108,10 +108,11 @@ class _Checker:
         return True
 
     def _lookup(self, identifier: str) -> Name | None:
-        scope = None if identifier.startswith(".") else self._scope
+        name = identifier.removeprefix(".")
+        scope = self._scope
         while scope is not None:
-            if scope.name == identifier:
-                return Name(identifier, scope.type)
+            if scope.name == name:
+                return Name(name, scope.type)
             scope = scope.outer
         return self._declarations.name(identifier)
 
@@ -236,17 +237,30 @@ class _Checker:
         return self._set(replace(expr, entries=tuple(entries)), type_)
 
     def _struct(self, expr: ast.StructExpr) -> ast.Expr:
-        """Messages cannot be built in this environment; the error says which part of the literal is at fault."""
         name = self._lookup(expr.type_name)
+        message = None if name is None else self._declarations.messages.get(name.name)
         if name is None:
             self._undeclared(expr.id, expr.type_name)
         elif name.type.kind is not Kind.TYPE:
             self._report(expr.id, f"'{name.type}' is not a type")
-        else:
+        elif message is None:
             self._report(expr.id, f"'{name.name}' is not a message type")
-        for field in expr.fields:
-            self.check(field.value)
-        return self._set(expr, ERROR)
+        if message is None:
+            return self._set(expr, ERROR)
+        fields = tuple([self._message_field(message, field) for field in expr.fields])
+        built = replace(expr, type_name=message.name, fields=fields)
+        return self._set(built, message.type)
+
+    def _message_field(self, message: Message, field: ast.FieldEntry) -> ast.FieldEntry:
+        value = self.check(field.value)
+        found = self._element_type(value, field.optional)
+        expected = message.fields.get(field.name)
+        if expected is None:
+            self._report(field.id, f"undefined field '{field.name}'")
+        elif not self._assign(expected, found):
+            text = f"expected type of field '{field.name}' is '{expected}' but provided type is '{found}'"
+            self._report(field.id, text)
+        return replace(field, value=value)
 
     # --- calls ---
 

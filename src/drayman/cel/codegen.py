@@ -36,7 +36,9 @@ _RESULT_CLASSES: Final[Mapping[Kind, type]] = {
 }
 _ORDERINGS: Final = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
 _QUANTIFIERS: Final = {"_&&_": ("every", "every_pair"), "_||_": ("some", "some_pair")}
-_NOT_FOLDED: Final = frozenset(("_&&_", "_||_", "_?_:_", "@not_strictly_false", "or", "orValue"))
+_NOT_FOLDED: Final = frozenset(
+    ("_&&_", "_||_", "_?_:_", "@not_strictly_false", "or", "orValue", "@in")
+)
 _HELPERS: Final[Mapping[str, object]] = {
     name: getattr(fastpath, name)
     for name in [
@@ -134,10 +136,16 @@ class _Generator:
         if reference is not None and reference.value is not None:
             return self._constant(reference.value)
         if expr.name in self._locals:
+            self._refuse_optional(expr)
             return Code(self._locals[expr.name])
         if expr.name != self.variable:
             raise Unsupported
         return Code(expr.name, self.known.get(()))
+
+    def _refuse_optional(self, expr: ast.Expr) -> None:
+        """Optionals that come out of variables and conditions are for the interpreter, see `attributes`."""
+        if self.checked.types[expr.id].is_optional:
+            raise Unsupported
 
     def _list(self, expr: ast.ListExpr) -> Code:
         if expr.optional:
@@ -256,6 +264,7 @@ class _Generator:
         return f"({name} if ({name} := {code.text}).__class__ is bool else bail())"
 
     def _conditional(self, expr: ast.Call) -> Code:
+        self._refuse_optional(expr)
         condition = self._bool(expr.args[0])
         if_true, if_false = self.emit(expr.args[1]), self.emit(expr.args[2])
         of = if_true.of if if_true.of is if_false.of else None
@@ -290,12 +299,11 @@ class _Generator:
         self, function: Function, overload: Overload | None, args: list[object]
     ) -> Code | None:
         """A call of constants as a constant, if that is cheap and succeeds."""
-        if (
-            function.name in _NOT_FOLDED
-            or cost_rule(function, overload)(args, PENDING) > _MAX_FOLDED
-        ):
+        if function.name in _NOT_FOLDED:
             return None
         try:
+            if cost_rule(function, overload)(args, PENDING) > _MAX_FOLDED:
+                return None
             value = dispatcher(function, overload)(args)
         except EvaluationError:
             return None

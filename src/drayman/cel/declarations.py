@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from drayman.cel import types
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Fields, Function, Library, Message, Overload
 from drayman.cel.types import Type
 from drayman.cel.values import TypeValue
 
@@ -26,6 +27,7 @@ class Declarations:
     functions: Mapping[str, Function] = field(default_factory=dict)
     fields: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)  # of object types
     overloads: Mapping[str, Overload] = field(default_factory=dict)
+    messages: Mapping[str, Message] = field(default_factory=dict)
 
     def name(self, identifier: str) -> Name | None:
         return self.names.get(identifier.removeprefix("."))
@@ -42,19 +44,30 @@ def declare(
     """One set of declarations out of libraries and an environment's own variables and object types."""
     names: dict[str, Name] = {}
     functions: dict[str, Function] = {}
+    messages: dict[str, Message] = {}
     for library in libraries:
         for type_ in library.types:
             names[type_.name] = type_name(type_)
+        for message in library.messages:
+            messages[message.name] = message
+            names.setdefault(message.name, Name(message.name, types.type_of(message.type)))
         for identifier, (type_, value) in library.constants.items():
             names[identifier] = Name(identifier, type_, value)
         for function in library.functions:
             known = functions.get(function.name)
             functions[function.name] = function if known is None else _merge(known, function)
-    for object_name in fields:
-        names[object_name] = type_name(types.object_type(object_name))
+    for object_name, declared in fields.items():
+        object_type = types.object_type(object_name)
+        names[object_name] = Name(object_name, types.type_of(object_type))
+        messages[object_name] = Message(object_name, object_type, declared, _unknown_type)
     names.update({identifier: Name(identifier, type_) for identifier, type_ in variables.items()})
     overloads = {o.id: o for function in functions.values() for o in function.overloads}
-    return Declarations(names, functions, dict(fields), overloads)
+    return Declarations(names, functions, dict(fields), overloads, messages)
+
+
+def _unknown_type(fields: Fields) -> object:
+    """Objects come from outside: a literal of one type-checks, but nothing can build it."""
+    raise EvaluationError("unknown type")
 
 
 def type_name(type_: Type) -> Name:

@@ -12,7 +12,7 @@ from drayman.cel.depth import room_for_recursion
 from drayman.cel.device_types import DEVICE, INPUT_SIZES, Features, device_fields
 from drayman.cel.device_values import KNOWN_CLASSES, device_value
 from drayman.cel.environment import Environment, Evaluation, Program
-from drayman.cel.errors import CompileError, CostLimitError, EvaluationError
+from drayman.cel.errors import AbortError, CompileError, EvaluationError
 from drayman.cel.fastpath import Bail
 from drayman.cel.functions import Library
 from drayman.cel.library import INCLUDES, kubernetes_libraries
@@ -20,8 +20,8 @@ from drayman.cel.projection import Key, key_of
 from drayman.cel.reads import Reads, reads_of
 from drayman.cel.standard import OPTIONALS, STANDARD_LIBRARY
 from drayman.cel.standard_macros import BINDINGS, STANDARD, TWO_VARIABLES
-from drayman.cel.types import BOOL, Kind, Type
-from drayman.cel.values import type_name
+from drayman.cel.types import ANY, BOOL, DYN, Type
+from drayman.cel.values import OptionalValue, type_name
 
 MAX_LENGTH = 10_240  # bytes
 MAX_COST = 1_000_000  # of the worst case as the API accepts it, and of one evaluation
@@ -56,8 +56,8 @@ def compile_selector(
 
 
 def _check_output(program: Program, features: Features) -> None:
-    accepted = {Kind.BOOL, Kind.ANY} | ({Kind.DYN} if features.list_attributes else set())
-    if program.output_type.kind not in accepted:
+    accepted = {BOOL, ANY} | ({DYN} if features.list_attributes else set())
+    if program.output_type not in accepted:
         text = f"must evaluate to {BOOL} or the unknown type, not {program.output_type}"
         raise CompileError(text, program.source)
 
@@ -109,7 +109,7 @@ class Selector:
             value = device_value(driver, device, self._features)
             try:
                 verdict = self._fast(value)
-            except CostLimitError:
+            except AbortError:
                 raise
             except (Bail, EvaluationError, LookupError, TypeError, ValueError, ArithmeticError):
                 verdict = None  # the interpreter knows what this means
@@ -127,7 +127,12 @@ class Selector:
         except EvaluationError as error:
             return Evaluation(error, 0)
         found = self._program.evaluate({"device": value}, MAX_COST)
-        if found.error is None and not isinstance(found.value, bool):
+        verdict = found.value
+        while isinstance(verdict, OptionalValue):
+            verdict = verdict.value
+        if isinstance(verdict, bool):
+            return Evaluation(verdict, found.cost)
+        if found.error is None:
             text = f"CEL result of type {type_name(found.value)} could not be converted to bool"
             return Evaluation(EvaluationError(text), found.cost)
         return found

@@ -27,6 +27,13 @@ class Domains(MapValue):
         value = super().find(key)
         return MapValue() if value is MISSING else value
 
+    @property
+    def is_zero(self) -> bool:
+        return False
+
+    def plain(self) -> MapValue:
+        return MapValue(self)
+
 
 # The classes of the parts of a device value; `*` is any key.
 KNOWN_CLASSES: Mapping[tuple[str, ...], type] = {

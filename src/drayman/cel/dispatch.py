@@ -19,7 +19,17 @@ _ANYTHING = frozenset((Kind.DYN, Kind.ANY, Kind.PARAMETER))
 _BY_TRAIT = frozenset(
     ("_+_", "_-_", "_*_", "_/_", "_%_", "-_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_")
 )
-_SINGLETONS = _BY_TRAIT | {"size", "matches", "type", "dyn", "_==_", "_!=_", "@not_strictly_false"}
+_SINGLETONS = _BY_TRAIT | {
+    "size",
+    "matches",
+    "type",
+    "dyn",
+    "_==_",
+    "_!=_",
+    "@not_strictly_false",
+    "sort",
+    "@sortByAssociatedKeys",
+}
 
 
 def fits(type_: Type, value: object) -> bool:
@@ -39,7 +49,9 @@ def fits(type_: Type, value: object) -> bool:
 def accepts(overload: Overload, args: Sequence[object]) -> bool:
     if len(overload.params) != len(args):
         return False
-    return all(fits(param, arg) for param, arg in zip(overload.params, args, strict=True))
+    return not overload.guarded or all(
+        fits(param, arg) for param, arg in zip(overload.params, args, strict=True)
+    )
 
 
 def is_singleton(function: Function) -> bool:
@@ -51,26 +63,50 @@ def dispatcher(
     function: Function, overload: Overload | None
 ) -> Callable[[Sequence[object]], object]:
     """Calls the given overload, or whichever fits; raises EvaluationError if none does."""
-    if overload is not None and not is_singleton(function):
-        candidates: tuple[Overload, ...] = (overload,)
-    else:
-        candidates = function.overloads
-    name = function.name
-    chosen: dict[tuple[type, ...], Callable[..., object]] = {}
+    choice = _Choice(function, overload)
 
     def run(args: Sequence[object]) -> object:
-        classes = tuple(map(type, args))
-        implementation = chosen.get(classes)
-        if implementation is None:
-            implementation = _choose(name, candidates, args)
-            if not any(issubclass(of, _CONTAINERS) for of in classes):
-                chosen[classes] = implementation
-        return implementation(*args)
+        implementation = choice.get(tuple(map(type, args)))
+        return (implementation or choice.make(args))(*args)
 
     return run
 
 
-def _choose(
+def binary_dispatcher(
+    function: Function, overload: Overload | None
+) -> Callable[[object, object], object]:
+    """The same for two arguments, as most operators have: nothing is packed and unpacked."""
+    choice = _Choice(function, overload)
+
+    def run(left: object, right: object) -> object:
+        implementation = choice.get((left.__class__, right.__class__))
+        return (implementation or choice.make((left, right)))(left, right)
+
+    return run
+
+
+class _Choice(dict[tuple[type, ...], Callable[..., object]]):
+    """The implementations that were chosen before, by the classes of the arguments."""
+
+    __slots__ = ("_candidates", "_name")
+
+    def __init__(self, function: Function, overload: Overload | None) -> None:
+        super().__init__()
+        self._name = function.name
+        if overload is not None and not is_singleton(function):
+            self._candidates: tuple[Overload, ...] = (overload,)
+        else:
+            self._candidates = function.overloads + function.dynamic
+
+    def make(self, args: Sequence[object]) -> Callable[..., object]:
+        implementation = _implementation(self._name, self._candidates, args)
+        classes = tuple(map(type, args))
+        if not any(issubclass(of, _CONTAINERS) for of in classes):
+            self[classes] = implementation
+        return implementation
+
+
+def _implementation(
     name: str, candidates: Sequence[Overload], args: Sequence[object]
 ) -> Callable[..., object]:
     for candidate in candidates:

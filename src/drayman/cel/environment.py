@@ -11,7 +11,7 @@ from drayman.cel.checker import check
 from drayman.cel.codegen import generate
 from drayman.cel.declarations import Declarations, declare
 from drayman.cel.depth import levels, room_for_recursion
-from drayman.cel.errors import CompileError, CostLimitError, EvaluationError
+from drayman.cel.errors import AbortError, CompileError, EvaluationError
 from drayman.cel.estimate import InputSizes, estimate
 from drayman.cel.functions import Library
 from drayman.cel.parser import Syntax, parse
@@ -120,6 +120,6 @@ class Program:
                     value = self._plan.step(state)
             else:
                 value = self._plan.step(state)
-        except CostLimitError as error:
+        except AbortError as error:
             value = error
         return Evaluation(value, state.cost)

@@ -3,9 +3,11 @@
     CelError
     ├── CompileError       the text is not an expression of the environment; carries every issue found
     └── EvaluationError    the expression has no value for this input
-        └── CostLimitError the evaluation was cut off because it became too expensive
+        └── AbortError     the evaluation ended on the spot
+            ├── CostLimitError it became too expensive
+            └── InternalError  the reference implementation breaks down here
 
-Evaluation errors are values of the language: `||`, `&&` and the comprehensions may absorb them. A `CostLimitError` is
+Evaluation errors are values of the language: `||`, `&&` and the comprehensions may absorb them. An `AbortError` is
 never absorbed.
 """
 
@@ -77,8 +79,19 @@ class EvaluationError(CelError):
         return str(self)
 
 
-class CostLimitError(EvaluationError):
+class AbortError(EvaluationError):
+    """The evaluation as a whole ended early."""
+
+
+class CostLimitError(AbortError):
     """The evaluation costs more than its limit."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+class InternalError(AbortError):
+    """A function got what the reference implementation does not expect: it panics, and so nothing can absorb the error."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"internal error: {reason}")

@@ -32,7 +32,7 @@ from drayman.cel.costs import (
     fixed_size,
 )
 from drayman.cel.declarations import Declarations
-from drayman.cel.standard_macros import ACCUMULATOR
+from drayman.cel.standard_macros import ACCUMULATOR, OLD_ACCUMULATOR
 from drayman.cel.types import DYN, Kind, Type
 from drayman.cel.values import size_of
 
@@ -158,7 +158,7 @@ class _Estimator:
 
     def _node(self, expr: ast.Expr) -> _Node:
         path = self._path(expr)
-        if path and path[0] == ACCUMULATOR:
+        if path and path[0] in (ACCUMULATOR, OLD_ACCUMULATOR):
             path = ()
         literal = expr.value if isinstance(expr, ast.Literal) else NOT_LITERAL
         return _Node(
@@ -364,7 +364,7 @@ def _is_bind(expr: ast.Comprehension) -> bool:
         and not expr.iter_range.elements
         and isinstance(expr.loop_condition, ast.Literal)
         and expr.loop_condition.value is False
-        and expr.accu_var != ACCUMULATOR
+        and expr.accu_var != OLD_ACCUMULATOR
     )
 
 

@@ -12,6 +12,7 @@ from typing import NoReturn
 from drayman.cel.dispatch import dispatcher
 from drayman.cel.functions import Function, Overload
 from drayman.cel.standard.collections import lookup
+from drayman.cel.standard.comparison import compare
 from drayman.cel.values import (
     LISTS,
     MISSING,
@@ -19,7 +20,6 @@ from drayman.cel.values import (
     MapValue,
     Opaque,
     OptionalValue,
-    compare,
 )
 
 

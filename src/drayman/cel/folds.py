@@ -1,13 +1,14 @@
 """Comprehensions at run time.
 
 The accumulator gets its first value when it is first read, so that `cel.bind` costs nothing for a variable that is not used. A list
-or map that a macro builds is extended in place; a step other than the macro's own that reads it gets a copy, charged by its size.
+or map that a macro builds is extended in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 
 from drayman.cel.errors import EvaluationError
 from drayman.cel.runtime import UNSET, State, Step
@@ -34,8 +35,8 @@ class Fold:
     builds: bool  # a list or map from nothing
     two: bool
 
-    def read_accumulator(self, *, shared: bool) -> Step:
-        """Reads the accumulator; `shared` gives the very object under construction."""
+    def read_accumulator(self) -> Step:
+        """Reads the accumulator, which may be a list or map under construction: only the macro's own step can name it."""
         slot, init, builds = self.accumulator, self.init, self.builds
 
         def step(state: State) -> object:
@@ -45,9 +46,6 @@ class Fold:
                 if builds:
                     value = MapValue() if isinstance(value, MapValue) else []
                 state.slots[slot] = value
-            if builds and not shared and isinstance(value, list | MapValue):
-                state.charge(len(value))
-                return MapValue(value) if isinstance(value, MapValue) else list(value)
             return value
 
         return step
@@ -58,27 +56,34 @@ def local_step(slot: int) -> Step:
 
 
 def fold_step(fold: Fold, iter_range: Step, condition: Step, step: Step, result: Step) -> Step:
+    first, second, accumulator = fold.first, fold.second, fold.accumulator
+
     def run(state: State) -> object:
         values = iter_range(state)
         if isinstance(values, EvaluationError):
             return values
-        state.slots[fold.accumulator] = UNSET
-        if isinstance(values, MapValue):
-            entries: Iterable[tuple[object, object]] = values.pairs()
-        elif isinstance(values, LISTS):
-            elements = values.walk() if isinstance(values, Concatenation) else values
-            entries = enumerate(elements) if fold.two else ((value, None) for value in elements)
-        else:
+        state.slots[accumulator] = UNSET
+        entries = _entries(values, two=fold.two)
+        if entries is None:
             return _not_iterable(values, two=fold.two)
-        for first, second in entries:
-            state.slots[fold.first] = first
-            state.slots[fold.second] = second
+        slots = state.slots
+        for slots[first], slots[second] in entries:
             if condition(state) is False:
                 break
-            state.slots[fold.accumulator] = step(state)
+            slots[accumulator] = step(state)
         return result(state)
 
     return run
+
+
+def _entries(values: object, *, two: bool) -> Iterable[tuple[object, object]] | None:
+    """What the variables of a comprehension get, round by round; None for values that are neither list nor map."""
+    if isinstance(values, MapValue):
+        return values.pairs()
+    if not isinstance(values, LISTS):
+        return None
+    elements = values.walk() if isinstance(values, Concatenation) else values
+    return enumerate(elements) if two else zip(elements, repeat(None))
 
 
 def _not_iterable(value: object, *, two: bool) -> EvaluationError:

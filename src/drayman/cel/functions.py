@@ -33,6 +33,9 @@ class Overload:
     # Upstream binds most calls of two arguments so that both are evaluated before an error in one of them counts; calls of three or
     # more, and these, stop at the first error and then cost nothing.
     variadic: bool = False
+    guarded: bool = (
+        True  # whether values must fit `params`; if not, the implementation takes anything
+    )
     pattern: int | None = (
         None  # index of an argument that is a regular expression: a constant one is checked when compiling
     )
@@ -50,6 +53,25 @@ class Function:
     overloads: tuple[Overload, ...]
     estimate: EstimateRule | None = None
     cost: CostRule | None = None
+    dynamic: tuple[
+        Overload, ...
+    ] = ()  # that the type checker does not know: for dynamic values only
+
+
+Fields: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something that can be written as `name{field: value}`: its type, the types of its fields, and what it evaluates to.
+
+    `build` gets the fields that are set, in the order of the source, and raises EvaluationError to fail.
+    """
+
+    name: str
+    type: Type
+    fields: Mapping[str, Type]
+    build: Callable[[Fields], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +82,7 @@ class Library:
         Type, ...
     ] = ()  # whose names are values of the language, such as `kubernetes.Quantity`
     constants: Mapping[str, tuple[Type, object]] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
     macros: tuple[Macro, ...] = ()
     equality: Mapping[str, EstimateRule] = field(
         default_factory=dict

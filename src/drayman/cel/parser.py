@@ -26,29 +26,10 @@ MAX_NESTING = 250
 MAX_CODE_POINTS = 100_000
 
 _RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]
+    (
+        "as break const continue else false for function if import in let "
+        "loop package namespace null return true var void while"
+    ).split()
 )
 _RELATIONS = frozenset(("<", "<=", ">=", ">", "==", "!=", "in"))
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}

@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from drayman.cel import ast
 from drayman.cel.attributes import Attribute, Conditional, Path, Qualifier
 from drayman.cel.calls import call_step, conversion_value, equality_step, membership_step
-from drayman.cel.costs import LIST_CREATE, MAP_CREATE
+from drayman.cel.construction import list_step, map_step, message_step
 from drayman.cel.declarations import Declarations
 from drayman.cel.errors import CompileError, EvaluationError
 from drayman.cel.folds import Fold, fold_step, local_step
 from drayman.cel.regex import compile_pattern
 from drayman.cel.runtime import State, Step
 from drayman.cel.standard.collections import check_key
+from drayman.cel.types import Kind
 from drayman.cel.values import (
     LISTS,
     NONE,
     MapValue,
     OptionalValue,
     no_such_overload,
-    slot,
-    type_name,
 )
 
 _CONVERSIONS = frozenset(
@@ -72,7 +71,7 @@ class _Planner:
         self.slots = 0
         self._checked = checked
         self._declarations = declarations
-        self._locals: list[tuple[str, Step]] = []
+        self._locals: list[tuple[str, Step, int | None]] = []  # with the slot of plain variables
 
     def plan(self, expr: ast.Expr) -> _Planned:
         match expr:
@@ -91,15 +90,19 @@ class _Planner:
             case ast.Comprehension():
                 return self._comprehension(expr)
             case ast.StructExpr():
-                raise EvaluationError(f"unknown type: {expr.type_name}")
+                return self._struct(expr)
 
     def _ident(self, expr: ast.Ident) -> _Planned:
         reference = self._checked.references.get(expr.id)
         if reference is not None and reference.value is not None:
             return _Constant(reference.value)
-        for name, read in reversed(self._locals):
+        type_ = self._checked.types.get(expr.id)
+        if type_ is not None and type_.kind is Kind.TYPE:
+            # Upstream takes every identifier of this type for the name of a type, also where it is a variable.
+            raise EvaluationError(f"reference to undefined type: {expr.name}")
+        for name, read, local in reversed(self._locals):
             if name == expr.name:
-                return Path(read)
+                return Path(read, local=local)
         return Path(_variable(expr.name))
 
     # --- paths ---
@@ -186,7 +189,7 @@ class _Planner:
             return _Constant(
                 [element.value for element in planned if isinstance(element, _Constant)]
             )
-        return _Computed(_list_step([element.step for element in planned], expr.optional))
+        return _Computed(list_step([element.step for element in planned], expr.optional))
 
     def _map(self, expr: ast.MapExpr) -> _Planned:
         keys = [self.plan(entry.key) for entry in expr.entries]
@@ -196,7 +199,12 @@ class _Planner:
             pairs = zip(keys, values, strict=True)
             return _Constant(MapValue.of((key.value, value.value) for key, value in pairs))  # type: ignore[union-attr]
         steps = [(k.step, v.step, o) for k, v, o in zip(keys, values, optional, strict=True)]
-        return _Computed(_map_step(steps))
+        return _Computed(map_step(steps))
+
+    def _struct(self, expr: ast.StructExpr) -> _Planned:
+        message = self._declarations.messages[expr.type_name]
+        fields = [(f.name, self.plan(f.value).step, f.optional) for f in expr.fields]
+        return _Computed(message_step(message, fields))
 
     # --- comprehensions ---
 
@@ -210,14 +218,14 @@ class _Planner:
         )
         fold = Fold(first, second, accu, init, builds=builds, two=bool(expr.iter_var2))
         outside = len(self._locals)
-        self._locals.append((expr.accu_var, fold.read_accumulator(shared=False)))
-        self._locals.append((expr.iter_var, local_step(first)))
+        self._locals.append((expr.accu_var, fold.read_accumulator(), None))
+        self._locals.append((expr.iter_var, local_step(first), first))
         if expr.iter_var2:
-            self._locals.append((expr.iter_var2, local_step(second)))
+            self._locals.append((expr.iter_var2, local_step(second), second))
         condition = self.plan(expr.loop_condition).step
         step = self._loop_step(expr, fold)
         del self._locals[outside + 1 :]
-        result = self._accumulator_or(expr.result, expr.accu_var, fold).step
+        result = self.plan(expr.result).step
         del self._locals[outside:]
         return _Computed(fold_step(fold, iter_range, condition, step, result))
 
@@ -230,28 +238,20 @@ class _Planner:
             case ast.Call(function="_?_:_", args=(condition, grow, keep)) if _grows(grow, accu_var):
                 return Conditional(
                     self.plan(condition).step,
-                    Path(self._grow(grow, accu_var, fold)),
-                    _as_attribute(self._accumulator_or(keep, accu_var, fold)),
+                    Path(self._grow(grow)),
+                    _as_attribute(self.plan(keep)),
                 ).step
             case _ if _grows(step, accu_var):
-                return self._grow(step, accu_var, fold)
+                return self._grow(step)
         return self.plan(step).step
 
-    def _grow(self, call: ast.Expr, accu_var: str, fold: Fold) -> Step:
+    def _grow(self, call: ast.Expr) -> Step:
         assert isinstance(call, ast.Call)
-        first, *rest = call.args
-        accumulator = self._accumulator_or(first, accu_var, fold).step
         ids = self._checked.references[call.id].overloads
         overload = self._declarations.overloads[ids[0]] if len(ids) == 1 else None
         function = self._declarations.functions[call.function]
-        steps = [accumulator, *(self.plan(arg).step for arg in rest)]
+        steps = [self.plan(arg).step for arg in call.args]
         return call_step(function, overload, steps, grows=True)
-
-    def _accumulator_or(self, expr: ast.Expr, accu_var: str, fold: Fold) -> _Planned:
-        """The accumulator itself if that is what the expression names, not a copy of it."""
-        if isinstance(expr, ast.Ident) and expr.name == accu_var:
-            return Path(fold.read_accumulator(shared=True))
-        return self.plan(expr)
 
 
 def _variable(name: str) -> Step:
@@ -298,64 +298,3 @@ def _optional_or(left: Step, right: Step, *, unwrap: bool) -> Step:
         return value.value if unwrap else value
 
     return step
-
-
-def _list_step(elements: list[Step], optional: frozenset[int]) -> Step:
-    def step(state: State) -> object:
-        values: list[object] = []
-        for index, element in enumerate(elements):
-            value = element(state)
-            if isinstance(value, EvaluationError):
-                state.charge(LIST_CREATE)
-                return value
-            if index in optional:
-                if not isinstance(value, OptionalValue):
-                    state.charge(LIST_CREATE)
-                    return _not_optional("list element", value)
-                if value is NONE:
-                    continue
-                value = value.value
-            values.append(value)
-        state.charge(LIST_CREATE)
-        return values
-
-    return step
-
-
-def _not_optional(what: str, value: object) -> EvaluationError:
-    return EvaluationError(
-        f"cannot initialize optional {what} from non-optional value of type {type_name(value)}"
-    )
-
-
-def _map_step(entries: list[tuple[Step, Step, bool]]) -> Step:
-    def step(state: State) -> object:
-        built = _build_map(state, entries)
-        state.charge(MAP_CREATE)
-        return built
-
-    return step
-
-
-def _build_map(state: State, entries: list[tuple[Step, Step, bool]]) -> MapValue | EvaluationError:
-    values = MapValue()
-    for key_step, value_step, optional in entries:
-        key = key_step(state)
-        if isinstance(key, EvaluationError):
-            return key
-        value = value_step(state)
-        if isinstance(value, EvaluationError):
-            return value
-        try:
-            stored = slot(key)
-        except EvaluationError as error:
-            return error
-        if optional:
-            if not isinstance(value, OptionalValue):
-                return _not_optional("entry", value)
-            if value is NONE:
-                values.pop(stored, None)
-                continue
-            value = value.value
-        values[stored] = value
-    return values

@@ -19,7 +19,8 @@ from drayman.cel.macros import (
     member_call,
 )
 
-ACCUMULATOR = "__result__"
+ACCUMULATOR = "@result"  # out of reach of expressions
+OLD_ACCUMULATOR = "__result__"  # which it once was; still no name for a variable
 UNUSED = "#unused"  # no identifier can look like this
 
 Args = Sequence[ast.Expr]
@@ -34,7 +35,7 @@ def _accumulator(context: MacroContext) -> ast.Ident:
 def _variable(expr: ast.Expr, problem: str) -> str:
     if not isinstance(expr, ast.Ident):
         raise MacroError(problem, expr)
-    if expr.name == ACCUMULATOR:
+    if expr.name == OLD_ACCUMULATOR:
         raise MacroError("iteration variable overwrites accumulator variable", expr)
     return expr.name
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
+from typing import NamedTuple, TypeAlias
 
 from drayman.cel.errors import EvaluationError
 
@@ -34,7 +35,23 @@ _TIMESTAMP = re.compile(
     re.ASCII,
 )
 _OFFSET = re.compile(r"([+-]?\d{1,4}):([+-]?\d{1,4})", re.ASCII)
-_MINUTES_OF_DAY = 24 * 60
+_CYCLE_YEARS = 400
+_CALENDAR_CYCLE = timedelta(days=146_097)  # after which dates, weekdays and leap years repeat
+
+
+# Python's own zones are less than a day off; the language knows no such limit.
+Zone: TypeAlias = tzinfo | timedelta
+
+
+class LocalTime(NamedTuple):
+    """Calendar fields of an instant. Zones lead out of Python's years 1 to 9999; then `fields` are those of another cycle."""
+
+    fields: datetime
+    cycles: int = 0  # that `fields` are too early
+
+    @property
+    def year(self) -> int:
+        return self.fields.year + self.cycles * _CYCLE_YEARS
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -117,15 +134,17 @@ class Timestamp:
     def nanosecond(self) -> int:
         return self.nanos % NANOS
 
-    def at(self, zone: tzinfo) -> datetime:
-        """The calendar fields in a zone, to the second. Raises EvaluationError outside of the years 1 to 9999."""
+    def at(self, zone: Zone) -> LocalTime:
+        """The calendar fields in a zone, to the second."""
+        moment = _EPOCH + timedelta(seconds=self.nanos // NANOS)
         try:
-            return (_EPOCH + timedelta(seconds=self.nanos // NANOS)).astimezone(zone)
+            return LocalTime(_shown_in(zone, moment))
         except OverflowError:
-            raise EvaluationError("timestamp overflow") from None
+            shift = 1 if moment.year < _CYCLE_YEARS else -1
+            return LocalTime(_shown_in(zone, moment + shift * _CALENDAR_CYCLE), -shift)
 
     def __str__(self) -> str:
-        local = self.at(timezone(timedelta(seconds=self.offset)))
+        local = self.at(timezone(timedelta(seconds=self.offset))).fields
         fraction = f".{self.nanosecond:09d}".rstrip("0").rstrip(".")
         zone = "Z" if not self.offset else local.isoformat()[-6:]
         return f"{local:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + zone
@@ -138,7 +157,11 @@ def _signed_minutes(sign: str, hours: str, minutes: str) -> int:
     return -total if sign == "-" else total
 
 
-def zone_of(name: str) -> tzinfo:
+def _shown_in(zone: Zone, moment: datetime) -> datetime:
+    return moment + zone if isinstance(zone, timedelta) else moment.astimezone(zone)
+
+
+def zone_of(name: str) -> Zone:
     """A zone from the time zone database or an offset such as `-08:00`. Raises EvaluationError."""
     if name in ("", "UTC", "Local"):
         return UTC
@@ -152,12 +175,10 @@ def zone_of(name: str) -> tzinfo:
         raise EvaluationError(f"unknown time zone {name}") from None
 
 
-def _fixed_zone(name: str) -> tzinfo:
+def _fixed_zone(name: str) -> timedelta:
     match = _OFFSET.fullmatch(name)
     if match is None:
         raise EvaluationError(f"invalid time zone offset: {name}")
     hours, minutes = int(match[1]), int(match[2])
     total = hours * 60 - minutes if name.startswith("-") else hours * 60 + minutes
-    if abs(total) >= _MINUTES_OF_DAY:
-        raise EvaluationError(f"time zone offset out of range: {name}")
-    return timezone(timedelta(minutes=total))
+    return timedelta(minutes=total)

@@ -48,6 +48,14 @@ class Type:
         return self.kind in _DYNAMIC
 
     @property
+    def is_wrapper(self) -> bool:
+        return self.name == "wrapper"
+
+    @property
+    def unwrapped(self) -> Type:
+        return self.parameters[0] if self.is_wrapper else self
+
+    @property
     def is_optional(self) -> bool:
         return self.kind is Kind.OPAQUE and self.name == "optional_type"
 
@@ -90,6 +98,11 @@ def opaque(name: str, *parameters: Type) -> Type:
 
 def object_type(name: str) -> Type:
     return Type(Kind.OBJECT, name)
+
+
+def wrapper(wrapped: Type) -> Type:
+    """A scalar type that null also fits; everything else about it is the wrapped type's."""
+    return Type(wrapped.kind, "wrapper", (wrapped,))
 
 
 def parameter(name: str) -> Type:

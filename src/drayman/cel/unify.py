@@ -52,7 +52,8 @@ def most_general(left: Type, right: Type) -> Type:
 
 
 def equivalent(left: Type, right: Type) -> bool:
-    """Whether two types are the same but for the names of type parameters."""
+    """Whether two types are the same but for the names of type parameters, and wrappers."""
+    left, right = left.unwrapped, right.unwrapped
     if left.kind is not right.kind or len(left.parameters) != len(right.parameters):
         return False
     if left.kind is not Kind.PARAMETER and left.name != right.name:
@@ -76,7 +77,7 @@ def _less_specific(left: Type, right: Type) -> bool:
             return False
         pairs = zip(left.parameters, right.parameters, strict=True)
         return all(_less_specific(a, b) for a, b in pairs)
-    return left == right
+    return left.unwrapped == right.unwrapped
 
 
 def _assignable(known: dict[Type, Type], left: Type, right: Type) -> bool:
@@ -90,13 +91,13 @@ def _assignable(known: dict[Type, Type], left: Type, right: Type) -> bool:
         return True
     if left.kind is Kind.NULL or right.kind is Kind.NULL:
         other = right if left.kind is Kind.NULL else left
-        return other.kind is Kind.NULL or other.kind in _NULLABLE
+        return other.kind is Kind.NULL or other.kind in _NULLABLE or other.is_wrapper
     if left.kind is Kind.TYPE:
         return right.kind is Kind.TYPE
     if left.kind in _CONTAINERS:
         same = left.kind is right.kind and left.name == right.name
         return same and _all_assignable(known, left.parameters, right.parameters)
-    return left == right
+    return left.unwrapped == right.unwrapped
 
 
 def _all_assignable(known: dict[Type, Type], left: Sequence[Type], right: Sequence[Type]) -> bool:
@@ -111,7 +112,7 @@ def _substitutes(known: dict[Type, Type], type_: Type, parameter: Type) -> tuple
         return True, True
     bound = known.get(parameter)
     if bound is not None:
-        if type_ == bound:
+        if type_.unwrapped == bound.unwrapped:
             return True, True
         if not _assignable(known, type_, bound):
             return False, True

@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, overload
 
-from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.errors import AbortError, CostLimitError, EvaluationError, InternalError
 from drayman.cel.times import Duration, Timestamp
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -78,14 +78,34 @@ class MapValue(dict[Hashable, object]):
         for stored, value in self.items():
             yield (stored if isinstance(stored, str) else stored[1]), value  # type: ignore[index]
 
+    @property
+    def is_zero(self) -> bool:
+        return not self
+
+    def plain(self) -> MapValue:
+        """The map as it comes out of an optional: without what a subclass adds to lookups."""
+        return self
+
+
+class _IdentityKey(tuple[None, object]):
+    """A key that equals only itself. Upstream takes lists and maps as keys, but compares them by address."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
 
 def slot(key: object) -> Hashable:
-    """How a map stores a key. Raises EvaluationError for values that cannot be keys."""
+    """How a map stores a key. Raises InternalError for values that upstream cannot hash."""
     if isinstance(key, str):
         return key
-    if key is None or isinstance(key, int | float):
+    if key is None or isinstance(key, int | float | Timestamp | Duration | TypeValue):
         return (type(key), key)
-    raise EvaluationError(f"unsupported key type: {type_name(key)}")
+    if isinstance(key, bytes) or (isinstance(key, Opaque) and not key.hashable):
+        raise InternalError(f"runtime error: hash of unhashable type {type_name(key)}")
+    return _IdentityKey((None, key))
 
 
 def _number_slots(key: object) -> Iterator[Hashable]:
@@ -99,8 +119,8 @@ def _number_slots(key: object) -> Iterator[Hashable]:
         if key.is_integer():
             yield (int, int(key))
             yield (UInt, int(key))
-    elif key is None:
-        yield (type(None), None)
+    elif key is None or isinstance(key, Timestamp | Duration | TypeValue):
+        yield (type(key), key)
 
 
 class Concatenation(Sequence[object]):
@@ -322,6 +342,9 @@ def _equal_numbers(left: object, right: object) -> bool:
 def _equal_optionals(left: OptionalValue, right: object) -> bool:
     if not isinstance(right, OptionalValue) or left.has_value != right.has_value:
         return False
+    for value in (left.value, right.value):
+        if isinstance(value, EvaluationError):
+            raise value
     return not left.has_value or equal(left.value, right.value)
 
 
@@ -363,33 +386,7 @@ class _DeepEquality:
             return self.maps(left, right)
         try:
             return _equal_scalars(left, right)
-        except CostLimitError:
+        except AbortError:
             raise
         except EvaluationError:
             return True
-
-
-_ORDERED = (bool, str, bytes, Timestamp, Duration)
-
-
-def compare(left: object, right: object) -> int:
-    """-1, 0 or 1. Raises EvaluationError for values that have no order among each other."""
-    if is_number(left) and is_number(right):
-        if isinstance(left, float) or isinstance(right, float):
-            left, right = float(left), float(right)  # type: ignore[arg-type]
-            if left != left or right != right:
-                raise EvaluationError("NaN values cannot be ordered")
-    elif type(left) is not type(right) or not isinstance(left, _ORDERED):
-        raise no_such_overload()
-    return bool(left > right) - bool(left < right)  # type: ignore[operator]
-
-
-def is_zero(value: object) -> bool:
-    """Whether a value is the zero value of its type; values without one (such as types) never are."""
-    if isinstance(value, Opaque):
-        return value.is_zero
-    if isinstance(value, Timestamp | Duration):
-        return value.is_zero
-    if isinstance(value, OptionalValue):
-        return value is NONE or is_zero(value.value)
-    return not isinstance(value, TypeValue) and not value

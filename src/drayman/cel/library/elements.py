@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.errors import AbortError, EvaluationError
+from drayman.cel.standard.comparison import compare
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
-from drayman.cel.values import ListValue, compare, equal
+from drayman.cel.values import ListValue, equal
 
 COMPARABLE_TYPES: dict[str, Type] = {
     "int": INT,
@@ -26,7 +27,7 @@ def same(left: object, right: object) -> bool:
     """Whether two values are equal; values that cannot be compared are not."""
     try:
         return equal(left, right)
-    except CostLimitError:
+    except AbortError:
         raise
     except EvaluationError:
         return False
@@ -44,7 +45,7 @@ def order(left: object, right: object) -> int:
     """-1, 0 or 1; 0 also where there is no order, such as between a number and a string or with NaN."""
     try:
         return compare(left, right)
-    except CostLimitError:
+    except AbortError:
         raise
     except EvaluationError:
         return 0

@@ -169,7 +169,7 @@ def _scientific(value: object, number: int) -> str:
         return grouped_double(double, 0).rjust(number)
     mantissa, _, exponent = f"{double + 0.0:.{_DEFAULT_PRECISION}e}".partition("e")
     power = f"{exponent.removeprefix('+')}".translate(_RAISED)
-    return f"{mantissa}\u202f×\u202f10{power}".rjust(number)
+    return f"{mantissa}×10{power}".rjust(number)
 
 
 def _as_double(value: object) -> float:

@@ -17,7 +17,7 @@ from drayman.cel.costs import (
     actual_size,
     fixed_size,
 )
-from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.errors import CostLimitError, EvaluationError, InternalError
 from drayman.cel.functions import Function, Library, Overload
 from drayman.cel.library.elements import COMPARABLE_TYPES, is_comparable, order, same
 from drayman.cel.library.rules import (
@@ -49,8 +49,10 @@ def slice_list(items: ListValue, start: int, end: int) -> list[object]:
     return materialize(items)[start:end]
 
 
-def flatten(items: ListValue, depth: int = 1) -> list[object]:
-    """Opens `depth` levels of lists in the list."""
+def flatten(items: object, depth: object = 1) -> list[object]:
+    """Opens `depth` levels of lists in the list. A list without lists in it is as good as any other."""
+    if not isinstance(items, LISTS) or not isinstance(depth, int):
+        raise EvaluationError(f"no such overload: flatten({type_name(items)}, {type_name(depth)})")
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat: list[object] = []
@@ -148,7 +150,7 @@ def _comparisons_cost(position: int) -> CostRule:
     def cost(args: Sequence[object], result: object) -> int:
         items = args[position]
         if not isinstance(items, LISTS):
-            return 1
+            raise InternalError(f"interface conversion: {type_name(items)} is not a list")
         factor = _COMPARISON
         if items and isinstance(items[0], str | bytes):
             factor += STRING_TRAVERSAL
@@ -158,9 +160,9 @@ def _comparisons_cost(position: int) -> CostRule:
 
 
 def _slice_cost(args: Sequence[object], result: object) -> int:
-    _, start, end = args
+    items, start, end = args
     if result is PENDING and isinstance(start, int) and isinstance(end, int):
-        return new_list_cost(max(end - start, 0))
+        return new_list_cost(min(max(end - start, 0), actual_size(items)))
     return new_list_cost(actual_size(result))
 
 
@@ -176,9 +178,11 @@ def _reverse_cost(args: Sequence[object], result: object) -> int:
 
 def _flatten_cost(args: Sequence[object], result: object) -> int:
     depth = args[1] if len(args) > 1 else 1
+    if not isinstance(depth, int):
+        raise InternalError(f"interface conversion: {type_name(depth)} is not an int")
     inputs = actual_size(args[0])
-    cost = new_list_cost(inputs, float(max(depth, 0)) if isinstance(depth, int) else 1.0)
-    return cost + growth_cost(actual_size(result), inputs)
+    work = inputs * depth if abs(inputs * depth) <= MAX else (MAX + 1) // 2
+    return new_list_cost(work) % (MAX + 1) + growth_cost(actual_size(result), inputs)
 
 
 def _expand_sort_by(
@@ -259,6 +263,7 @@ LISTS_EXTENSION = Library(
                     _LIST,
                     flatten,
                     member=True,
+                    guarded=False,
                     estimate=_flatten_estimate,
                     cost=_flatten_cost,
                 ),
@@ -268,6 +273,7 @@ LISTS_EXTENSION = Library(
                     list_of(DYN),
                     flatten,
                     member=True,
+                    guarded=False,
                     estimate=_flatten_estimate,
                     cost=_flatten_cost,
                 ),

@@ -175,7 +175,8 @@ def add_int(left: QuantityValue, right: int) -> QuantityValue:
 
 
 def sub_int(left: QuantityValue, right: int) -> QuantityValue:
-    return sub(left, _whole(right))
+    # In 64 bits the smallest number is its own negative.
+    return add(left, _whole(right if right == INT_MIN else -right))
 
 
 _ZERO = _whole(0)

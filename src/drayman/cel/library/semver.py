@@ -16,7 +16,7 @@ from drayman.cel.library.rules import (
     traversal_estimate,
 )
 from drayman.cel.types import BOOL, INT, STRING, Type, object_type
-from drayman.cel.values import UINT_MAX, Opaque, no_such_overload, to_int
+from drayman.cel.values import UINT_MAX, Opaque, no_such_overload
 
 SEMVER = object_type("kubernetes.Semver")
 
@@ -88,16 +88,21 @@ def compare_to(left: SemverValue, right: SemverValue) -> int:
     return (left.version > right.version) - (left.version < right.version)
 
 
+def _signed(number: int) -> int:
+    """The number in 64 bits with a sign, to which upstream converts it unchecked."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def major(value: SemverValue) -> int:
-    return to_int(value.version.major)
+    return _signed(value.version.major)
 
 
 def minor(value: SemverValue) -> int:
-    return to_int(value.version.minor)
+    return _signed(value.version.minor)
 
 
 def patch(value: SemverValue) -> int:
-    return to_int(value.version.patch)
+    return _signed(value.version.patch)
 
 
 def _reading(

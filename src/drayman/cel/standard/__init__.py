@@ -5,6 +5,7 @@ from drayman.cel.standard.arithmetic import ARITHMETIC
 from drayman.cel.standard.collections import COLLECTIONS
 from drayman.cel.standard.comparison import COMPARISON
 from drayman.cel.standard.conversions import CONVERSIONS
+from drayman.cel.standard.messages import MESSAGES
 from drayman.cel.standard.optionals import OPTIONALS
 from drayman.cel.standard.strings import STRINGS
 
@@ -15,6 +16,7 @@ STANDARD_LIBRARY = (
     CONVERSIONS,
     STRINGS,
     ACCESSORS,
+    MESSAGES,
 )
 
 __all__ = ["OPTIONALS", "STANDARD_LIBRARY"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.times import NANOS, Duration, Timestamp, zone_of
+from drayman.cel.times import NANOS, Duration, LocalTime, Timestamp, zone_of
 from drayman.cel.types import DURATION, INT, STRING, TIMESTAMP
 
 _MILLISECOND = 1_000_000
 
 
 def _accessor(
-    name: str, id_: str, part: Callable[[datetime], int], with_zone: str = ""
+    name: str, id_: str, part: Callable[[LocalTime], int], with_zone: str = ""
 ) -> tuple[str, tuple[Overload, Overload]]:
     return name, (
         Overload(id_, (TIMESTAMP,), INT, lambda moment: part(moment.at(UTC)), member=True),
@@ -47,15 +47,20 @@ def _of_duration(name: str, unit: int) -> Overload:
 _ACCESSORS = dict(
     (
         _accessor("getFullYear", "timestamp_to_year", lambda t: t.year),
-        _accessor("getMonth", "timestamp_to_month", lambda t: t.month - 1),
-        _accessor("getDayOfYear", "timestamp_to_day_of_year", lambda t: t.timetuple().tm_yday - 1),
-        _accessor("getDayOfMonth", "timestamp_to_day_of_month", lambda t: t.day - 1),
-        _accessor("getDate", "timestamp_to_day_of_month_1_based", lambda t: t.day),
-        _accessor("getDayOfWeek", "timestamp_to_day_of_week", lambda t: t.isoweekday() % 7),
-        _accessor("getHours", "timestamp_to_hours", lambda t: t.hour),
-        _accessor("getMinutes", "timestamp_to_minutes", lambda t: t.minute),
+        _accessor("getMonth", "timestamp_to_month", lambda t: t.fields.month - 1),
         _accessor(
-            "getSeconds", "timestamp_to_seconds", lambda t: t.second, "timestamp_to_seconds_tz"
+            "getDayOfYear", "timestamp_to_day_of_year", lambda t: t.fields.timetuple().tm_yday - 1
+        ),
+        _accessor("getDayOfMonth", "timestamp_to_day_of_month", lambda t: t.fields.day - 1),
+        _accessor("getDate", "timestamp_to_day_of_month_1_based", lambda t: t.fields.day),
+        _accessor("getDayOfWeek", "timestamp_to_day_of_week", lambda t: t.fields.isoweekday() % 7),
+        _accessor("getHours", "timestamp_to_hours", lambda t: t.fields.hour),
+        _accessor("getMinutes", "timestamp_to_minutes", lambda t: t.fields.minute),
+        _accessor(
+            "getSeconds",
+            "timestamp_to_seconds",
+            lambda t: t.fields.second,
+            "timestamp_to_seconds_tz",
         ),
     )
 )

@@ -177,6 +177,11 @@ NEGATE = Function(
         Overload("negate_double", (DOUBLE,), DOUBLE, lambda value: -value),
         Overload("negate_int64", (INT,), INT, lambda value: to_int(-value)),
     ),
+    dynamic=(
+        Overload(
+            "negate_duration", (DURATION,), DURATION, lambda value: Duration.checked(-value.nanos)
+        ),
+    ),
 )
 
 ARITHMETIC = Library("arithmetic", (ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, NEGATE))

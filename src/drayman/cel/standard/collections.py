@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from drayman.cel import types
 from drayman.cel.costs import CallEstimate, CostNode, actual_size
-from drayman.cel.errors import CostLimitError, EvaluationError
+from drayman.cel.errors import AbortError, EvaluationError
 from drayman.cel.functions import Function, Library, Overload
 from drayman.cel.types import BOOL, BYTES, INT, STRING, Type
 from drayman.cel.values import (
+    INT_MAX,
     LISTS,
     MISSING,
     MapValue,
     equal,
+    is_number,
     no_such_overload,
     slot,
     type_name,
@@ -37,7 +39,7 @@ def contains(value: object, container: object) -> bool:
 def _is(value: object, element: object) -> bool:
     try:
         return equal(value, element)
-    except CostLimitError:
+    except AbortError:
         raise
     except EvaluationError:
         return False
@@ -61,10 +63,12 @@ def check_key(key: object) -> None:
 
 
 def list_index(key: object) -> int:
-    if isinstance(key, int) and not isinstance(key, bool):
+    if isinstance(key, int) and not isinstance(key, bool) and key <= INT_MAX:
         return int(key)
-    if isinstance(key, float) and key.is_integer():
+    if isinstance(key, float) and key.is_integer() and -INT_MAX <= key <= INT_MAX:
         return int(key)
+    if is_number(key):
+        raise EvaluationError(f"unsupported index value {key} in list")
     raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
 
 

@@ -7,11 +7,14 @@ interpreter runs them itself and the functions declared here only carry their si
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 from drayman.cel import types
 from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostEstimate, CostNode, actual_size
+from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import (
     BOOL,
     BYTES,
@@ -24,7 +27,7 @@ from drayman.cel.types import (
     Kind,
     Type,
 )
-from drayman.cel.values import Opaque, compare, equal, no_such_overload
+from drayman.cel.values import Opaque, equal, is_number, no_such_overload
 
 _A = types.parameter("A")
 _SCALARS = {
@@ -39,6 +42,21 @@ _SCALARS = {
 }
 _NUMBERS = ("int64", "uint64", "double")
 _ORDER = ["bool", "int64", "uint64", "double", "string", "bytes", "timestamp", "duration"]
+
+
+_ORDERED = (bool, str, bytes, Timestamp, Duration)
+
+
+def compare(left: object, right: object) -> int:
+    """-1, 0 or 1. Raises EvaluationError for values that have no order among each other."""
+    if is_number(left) and is_number(right):
+        if isinstance(left, float) or isinstance(right, float):
+            left, right = float(left), float(right)  # type: ignore[arg-type]
+            if left != left or right != right:
+                raise EvaluationError("NaN values cannot be ordered")
+    elif type(left) is not type(right) or not isinstance(left, _ORDERED):
+        raise no_such_overload()
+    return bool(left > right) - bool(left < right)  # type: ignore[operator]
 
 
 def comparison_estimate(args: Sequence[CostNode]) -> CallEstimate:
@@ -60,18 +78,23 @@ def _unequal(left: object, right: object) -> bool:
     return not equal(left, right)
 
 
-def _ordering(name: str, operator: str, accept: Callable[[int], bool]) -> Function:
-    def run(left: object, right: object) -> bool:
-        return accept(compare(left, right))
+def _ordering(name: str, function: str, direct: Callable[..., bool]) -> Function:
+    """`direct` is Python's own operator, which serves wherever both values have one type that is ordered throughout."""
 
-    overloads = [_same_type(f"{name}_{scalar}", _SCALARS[scalar], run) for scalar in _ORDER]
+    def run(left: object, right: object) -> bool:
+        return direct(compare(left, right), 0)
+
+    overloads = [
+        _same_type(f"{name}_{scalar}", _SCALARS[scalar], run if scalar == "double" else direct)
+        for scalar in _ORDER
+    ]
     mixed = [
         Overload(f"{name}_{left}_{right}", (_SCALARS[left], _SCALARS[right]), BOOL, run)
         for left in _NUMBERS
         for right in _NUMBERS
         if left != right
     ]
-    return Function(operator, (*overloads, *mixed))
+    return Function(function, (*overloads, *mixed))
 
 
 def _same_type(id_: str, type_: Type, run: Callable[..., object]) -> Overload:
@@ -123,9 +146,9 @@ COMPARISON = Library(
                 ),
             ),
         ),
-        _ordering("less", "_<_", lambda order: order < 0),
-        _ordering("less_equals", "_<=_", lambda order: order <= 0),
-        _ordering("greater", "_>_", lambda order: order > 0),
-        _ordering("greater_equals", "_>=_", lambda order: order >= 0),
+        _ordering("less", "_<_", operator.lt),
+        _ordering("less_equals", "_<=_", operator.le),
+        _ordering("greater", "_>_", operator.gt),
+        _ordering("greater_equals", "_>=_", operator.ge),
     ),
 )

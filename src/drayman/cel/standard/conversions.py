@@ -46,6 +46,8 @@ _FLOAT = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf|infinity|nan)",
     re.ASCII | re.IGNORECASE,
 )
+_SEPARATOR = re.compile(r"(?<=[0-9])_(?=[0-9])")
+_HEX_SEPARATOR = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
 _HEX_FLOAT = re.compile(
     r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]{1,6}", re.ASCII | re.IGNORECASE
 )
@@ -80,6 +82,8 @@ def _uint_of_text(text: str) -> UInt:
 
 
 def _double_of_text(text: str) -> float:
+    separator = _HEX_SEPARATOR if "x" in text.lower() else _SEPARATOR
+    text = separator.sub("", text)
     if _FLOAT.fullmatch(text):
         value = float(text)
         if not math.isinf(value) or "n" in text.lower():

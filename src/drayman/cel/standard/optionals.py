@@ -6,14 +6,32 @@ from drayman.cel import types
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
 from drayman.cel.standard_macros import OPTIONALS as MACROS
+from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import BOOL, DYN, INT, STRING
-from drayman.cel.values import NONE, ListValue, OptionalValue, is_zero, type_name
+from drayman.cel.values import (
+    NONE,
+    ListValue,
+    MapValue,
+    Opaque,
+    OptionalValue,
+    TypeValue,
+    type_name,
+)
 
 _K, _V = types.parameter("K"), types.parameter("V")
 _LIST, _MAP = types.list_of(_V), types.map_of(_K, _V)
 _OPTIONAL = types.optional_of(_V)
 _OPTIONAL_LIST, _OPTIONAL_MAP = types.optional_of(_LIST), types.optional_of(_MAP)
 _LIST_OF_OPTIONALS = types.list_of(_OPTIONAL)
+
+
+def is_zero(value: object) -> bool:
+    """Whether a value is the zero value of its type; values without one (such as types) never are."""
+    if isinstance(value, Opaque):
+        return value.is_zero
+    if isinstance(value, Timestamp | Duration | MapValue):
+        return value.is_zero
+    return not isinstance(value, TypeValue | OptionalValue) and not value
 
 
 def value_of(optional: OptionalValue) -> object:
