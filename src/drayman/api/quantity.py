@@ -157,11 +157,14 @@ def _parse(text: str) -> Quantity:
         return _long_binary(whole, fraction, exponent, negative)
     digits = (whole or "0") + fraction
     scale = exponent - len(fraction)
+    is_short = len(digits) <= _FAST_PATH_DIGITS and scale >= -_NANO
+    if not is_short and not (parts["zeros"] or whole or fraction):
+        # Upstream takes a bare suffix for zero, but only as long as it need not look at the digits.
+        raise QuantityError("unable to parse numeric part of quantity")
     amount = _scaled(digits, scale)
     # Upstream keeps the text of a number it takes for canonical already, `1.500` and `+5` included, and prints that.
     verbatim = (
-        len(digits) <= _FAST_PATH_DIGITS
-        and scale >= -_NANO
+        is_short
         and scale % 3 == 0
         and not digits.endswith("000")
         and digits[0] != "0"
