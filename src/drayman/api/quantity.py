@@ -163,12 +163,7 @@ def _parse(text: str) -> Quantity:
         raise QuantityError("unable to parse numeric part of quantity")
     amount = _scaled(digits, scale)
     # Upstream keeps the text of a number it takes for canonical already, `1.500` and `+5` included, and prints that.
-    verbatim = (
-        is_short
-        and scale % 3 == 0
-        and not digits.endswith("000")
-        and digits[0] != "0"
-    )
+    verbatim = is_short and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
     return Quantity(-amount if negative else amount, form, text if verbatim else None)
 
 
