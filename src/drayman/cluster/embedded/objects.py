@@ -1,0 +1,81 @@
+"""The objects as they are now, in memory, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from drayman.cluster.embedded.model import Event, EventType, Key, Stored
+
+# Names cannot contain it, so (namespace + this) sorts after every object of the namespace and before the next namespace.
+_AFTER = "\0"
+
+
+class _Resource:
+    """All objects of one resource. A sorted list is enough: inserting moves pointers, which is quicker than any tree in Python."""
+
+    __slots__ = ("by_key", "keys")
+
+    def __init__(self) -> None:
+        self.by_key: dict[Key, Stored] = {}
+        self.keys: list[Key] = []
+
+    def put(self, stored: Stored) -> None:
+        key = stored.key
+        if key not in self.by_key:
+            if self.keys and key < self.keys[-1]:
+                insort(self.keys, key)
+            else:
+                self.keys.append(key)
+        self.by_key[key] = stored
+
+    def remove(self, key: Key) -> None:
+        del self.by_key[key]
+        del self.keys[bisect_left(self.keys, key)]
+
+
+class Objects:
+    """Every object by key, and every resource in order."""
+
+    __slots__ = ("_resources",)
+
+    def __init__(self, stored: Iterable[Stored] = ()) -> None:
+        self._resources: dict[str, _Resource] = {}
+        for one in stored:
+            self._table(one.key.resource).by_key[one.key] = one
+        for table in self._resources.values():
+            table.keys = sorted(table.by_key)
+
+    def get(self, key: Key) -> Stored | None:
+        resource = self._resources.get(key.resource)
+        return None if resource is None else resource.by_key.get(key)
+
+    def list(self, resource: str, namespace: str | None) -> tuple[Stored, ...]:
+        """The objects of a resource, of one namespace or of all, sorted by namespace and name."""
+        table = self._resources.get(resource)
+        if table is None:
+            return ()
+        keys = table.keys
+        if namespace is not None:
+            begin = bisect_left(keys, Key(resource, namespace, ""))
+            end = bisect_left(keys, Key(resource, namespace + _AFTER, ""))
+            keys = keys[begin:end]
+        return tuple(map(table.by_key.__getitem__, keys))
+
+    def count(self, resource: str) -> int:
+        table = self._resources.get(resource)
+        return 0 if table is None else len(table.keys)
+
+    def apply(self, event: Event) -> None:
+        """Make one change. Changes come in the order of their revisions."""
+        key = event.key
+        if event.type is EventType.DELETED:
+            self._resources[key.resource].remove(key)
+            return
+        self._table(key.resource).put(event.stored)
+
+    def _table(self, resource: str) -> _Resource:
+        table = self._resources.get(resource)
+        if table is None:
+            table = self._resources[resource] = _Resource()
+        return table

@@ -1,0 +1,156 @@
+"""Watches: each is a place in the history of a resource, and a way to sleep until history goes on.
+
+A watch that has seen everything sleeps under its resource and namespace and is woken by the next change there; until then, changes
+elsewhere move its place along without waking it. While its owner is busy, its place stays and history goes on. Whatever history no
+longer has when the owner comes back is a TooOldError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from drayman.cluster.embedded.errors import TooOldError
+from drayman.cluster.embedded.history import History
+from drayman.cluster.embedded.model import Event
+
+_Scope = tuple[str, str | None]
+
+
+class Watchers:
+    """The subscriptions that sleep, by what would wake them."""
+
+    def __init__(self) -> None:
+        self._asleep: dict[_Scope, set[Subscription]] = {}
+        self._open: set[Subscription] = set()
+
+    def __len__(self) -> int:
+        """How many subscriptions are open."""
+        return len(self._open)
+
+    def wake(self, events: Iterable[Event], before: int) -> None:
+        """Wake whoever waits for one of these events, the store having been at revision `before` until now."""
+        scopes: set[_Scope] = set()
+        for event in events:
+            key = event.key
+            scopes.add((key.resource, key.namespace))
+            scopes.add((key.resource, None))
+        for scope in scopes:
+            for subscription in self._asleep.pop(scope, ()):
+                subscription.wake(before)
+
+    def end(self) -> None:
+        """End every subscription: the store closes."""
+        for subscription in tuple(self._open):
+            subscription.close()
+
+    def add(self, subscription: Subscription) -> None:
+        self._open.add(subscription)
+
+    def remove(self, subscription: Subscription) -> None:
+        self._open.discard(subscription)
+        self.rouse(subscription)
+
+    def lay(self, subscription: Subscription) -> None:
+        """Put to sleep."""
+        self._asleep.setdefault(subscription.scope, set()).add(subscription)
+
+    def rouse(self, subscription: Subscription) -> None:
+        """Take out of those who sleep."""
+        asleep = self._asleep.get(subscription.scope)
+        if asleep is not None:
+            asleep.discard(subscription)
+            if not asleep:
+                del self._asleep[subscription.scope]
+
+
+class Subscription:
+    """An iterator over batches of events, in order, without loss and without repetition.
+
+    It ends when it or the store is closed, and with TooOldError once its owner has fallen behind further than history reaches.
+    A subscription has one reader. Cancelling a read loses nothing.
+    """
+
+    def __init__(
+        self, history: History, watchers: Watchers, resource: str, namespace: str | None, since: int
+    ) -> None:
+        self.scope: _Scope = (resource, namespace)
+        self._history = history
+        self._watchers = watchers
+        self._place = since
+        self._waiter: asyncio.Future[None] | None = None
+        self._asleep = False
+        self._closed = False
+        watchers.add(self)
+
+    @property
+    def revision(self) -> int:
+        """Every event up to this revision was handed out: what a bookmark may say."""
+        if self._asleep:
+            return max(self._place, self._history.newest)
+        return self._place
+
+    def pending(self) -> tuple[Event, ...]:
+        """What has happened since the last batch, possibly nothing, without waiting. Raises TooOldError."""
+        revision = self._history.newest
+        if self._asleep or revision <= self._place or self._closed:
+            return ()
+        resource, namespace = self.scope
+        try:
+            events = self._history.since(resource, namespace, self._place)
+        except TooOldError:
+            self.close()
+            raise
+        self._place = revision
+        return events
+
+    async def next(self, timeout: float | None = None) -> tuple[Event, ...]:
+        """The next batch; empty if there was none within `timeout` seconds, or the subscription is closed."""
+        events = self.pending()
+        if events or self._closed:
+            return events
+        await self._sleep(timeout)
+        return self.pending()
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> tuple[Event, ...]:
+        while not self._closed:
+            events = await self.next()
+            if events:
+                return events
+        raise StopAsyncIteration
+
+    def close(self) -> None:
+        """End the subscription, and wake its reader if it waits."""
+        self._closed = True
+        self._watchers.remove(self)
+        self._stir()
+
+    def wake(self, before: int) -> None:
+        """Something happened in this scope; nothing had up to revision `before`."""
+        self._asleep = False
+        self._place = max(self._place, before)
+        self._stir()
+
+    async def _sleep(self, timeout: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = None if timeout is None else loop.call_later(timeout, self._stir)
+        self._asleep = True
+        self._watchers.lay(self)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+            if self._asleep:  # a timeout or a cancellation: nothing happened up to now
+                self._asleep = False
+                self._place = max(self._place, self._history.newest)
+                self._watchers.rouse(self)
+
+    def _stir(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
