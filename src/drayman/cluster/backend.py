@@ -1,0 +1,132 @@
+"""What a server in the same process offers a client.
+
+The registry of the embedded API server implements `Backend`, and `InProcessClient` is a `Client` over it. Objects go in as decoded
+JSON and come out as `Document`s, which hold the stored bytes and the decoded value: whichever a reader needs is there without
+another trip through JSON. Admission, defaulting, validation and conflicts are the backend's, exactly as over HTTP; only the wire
+is missing.
+
+A backend refuses by raising the `StatusError` that the client hands on, for which `drayman.cluster.errors.error_from_value` takes
+a Status as decoded JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from drayman.api.struct import Json
+from drayman.cluster.options import (
+    PLAINLY,
+    DeleteOptions,
+    GetOptions,
+    ListOptions,
+    WatchOptions,
+    WriteOptions,
+)
+
+
+class Target(NamedTuple):
+    """Which object, or which collection where `name` is empty, a request is about.
+
+    `namespace` is empty for cluster-scoped resources and for requests over all namespaces.
+    """
+
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+class Document(Protocol):
+    """An object as the backend holds it, with kind and apiVersion of the version asked for.
+
+    `data` is its JSON text. `value` is shared with other readers and must not be changed.
+    """
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def value(self) -> Mapping[str, Json]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """One page of a list."""
+
+    items: Sequence[Document]
+    resource_version: str
+    continue_: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEvent:
+    """One event of a watch. A BOOKMARK's document has a resourceVersion and perhaps annotations, nothing else.
+
+    What over HTTP would be an ERROR event is raised instead.
+    """
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class BackendWrite:
+    """One of several writes at once. `body` is the object, the patch, or nothing for a delete."""
+
+    verb: Literal["create", "update", "patch", "delete"]
+    target: Target
+    body: Json = None
+    media_type: str = ""
+    """Of a patch."""
+    options: WriteOptions | DeleteOptions = PLAINLY
+
+
+class Backend(Protocol):
+    """The verbs of the API on decoded JSON. Every method raises StatusError where the server refuses."""
+
+    async def get(self, target: Target, options: GetOptions) -> Document: ...
+
+    async def list(self, target: Target, options: ListOptions) -> DocumentPage: ...
+
+    def watch(
+        self, target: Target, options: WatchOptions
+    ) -> AbstractAsyncContextManager[AsyncIterator[DocumentEvent]]:
+        """The events of a watch, until its timeout. Leaving the context frees what the watch holds."""
+        ...
+
+    async def create(
+        self, target: Target, value: dict[str, Json], options: WriteOptions
+    ) -> Document:
+        """`target.name` is empty, or the parent's where a subresource such as `binding` is created."""
+        ...
+
+    async def update(
+        self, target: Target, value: dict[str, Json], options: WriteOptions
+    ) -> Document: ...
+
+    async def patch(
+        self, target: Target, media_type: str, patch: Json, options: WriteOptions
+    ) -> Document: ...
+
+    async def delete(self, target: Target, options: DeleteOptions) -> Document:
+        """The object as it is now or last was, or a Status, as over HTTP."""
+        ...
+
+    async def delete_collection(
+        self, target: Target, options: DeleteOptions, selection: ListOptions
+    ) -> DocumentPage:
+        """What was deleted, as it was."""
+        ...
+
+    async def write_many(self, writes: Sequence[BackendWrite]) -> Sequence[Document]:
+        """All of the writes in one transaction, or none of them and the error of the first that was refused.
+
+        A later write of the same batch sees the earlier ones.
+        """
+        ...

@@ -1,0 +1,322 @@
+"""A cache of objects that follows the cluster, and tells its handlers of every change once and in order.
+
+An informer lists, then watches from the version of the list. A watch that ends or breaks is resumed from the last version seen, so
+that nothing is missed or told twice. Where the server no longer keeps that version (410) the informer lists again and works out
+what changed meanwhile: objects that are gone are told as deleted, those with another uid as deleted and added. Handlers run
+on the informer's own task; while they do, nothing is read from the server, which is the back-pressure. The memory of an
+informer is that of the objects it follows, and for a new list that of the objects it has not seen before.
+
+States: listing -> watching -> (broken: wait, watch again | expired: listing) ... -> stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Generic, Literal, Self, TypeVar
+
+from drayman.cluster.backoff import Backoff
+from drayman.cluster.cache import Cache, Indexer, Key
+from drayman.cluster.client import PAGE_SIZE, Client
+from drayman.cluster.errors import (
+    ClusterError,
+    ExpiredError,
+    InvalidError,
+    UnreachableError,
+)
+from drayman.cluster.options import ListOptions, WatchOptions
+from drayman.cluster.resources import Resource
+from drayman.cluster.watching import Bookmark, Change
+
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
+WATCH_SECONDS: Final = (300, 600)
+"""Between which a watch is told to end. At random, so that the watches of many informers do not end together."""
+
+SHORT_WATCH: Final = 1.0
+"""Seconds; a watch that ends sooner without an event was not wanted by the server."""
+RESUMES: Final = 5
+"""Failures in a row after which a watch is no longer resumed."""
+
+PAGED_LISTS: Final = 3
+"""Failures in a row after which a list is asked for in one piece: one that expires page by page would never end."""
+UNPAGED: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(Generic[T]):
+    """What a handler is told. `object` is the last known state of a deleted object; `old` is there for modified ones."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: T
+    old: T | None = None
+
+
+Handler = Callable[[Notice[T]], None]
+"""Must not block. What it raises ends the informer: a handler that fails would otherwise work on a state that never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Generic[T]):
+    """What an informer follows."""
+
+    resource: Resource[T]
+    namespace: str | None = None
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+class Informer(Generic[T]):
+    """Follows a selection of objects. Use it in `async with`, which starts and stops it."""
+
+    def __init__(
+        self,
+        client: Client,
+        selection: Selection[T],
+        *,
+        indexers: Mapping[str, Indexer[T]] | None = None,
+        page_size: int = PAGE_SIZE,
+        watch_list: bool = False,
+        backoff: Backoff | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not know that."""
+        self._client = client
+        self._selection = selection
+        self._cache: Cache[T] = Cache(indexers or {})
+        self._page_size = page_size
+        self._watch_list = watch_list
+        self._chance = chance or random.Random()
+        self._backoff = backoff or Backoff(chance=self._chance)
+        self._handlers: list[Handler[T]] = []
+        self._version = ""
+        self._failures = 0
+        self._in_doubt = False
+        self._synced = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def cache(self) -> Cache[T]:
+        """The objects as they are known now. For reading only."""
+        return self._cache
+
+    @property
+    def resource_version(self) -> str:
+        """How far this informer has come; empty before the first list."""
+        return self._version
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the first list has been told to the handlers."""
+        return self._synced.is_set()
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Tells a handler of every change from now on, and first of every object there is, as added."""
+        self._handlers.append(handler)
+        for value in self._cache:
+            handler(Notice("ADDED", value))
+
+    async def wait_synced(self) -> None:
+        """Returns when the first list has been told to the handlers. Raises what ended the informer, if that came first."""
+        if self._task is None:
+            raise RuntimeError("the informer has not been started")
+        synced = asyncio.create_task(self._synced.wait())
+        try:
+            await asyncio.wait((synced, self._task), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            synced.cancel()
+        if not self.is_synced:
+            await self._task
+            raise RuntimeError("the informer was stopped")
+
+    def start(self) -> None:
+        """Begins to follow, in a task of its own."""
+        if self._task is not None:
+            raise RuntimeError("the informer has been started already")
+        self._task = asyncio.create_task(self._follow(), name=f"informer {self._describe()}")
+
+    async def stop(self) -> None:
+        """Ends the task and waits until it has ended. Raises what a handler raised."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            # Ours if the task was cancelled; if it is the caller who is being cancelled, that goes on.
+            if not self._task.cancelled():
+                raise
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def _follow(self) -> None:
+        """Lists where it must, watches where it can, and waits between failures."""
+        while True:
+            try:
+                if self._in_doubt:
+                    await self._check_history()
+                if not self._version and not self._watch_list:
+                    await self._list()
+                await self._watch()
+            except ExpiredError as error:
+                _log.info("%s: %s; listing again", self._describe(), error)
+                self._version = ""
+                await self._pause()
+            except InvalidError as error:
+                await self._without_watch_list(error)
+            except ClusterError as error:
+                _log.warning("%s: %s", self._describe(), error)
+                await self._recover(error)
+
+    async def _list(self) -> None:
+        """Brings the cache to a present version, page by page, and the handlers with it."""
+        options = ListOptions(
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
+            limit=self._page_size if self._failures < PAGED_LISTS else UNPAGED,
+        )
+        listed: set[Key] = set()
+        version = ""
+        async for page in self._client.pages(
+            self._selection.resource, self._selection.namespace, options=options
+        ):
+            for value in page.items:
+                listed.add(self._put(value))
+            version = page.resource_version
+        self._complete(listed, version)
+
+    async def _watch(self) -> None:
+        """Follows changes until the server ends the watch. Without a version to begin from, a list comes first."""
+        listed: set[Key] | None = None if self._version else set()
+        began = asyncio.get_running_loop().time()
+        silent = True
+        async with self._client.watch(
+            self._selection.resource, self._selection.namespace, options=self._watch_options()
+        ) as events:
+            async for event in events:
+                silent, self._failures = False, 0
+                if listed is None:
+                    self._take(event)
+                elif isinstance(event, Change):
+                    listed.add(self._put(event.object))
+                elif event.ends_initial_events:
+                    self._complete(listed, event.resource_version)
+                    listed = None
+        if silent and asyncio.get_running_loop().time() - began < SHORT_WATCH:
+            # A server that ends its watches at once must not be asked without a pause.
+            await self._pause()
+
+    def _watch_options(self) -> WatchOptions:
+        return WatchOptions(
+            label_selector=self._selection.label_selector,
+            field_selector=self._selection.field_selector,
+            resource_version=self._version,
+            initial_events=not self._version,
+            timeout_seconds=self._chance.randint(*WATCH_SECONDS),
+        )
+
+    def _take(self, event: Change[T] | Bookmark) -> None:
+        if isinstance(event, Change):
+            if event.type == "DELETED":
+                found = self._selection.resource.codec.identity(event.object)
+                self._remove((found.namespace, found.name), event.object)
+            else:
+                self._put(event.object)
+        self._version = event.resource_version
+
+    def _put(self, value: T) -> Key:
+        """Takes in an object as it is now. One that is known in this very version is no news."""
+        identity = self._selection.resource.codec.identity
+        found = identity(value)
+        key = (found.namespace, found.name)
+        old = self._cache.get(found.name, found.namespace)
+        known = None if old is None else identity(old)
+        if known is not None and known.uid != found.uid:
+            # Deleted and made again while nobody looked.
+            self._remove(key, None)
+            old = known = None
+        if known is None or known.resource_version != found.resource_version:
+            self._cache.put(key, value)
+            self._tell(Notice("ADDED" if old is None else "MODIFIED", value, old))
+        return key
+
+    def _remove(self, key: Key, last: T | None) -> None:
+        """Forgets an object. `last` is how it was when it was deleted, where that is known."""
+        namespace, name = key
+        old = self._cache.get(name, namespace)
+        if old is not None:
+            self._cache.remove(key)
+            self._tell(Notice("DELETED", old if last is None else last))
+
+    def _complete(self, listed: set[Key], version: str) -> None:
+        """The end of a list: what it did not name is gone."""
+        for key in self._cache.names():
+            if key not in listed:
+                self._remove(key, None)
+        self._version = version
+        self._failures = 0
+        self._synced.set()
+
+    def _tell(self, notice: Notice[T]) -> None:
+        for handler in self._handlers:
+            try:
+                handler(notice)
+            except ClusterError as error:
+                # Not to be taken for a failure of the watch, which would be tried again.
+                raise RuntimeError(f"a handler of {self._describe()} failed") from error
+
+    async def _check_history(self) -> None:
+        """After a server was away: lists again if it came back with less history than we have seen.
+
+        A server that lost its data starts counting anew, and a watch from a version in its future would stay silent.
+        """
+        if self._version:
+            page = await self._client.list(
+                self._selection.resource, self._selection.namespace, options=ListOptions(limit=1)
+            )
+            if _is_before(page.resource_version, self._version):
+                _log.warning("%s: the server has lost its history; listing again", self._describe())
+                self._version = ""
+        self._in_doubt = False
+
+    async def _recover(self, error: ClusterError) -> None:
+        self._in_doubt = isinstance(error, UnreachableError)
+        if self._failures >= RESUMES and not self._in_doubt:
+            # The server answers, but not with a watch from here: start over.
+            self._version = ""
+        await self._pause()
+
+    async def _without_watch_list(self, error: InvalidError) -> None:
+        """A server that refuses a list as events is asked for one in pages from then on."""
+        if self._version or not self._watch_list:
+            await self._recover(error)
+        else:
+            _log.info("%s: %s; listing in pages", self._describe(), error)
+            self._watch_list = False
+
+    async def _pause(self) -> None:
+        self._failures += 1
+        await asyncio.sleep(self._backoff.delay(self._failures))
+
+    def _describe(self) -> str:
+        return f"{self._selection.resource.qualified} in {self._selection.namespace or 'all namespaces'}"
+
+
+def _is_before(version: str, other: str) -> bool:
+    """Versions are decimal numbers; where a server has others, nothing can be told from them."""
+    return version.isdecimal() and other.isdecimal() and int(version) < int(other)

@@ -1,0 +1,158 @@
+"""A `Client` for the server in the same process.
+
+Reads decode the stored bytes once, straight into the caller's type; writes hand over decoded JSON. Nothing is encoded only to be parsed
+on the other side, and several writes at once are one transaction of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from drayman.api.errors import DecodeError
+from drayman.cluster.backend import (
+    Backend,
+    BackendWrite,
+    Document,
+    DocumentEvent,
+    DocumentPage,
+    Target,
+)
+from drayman.cluster.client import Client, Page, target_of_create, target_of_one, target_of_update
+from drayman.cluster.errors import ProtocolError, UnreachableError
+from drayman.cluster.options import (
+    PLAINLY,
+    DeleteOptions,
+    GetOptions,
+    ListOptions,
+    WatchOptions,
+    WriteOptions,
+)
+from drayman.cluster.patches import Patch
+from drayman.cluster.resources import PODS, Codec, Resource
+from drayman.cluster.watching import Bookmark, Change, Watch, decode_bookmark, decode_change
+from drayman.cluster.writes import (
+    BindWrite,
+    CreateWrite,
+    DeleteWrite,
+    PatchWrite,
+    UpdateWrite,
+    Write,
+)
+
+T = TypeVar("T")
+
+
+class InProcessClient(Client):
+    """Talks to a `Backend`. Must be used on the event loop that the backend runs on."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._open_backend: Backend | None = backend
+
+    @property
+    def _backend(self) -> Backend:
+        if self._open_backend is None:
+            raise UnreachableError("the client is closed", outcome_unknown=False)
+        return self._open_backend
+
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
+        documents = await self._backend.write_many([_backend_write(write) for write in writes])
+        return tuple(
+            None if isinstance(write, BindWrite) else _decode_any(write.resource.codec, document)
+            for write, document in zip(writes, documents, strict=True)
+        )
+
+    async def close(self) -> None:
+        self._open_backend = None
+
+    async def _get(self, target: Target, codec: Codec[T], options: GetOptions) -> T:
+        return _decode(codec, await self._backend.get(target, options))
+
+    async def _list(self, target: Target, codec: Codec[T], options: ListOptions) -> Page[T]:
+        return _page(codec, await self._backend.list(target, options))
+
+    def _watch(self, target: Target, resource: Resource[T], options: WatchOptions) -> Watch[T]:
+        return self._open_watch(target, resource, options)
+
+    @asynccontextmanager
+    async def _open_watch(
+        self, target: Target, resource: Resource[T], options: WatchOptions
+    ) -> AsyncIterator[AsyncIterator[Change[T] | Bookmark]]:
+        async with self._backend.watch(target, options) as found:
+
+            async def events() -> AsyncIterator[Change[T] | Bookmark]:
+                async for event in found:
+                    yield _event(resource, event)
+
+            yield events()
+
+    async def _create(self, target: Target, value: T, codec: Codec[T], options: WriteOptions) -> T:
+        return _decode(codec, await self._backend.create(target, codec.to_value(value), options))
+
+    async def _update(self, target: Target, value: T, codec: Codec[T], options: WriteOptions) -> T:
+        return _decode(codec, await self._backend.update(target, codec.to_value(value), options))
+
+    async def _patch(
+        self, target: Target, patch: Patch, codec: Codec[T], options: WriteOptions
+    ) -> T:
+        document = await self._backend.patch(target, patch.media_type, patch.value, options)
+        return _decode(codec, document)
+
+    async def _delete(self, target: Target, codec: Codec[T], options: DeleteOptions) -> T | None:
+        return _decode_any(codec, await self._backend.delete(target, options))
+
+    async def _delete_collection(
+        self, target: Target, codec: Codec[T], options: DeleteOptions, selection: ListOptions
+    ) -> tuple[T, ...]:
+        return _page(codec, await self._backend.delete_collection(target, options, selection)).items
+
+
+def _decode(codec: Codec[T], document: Document) -> T:
+    try:
+        return codec.decode(document.data)
+    except DecodeError as error:
+        raise ProtocolError(f"the server holds an object that cannot be read: {error}") from error
+
+
+def _decode_any(codec: Codec[T], document: Document) -> T | None:
+    """The object, or None where the answer is a Status."""
+    if document.value.get("kind") == "Status" and document.value.get("apiVersion") == "v1":
+        return None
+    return _decode(codec, document)
+
+
+def _event(resource: Resource[T], event: DocumentEvent) -> Change[T] | Bookmark:
+    try:
+        if event.type == "BOOKMARK":
+            return decode_bookmark(event.document.data)
+        return decode_change(resource, event.type, event.document.data)
+    except DecodeError as error:
+        raise ProtocolError(f"watch of {resource.qualified}: {error}") from error
+
+
+def _page(codec: Codec[T], page: DocumentPage) -> Page[T]:
+    items = tuple(_decode(codec, document) for document in page.items)
+    return Page(items, page.resource_version, page.continue_, page.remaining)
+
+
+def _backend_write(write: Write) -> BackendWrite:
+    match write:
+        case CreateWrite():
+            target = target_of_create(write.resource, write.value, write.namespace)
+            body = write.resource.codec.to_value(write.value)
+            return BackendWrite("create", target, body, "", write.options)
+        case UpdateWrite():
+            target = target_of_update(write.resource, write.value, write.subresource)
+            body = write.resource.codec.to_value(write.value)
+            return BackendWrite("update", target, body, "", write.options)
+        case PatchWrite():
+            target = target_of_one(write.resource, write.name, write.namespace, write.subresource)
+            patch = write.patch
+            return BackendWrite("patch", target, patch.value, patch.media_type, write.options)
+        case DeleteWrite():
+            target = target_of_one(write.resource, write.name, write.namespace)
+            return BackendWrite("delete", target, options=write.options)
+        case BindWrite():
+            target = PODS.target(write.namespace, write.name, "binding")
+            return BackendWrite("create", target, write.body(), "", PLAINLY)

@@ -1,0 +1,144 @@
+"""A `Client` for any Kubernetes API server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from drayman.api import codec as objects
+from drayman.api.errors import DecodeError
+from drayman.api.struct import ApiStruct
+from drayman.cluster.backend import Target
+from drayman.cluster.client import Client, Page
+from drayman.cluster.errors import ProtocolError
+from drayman.cluster.kube.connection import Connection
+from drayman.cluster.kube.lines import events
+from drayman.cluster.kube.locating import find_connection
+from drayman.cluster.kube.retries import DEFAULT_RETRIES, RetryPolicy
+from drayman.cluster.kube.transport import DEFAULT_LIMITS, HttpRequest, Limits, Transport
+from drayman.cluster.options import (
+    DeleteOptions,
+    GetOptions,
+    ListOptions,
+    WatchOptions,
+    WriteOptions,
+)
+from drayman.cluster.patches import Patch
+from drayman.cluster.resources import Codec, Resource, path_of
+from drayman.cluster.watching import Bookmark, Change, Watch
+from drayman.cluster.writes import Write, write_in_order
+
+T = TypeVar("T")
+
+
+class _Answer(ApiStruct):
+    """As much of an answer as tells an object from a Status."""
+
+    kind: str = ""
+    api_version: str = ""
+
+
+class HttpClient(Client):
+    """Talks to an API server over HTTP."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        retries: RetryPolicy = DEFAULT_RETRIES,
+    ) -> None:
+        self._transport = Transport(connection, limits, retries)
+
+    @classmethod
+    def from_environment(cls, kubeconfig: Path | None = None, context: str = "") -> HttpClient:
+        """For the cluster that kubectl would talk to. Raises ConfigurationError."""
+        return cls(find_connection(kubeconfig, context))
+
+    @property
+    def default_namespace(self) -> str:
+        """The namespace of the kubeconfig's context, or of the pod we run in."""
+        return self._transport.connection.namespace
+
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
+        # The Kubernetes API has no transactions.
+        return await write_in_order(self, writes)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _get(self, target: Target, codec: Codec[T], options: GetOptions) -> T:
+        request = HttpRequest("GET", path_of(target), options.query())
+        return _decode(codec, request, await self._transport.send(request))
+
+    async def _list(self, target: Target, codec: Codec[T], options: ListOptions) -> Page[T]:
+        request = HttpRequest("GET", path_of(target), options.query())
+        return _decode_list(codec, request, await self._transport.send(request))
+
+    def _watch(self, target: Target, resource: Resource[T], options: WatchOptions) -> Watch[T]:
+        return self._open_watch(target, resource, options)
+
+    @asynccontextmanager
+    async def _open_watch(
+        self, target: Target, resource: Resource[T], options: WatchOptions
+    ) -> AsyncIterator[AsyncIterator[Change[T] | Bookmark]]:
+        request = HttpRequest("GET", path_of(target), options.query())
+        async with self._transport.stream(request, options.timeout_seconds or None) as pieces:
+            yield events(resource, pieces)
+
+    async def _create(self, target: Target, value: T, codec: Codec[T], options: WriteOptions) -> T:
+        request = HttpRequest("POST", path_of(target), options.query(), codec.encode(value))
+        return _decode(codec, request, await self._transport.send(request))
+
+    async def _update(self, target: Target, value: T, codec: Codec[T], options: WriteOptions) -> T:
+        request = HttpRequest("PUT", path_of(target), options.query(), codec.encode(value))
+        return _decode(codec, request, await self._transport.send(request))
+
+    async def _patch(
+        self, target: Target, patch: Patch, codec: Codec[T], options: WriteOptions
+    ) -> T:
+        request = HttpRequest(
+            "PATCH", path_of(target), options.query(), patch.encode(), patch.media_type
+        )
+        return _decode(codec, request, await self._transport.send(request))
+
+    async def _delete(self, target: Target, codec: Codec[T], options: DeleteOptions) -> T | None:
+        body = objects.encode_json(options.body())
+        request = HttpRequest("DELETE", path_of(target), body=body)
+        answer = await self._transport.send(request)
+        if _is_status(request, answer):
+            return None
+        return _decode(codec, request, answer)
+
+    async def _delete_collection(
+        self, target: Target, codec: Codec[T], options: DeleteOptions, selection: ListOptions
+    ) -> tuple[T, ...]:
+        body = objects.encode_json(options.body())
+        request = HttpRequest("DELETE", path_of(target), selection.query(), body)
+        answer = await self._transport.send(request)
+        if _is_status(request, answer):
+            return ()
+        return _decode_list(codec, request, answer).items
+
+
+def _decode(codec: Codec[T], request: HttpRequest, body: bytes) -> T:
+    try:
+        return codec.decode(body)
+    except DecodeError as error:
+        raise ProtocolError(f"{request.method} {request.path}: {error}") from error
+
+
+def _decode_list(codec: Codec[T], request: HttpRequest, body: bytes) -> Page[T]:
+    try:
+        return Page.of(*codec.decode_list(body))
+    except DecodeError as error:
+        raise ProtocolError(f"{request.method} {request.path}: {error}") from error
+
+
+def _is_status(request: HttpRequest, body: bytes) -> bool:
+    try:
+        return objects.decode(_Answer, body).kind == "Status"
+    except DecodeError as error:
+        raise ProtocolError(f"{request.method} {request.path}: {error}") from error

@@ -1,0 +1,63 @@
+"""Whether a failed request may be sent again, and when.
+
+A request that the server never saw can always be repeated, and so can one that it refused for the moment with the words "come
+back in n seconds". A read can be repeated whatever happened. A write whose fate is unknown is never repeated here: it may have been
+carried out, and only the caller knows what a second time would mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.cluster.backoff import Backoff
+from drayman.cluster.errors import (
+    ClusterError,
+    InternalError,
+    ServerTimeoutError,
+    StatusError,
+    TooManyRequestsError,
+    UnavailableError,
+    UnreachableError,
+    UntrustedError,
+)
+
+_PASSING: Final = (InternalError, ServerTimeoutError, TooManyRequestsError, UnavailableError)
+"""Refusals that say nothing about the request itself."""
+_NOT_TAKEN: Final = (TooManyRequestsError, UnavailableError)
+"""With a time to come back: the request was turned away at the door."""
+_PATIENT: Final = Backoff(initial=0.1, cap=10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently requests are repeated."""
+
+    attempts: int = 6
+    backoff: Backoff = _PATIENT
+    patience: float = 60.0
+    """The longest Retry-After that is waited for, in seconds; beyond it the refusal is the caller's to handle."""
+
+    def delay(self, error: ClusterError, *, is_read: bool, failures: int) -> float | None:
+        """Seconds until the request is sent again, or None to give up."""
+        if failures >= self.attempts or not _may_repeat(error, is_read=is_read):
+            return None
+        asked = error.retry_after if isinstance(error, StatusError) else 0
+        if asked > self.patience:
+            return None
+        # Added to the time asked for: all clients were asked to come back at the same moment.
+        return asked + self.backoff.delay(failures)
+
+
+def _may_repeat(error: ClusterError, *, is_read: bool) -> bool:
+    if isinstance(error, UnreachableError):
+        # Certificates do not become better by asking again.
+        return not isinstance(error, UntrustedError) and (is_read or not error.outcome_unknown)
+    if isinstance(error, StatusError):
+        turned_away = isinstance(error, _NOT_TAKEN) and error.retry_after > 0
+        return turned_away or (is_read and isinstance(error, _PASSING))
+    return False
+
+
+DEFAULT_RETRIES: Final = RetryPolicy()
+NO_RETRIES: Final = RetryPolicy(attempts=1)

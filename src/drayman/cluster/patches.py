@@ -1,0 +1,54 @@
+"""The four kinds of patch, each with the media type that tells the server which one it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.api import codec
+from drayman.api.struct import ApiStruct, Json
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change to an object without the rest of it. Use the functions below."""
+
+    media_type: str
+    value: Json
+
+    def __post_init__(self) -> None:
+        if self.media_type not in PATCH_TYPES:
+            raise ValueError(f"{self.media_type!r} is no type of patch: {', '.join(PATCH_TYPES)}")
+
+    def encode(self) -> bytes:
+        return codec.encode_json(self.value)
+
+
+def json_patch(operations: Sequence[dict[str, Json]]) -> Patch:
+    """RFC 6902: a list of operations. `test` operations make it conditional."""
+    return Patch(JSON_PATCH, list(operations))
+
+
+def merge_patch(value: dict[str, Json]) -> Patch:
+    """RFC 7386: members replace, null removes, lists are replaced whole."""
+    return Patch(MERGE_PATCH, value)
+
+
+def strategic_merge_patch(value: dict[str, Json]) -> Patch:
+    """As a merge patch, but lists with a merge key are merged by it. Not for custom resources."""
+    return Patch(STRATEGIC_MERGE_PATCH, value)
+
+
+def apply_patch(value: ApiStruct | dict[str, Json]) -> Patch:
+    """Server-side apply: the fields that the caller wants to own. apiVersion and kind are needed.
+
+    JSON is YAML, so the body is JSON in spite of the media type, as kubectl sends it.
+    """
+    return Patch(APPLY_PATCH, codec.to_dict(value) if isinstance(value, ApiStruct) else value)

@@ -1,0 +1,236 @@
+"""Which resource a request is about, and what its objects are in Python.
+
+A `Resource` is a row of the API server's table: group, version, plural name, kind, scope. It also says as what its objects are read and
+written: as the frozen structs of `drayman.api` where the project knows the kind, or as plain decoded JSON for every other kind. The
+type parameter carries that through the client, so that `client.get(PODS, ...)` is a `Pod` to the type checker.
+
+Structs hold the fields they declare and drop others, so a struct must not be written back over an object that has more:
+`update_with_retry` and patches keep what is not declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from urllib.parse import quote
+
+import msgspec
+
+from drayman.api import catalog, codec
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.errors import DecodeError
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.api.struct import ApiStruct, Json
+from drayman.cluster.backend import Target
+
+T = TypeVar("T")
+StructT = TypeVar("StructT", bound=ApiStruct)
+JsonObject = dict[str, Json]
+
+
+class Identity(NamedTuple):
+    """What tells one object, and one version of it, from another."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+class Codec(Protocol[T]):
+    """How objects of one kind are read and written. Reading raises `drayman.api.errors.DecodeError`."""
+
+    def decode(self, data: bytes) -> T: ...
+
+    def decode_list(self, data: bytes) -> tuple[codec.ListMeta, tuple[T, ...]]: ...
+
+    def to_value(self, value: T) -> JsonObject:
+        """The decoded JSON of an object. The caller may change it."""
+        ...
+
+    def encode(self, value: T) -> bytes: ...
+
+    def identity(self, value: T) -> Identity: ...
+
+    def labels(self, value: T) -> Mapping[str, str]: ...
+
+
+class _Meta(Protocol):
+    """What every typed object has."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StructCodec(Generic[StructT]):
+    """Objects as structs. Items of a list get kind and apiVersion from their type."""
+
+    type: type[StructT]
+
+    def decode(self, data: bytes) -> StructT:
+        return codec.decode(self.type, data)
+
+    def decode_list(self, data: bytes) -> tuple[codec.ListMeta, tuple[StructT, ...]]:
+        found = codec.decode_list(self.type, data)
+        return found.metadata, found.items
+
+    def to_value(self, value: StructT) -> JsonObject:
+        return codec.to_dict(value)
+
+    def encode(self, value: StructT) -> bytes:
+        return codec.encode(value)
+
+    def identity(self, value: StructT) -> Identity:
+        meta = cast(_Meta, value).metadata
+        return Identity(meta.namespace, meta.name, meta.uid, meta.resource_version)
+
+    def labels(self, value: StructT) -> Mapping[str, str]:
+        return cast(_Meta, value).metadata.labels
+
+
+class _ValueList(msgspec.Struct):
+    metadata: codec.ListMeta = codec.ListMeta()
+    items: list[JsonObject] | None = None
+
+
+_value_decoder: Final = msgspec.json.Decoder(JsonObject)
+_value_list_decoder: Final = msgspec.json.Decoder(_ValueList)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCodec:
+    """Objects as decoded JSON. Items of a list get the kind and apiVersion that servers leave out there."""
+
+    api_version: str
+    kind: str
+
+    def decode(self, data: bytes) -> JsonObject:
+        try:
+            return _value_decoder.decode(data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise DecodeError("", f"not a JSON object: {error}") from error
+
+    def decode_list(self, data: bytes) -> tuple[codec.ListMeta, tuple[JsonObject, ...]]:
+        try:
+            found = _value_list_decoder.decode(data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise DecodeError("", f"not a list of objects: {error}") from error
+        named = {"apiVersion": self.api_version, "kind": self.kind}
+        return found.metadata, tuple(named | item for item in found.items or ())
+
+    def to_value(self, value: JsonObject) -> JsonObject:
+        return {"apiVersion": self.api_version, "kind": self.kind} | value
+
+    def encode(self, value: JsonObject) -> bytes:
+        return codec.encode_json(self.to_value(value))
+
+    def identity(self, value: JsonObject) -> Identity:
+        meta = value.get("metadata") or {}
+        return Identity(
+            meta.get("namespace", ""),
+            meta.get("name", ""),
+            meta.get("uid", ""),
+            meta.get("resourceVersion", ""),
+        )
+
+    def labels(self, value: JsonObject) -> Mapping[str, str]:
+        labels: Mapping[str, str] = (value.get("metadata") or {}).get("labels") or {}
+        return labels
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """One resource in one version, and as what its objects are handled here."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    codec: Codec[T] = field(compare=False, repr=False)
+    complete: bool = True
+    """Whether T holds every field, so that an object read can be written back."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """`deployments.apps`, as errors name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def target(self, namespace: str | None = None, name: str = "", subresource: str = "") -> Target:
+        """Where a request goes. No namespace means all of them. Raises ValueError where scope and namespace disagree."""
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self.qualified} are not in namespaces, so not in {namespace!r}")
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"{self.qualified} {name!r}: which namespace?")
+        return Target(self.group, self.version, self.plural, namespace or "", name, subresource)
+
+    def as_values(self) -> Resource[JsonObject]:
+        """The same resource with its objects as decoded JSON."""
+        return generic(self.api_version, self.plural, self.kind, namespaced=self.namespaced)
+
+
+def path_of(target: Target) -> str:
+    """The path of a request, percent-encoded."""
+    parts = ["/api" if not target.group else f"/apis/{target.group}", target.version]
+    if target.namespace:
+        parts += ["namespaces", quote(target.namespace, safe="")]
+    parts.append(target.resource)
+    if target.name:
+        parts.append(quote(target.name, safe=""))
+    if target.subresource:
+        parts.append(target.subresource)
+    return "/".join(parts)
+
+
+def typed(type_: type[StructT]) -> Resource[StructT]:
+    """The resource of a struct of `drayman.api`, in the version that the struct is of."""
+    kind = next(kind for kind in catalog.KINDS if kind.type is type_)
+    return Resource(
+        group=kind.group,
+        version=kind.versions[0],
+        plural=kind.plural,
+        kind=kind.name,
+        namespaced=kind.namespaced,
+        codec=StructCodec(type_),
+        complete=kind.complete,
+    )
+
+
+def generic(
+    api_version: str, plural: str, kind: str, *, namespaced: bool = True
+) -> Resource[JsonObject]:
+    """Any resource, its objects as decoded JSON."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(
+        group=group,
+        version=version,
+        plural=plural,
+        kind=kind,
+        namespaced=namespaced,
+        codec=ValueCodec(api_version, kind),
+    )
+
+
+PODS: Final = typed(Pod)
+NODES: Final = typed(Node)
+NAMESPACES: Final = typed(Namespace)
+DEVICE_CLASSES: Final = typed(DeviceClass)
+RESOURCE_SLICES: Final = typed(ResourceSlice)
+RESOURCE_CLAIMS: Final = typed(ResourceClaim)
+RESOURCE_CLAIM_TEMPLATES: Final = typed(ResourceClaimTemplate)
+DEVICE_TAINT_RULES: Final = typed(DeviceTaintRule)
+CONFIG_MAPS: Final = generic("v1", "configmaps", "ConfigMap")
+LEASES: Final = generic("coordination.k8s.io/v1", "leases", "Lease")

@@ -1,0 +1,62 @@
+"""What a watch yields: changes to objects, and bookmarks that say how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeVar
+
+from drayman.api import codec
+from drayman.api.struct import ApiStruct
+from drayman.cluster.resources import Resource
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+CHANGE_TYPES: Final[frozenset[str]] = frozenset(("ADDED", "MODIFIED", "DELETED"))
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T_co]):
+    """An object was added, modified or deleted. A deleted one carries the version of its deletion."""
+
+    type: ChangeType
+    object: T_co
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to this version has been sent."""
+
+    resource_version: str
+    ends_initial_events: bool = False
+
+
+WatchEvent = Change[T] | Bookmark
+Watch = AbstractAsyncContextManager[AsyncIterator[Change[T] | Bookmark]]
+
+
+class _BookmarkMeta(ApiStruct):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _BookmarkObject(ApiStruct):
+    metadata: _BookmarkMeta = _BookmarkMeta()
+
+
+def decode_bookmark(data: bytes) -> Bookmark:
+    """Raises DecodeError."""
+    meta = codec.decode(_BookmarkObject, data).metadata
+    annotations = meta.annotations or {}
+    return Bookmark(meta.resource_version, annotations.get(INITIAL_EVENTS_END) == "true")
+
+
+def decode_change(resource: Resource[T], type_: ChangeType, data: bytes) -> Change[T]:
+    """Raises DecodeError."""
+    value = resource.codec.decode(data)
+    return Change(type_, value, resource.codec.identity(value).resource_version)

@@ -1,0 +1,26 @@
+"""Tests here may be coroutines: each runs on an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import pytest
+
+# A test that waits for something that never comes fails after this, instead of stopping the whole run.
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+
+    async def run() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await pyfuncitem.obj(**arguments)
+
+    asyncio.run(run())
+    return True
