@@ -157,7 +157,7 @@ def test_consumable_capacity_is_behind_a_gate() -> None:
     ("expression", "kind", "detail"),
     [
         pytest.param("'" + "é" * 5120 + "'", ProblemKind.TOO_LONG, "10240 bytes", id="too long"),
-        pytest.param("", ProblemKind.INVALID, "compilation failed: ERROR: <input>:1:1", id="empty"),
+        pytest.param("", ProblemKind.INVALID, "compilation failed: ERROR: <input>:1:0", id="empty"),
         pytest.param(
             "device.name == ''", ProblemKind.INVALID, "undefined field 'name'", id="field"
         ),

@@ -21,6 +21,24 @@ def test_points_at_the_column() -> None:
     )
 
 
+def test_points_below_wide_characters() -> None:
+    """Everything beyond ASCII gets a full-width dot or caret, so that the caret stays in place."""
+    assert str(compile_error("'é' == foo")).endswith("\n | 'é' == foo\n | .\uff0e.....^")
+    assert str(compile_error("é")).splitlines()[:3][-1] == " | \uff3e"
+
+
+def test_an_empty_text_has_no_line_to_show() -> None:
+    """Nothing is quoted of an empty expression, and its column is zero."""
+    text = str(compile_error(""))
+    assert text.startswith("ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>'")
+    assert "\n" not in text
+
+
+def test_overlong_lines_are_not_shown() -> None:
+    """The line is left out where it would flood the terminal."""
+    assert str(compile_error(f"foo == '{'x' * 20_000}'")).endswith("(in container '')")
+
+
 def test_points_at_the_line() -> None:
     """In a text of several lines the one with the problem is shown, whatever its characters."""
     (issue,) = compile_error('"é" == text &&\n  "ü" == nothing').issues

@@ -1,28 +1,96 @@
 """The text formats of Kubernetes names, as functions that say what is wrong with a text.
 
-Lengths are counted in bytes, as the API server counts them.
+The words are those of the API server, because clients and tests compare them. Lengths are counted in bytes, as the API server
+counts them, although it calls them characters in the names of most objects.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
+from collections.abc import Iterable
 from typing import Final
 
 LABEL_LENGTH: Final = 63
 SUBDOMAIN_LENGTH: Final = 253
 
-_LABEL: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL: Final = re.compile(_LABEL)
-_DNS_SUBDOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
+_LABEL_NAME: Final = re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE: Final = re.compile(f"({_LABEL_NAME.pattern})?")
 _C_IDENTIFIER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_UUID: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_CONDITION_REASON: Final = re.compile("[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_CONDITION_REASON: Final = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ANY_CASE_UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BARE_UUID: Final = re.compile("[0-9a-fA-F]{32}")
+_URN_PREFIX: Final = "urn:uuid:"
 
-_NAME_RULE: Final = (
-    "must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
+
+def _rule(text: str, pattern: re.Pattern[str], *examples: str) -> str:
+    """A rule with examples and the pattern behind it. The odd commas are upstream's."""
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
+
+
+_LABEL_RULE: Final = _rule(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an"
+    " alphanumeric character",
+    _LABEL,
+    "my-name",
+    "123-abc",
 )
+_SUBDOMAIN_RULE: Final = _rule(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with"
+    " an alphanumeric character",
+    _SUBDOMAIN,
+    "example.com",
+)
+_CASELESS_SUBDOMAIN_RULE: Final = _rule(
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric"
+    " character",
+    _SUBDOMAIN,
+    "Example.com",
+)
+_LABEL_NAME_RULE: Final = _rule(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _LABEL_NAME,
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+_LABEL_VALUE_RULE: Final = _rule(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with"
+    " an alphanumeric character",
+    _LABEL_VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
+_C_IDENTIFIER_RULE: Final = _rule(
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+    _C_IDENTIFIER,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+_CONDITION_REASON_RULE: Final = _rule(
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or"
+    " '_,:', and must end with an alphanumeric character or '_'",
+    _CONDITION_REASON,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
+_INTERFACE_RULE: Final = (
+    "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+)
+_NO_DOTS: Final = "must not contain dots"
+_EMPTY: Final = "must be non-empty"
+_BAD_UUID: Final = "invalid UUID format"
+_UUID_RULE: Final = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters"
 
 Problems = tuple[str, ...]
 _FINE: Final[Problems] = ()
@@ -32,80 +100,106 @@ def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _check(text: str, limit: int, pattern: re.Pattern[str], rule: str) -> Problems:
-    problems = []
-    if byte_length(text) > limit:
-        problems.append(f"must be at most {limit} bytes long")
-    if not pattern.fullmatch(text):
-        problems.append(rule)
-    return tuple(problems)
+def _too_long(text: str, limit: int, unit: str) -> Problems:
+    return (f"must be no more than {limit} {unit}",) if byte_length(text) > limit else _FINE
+
+
+def _mismatch(text: str, pattern: re.Pattern[str], rule: str) -> Problems:
+    return _FINE if pattern.fullmatch(text) else (rule,)
 
 
 def dns_label_problems(text: str) -> Problems:
     """Why a text is no RFC 1123 label."""
-    return _check(
-        text,
-        LABEL_LENGTH,
-        _DNS_LABEL,
-        "must consist of lower-case letters, digits and '-', and start and end with a letter or digit",
-    )
+    problems = _too_long(text, LABEL_LENGTH, "characters")
+    if _LABEL.fullmatch(text):
+        return problems
+    return (*problems, _NO_DOTS if _SUBDOMAIN.fullmatch(text) else _LABEL_RULE)
 
 
-def dns_subdomain_problems(text: str) -> Problems:
-    """Why a text is no RFC 1123 subdomain."""
-    return _check(
-        text,
-        SUBDOMAIN_LENGTH,
-        _DNS_SUBDOMAIN,
-        "must consist of lower-case letters, digits, '-' and '.', and every part between dots must"
-        " start and end with a letter or digit",
+def dns_subdomain_problems(text: str, *, unit: str = "characters") -> Problems:
+    """Why a text is no RFC 1123 subdomain. `unit` is what the message counts in; either way it means bytes."""
+    return _too_long(text, SUBDOMAIN_LENGTH, unit) + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
+
+
+def long_name_problems(text: str) -> Problems:
+    """Why a text is no RFC 1123 subdomain, in the words of the younger, declared rules."""
+    return dns_subdomain_problems(text, unit="bytes")
+
+
+def caseless_long_name_problems(text: str) -> Problems:
+    """Why a text is no RFC 1123 subdomain where upper case is accepted, in the words of the declared rules."""
+    # Go folds case by Unicode, so that a long s and a kelvin sign pass for letters; lower() only knows the latter.
+    folded = text.lower().replace("\u017f", "s")
+    return _too_long(text, SUBDOMAIN_LENGTH, "bytes") + _mismatch(
+        folded, _SUBDOMAIN, _CASELESS_SUBDOMAIN_RULE
     )
 
 
 def label_value_problems(text: str) -> Problems:
     """Why a text cannot be the value of a label."""
-    if not text:
-        return _FINE
-    return _check(text, LABEL_LENGTH, _LABEL_NAME, f"the value {_NAME_RULE}")
+    return _too_long(text, LABEL_LENGTH, "bytes") + _mismatch(text, _LABEL_VALUE, _LABEL_VALUE_RULE)
 
 
 def label_key_problems(text: str) -> Problems:
     """Why a text cannot be the key of a label: a name, or a DNS subdomain and a name with a slash between."""
-    prefix, slash, name = text.rpartition("/")
-    if slash and not prefix:
-        return ("the part before '/' must not be empty", *label_key_problems(name))
-    problems: Problems = _FINE
-    if slash:
-        problems = tuple(
-            f"the part before '/' {problem}" for problem in dns_subdomain_problems(prefix)
+    prefix, slash, name = text.partition("/")
+    if "/" in name:
+        return (
+            f"a valid label key {_LABEL_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
         )
-    if not name:
-        return (*problems, "the name must not be empty")
-    return problems + _check(name, LABEL_LENGTH, _LABEL_NAME, f"the name {_NAME_RULE}")
+    if not slash:
+        return _prefixed("name part", _label_name_problems(text))
+    before = long_name_problems(prefix) if prefix else (_EMPTY,)
+    return _prefixed("prefix part", before) + _prefixed("name part", _label_name_problems(name))
+
+
+def _label_name_problems(name: str) -> Problems:
+    length = _too_long(name, LABEL_LENGTH, "bytes") if name else (_EMPTY,)
+    return length + _mismatch(name, _LABEL_NAME, _LABEL_NAME_RULE)
+
+
+def _prefixed(prefix: str, problems: Iterable[str]) -> Problems:
+    return tuple(f"{prefix} {problem}" for problem in problems)
 
 
 def c_identifier_problems(text: str) -> Problems:
     """Why a text is no identifier of C."""
-    if _C_IDENTIFIER.fullmatch(text):
-        return _FINE
-    return ("must consist of letters, digits and '_', and must not start with a digit",)
+    return _mismatch(text, _C_IDENTIFIER, _C_IDENTIFIER_RULE)
 
 
 def uuid_problems(text: str) -> Problems:
     """Why a text is no lower-case RFC 4122 identifier."""
     if _UUID.fullmatch(text):
         return _FINE
-    return ("must be of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx in lower-case hexadecimal",)
+    if problem := _uuid_syntax_problem(text):
+        return (f"error validating uid: {problem}",)
+    return (_UUID_RULE,)
+
+
+def _uuid_syntax_problem(text: str) -> str:
+    """What a parser of all the forms a UUID has says; nothing where it takes the text for one."""
+    digits = text
+    match byte_length(text):
+        case 32:
+            return "" if _BARE_UUID.fullmatch(text) else _BAD_UUID
+        case 36:
+            pass
+        case 38:
+            if not (text.startswith("{") and text.endswith("}")):
+                return "invalid bracketed UUID format"
+            digits = text[1:-1]
+        case 45:
+            prefix, digits = text[: len(_URN_PREFIX)], text[len(_URN_PREFIX) :]
+            if prefix.lower() != _URN_PREFIX:
+                return f"invalid urn prefix: {json.dumps(prefix, ensure_ascii=False)}"
+        case length:
+            return f"invalid UUID length: {length}"
+    return "" if _ANY_CASE_UUID.fullmatch(digits) else _BAD_UUID
 
 
 def condition_reason_problems(text: str) -> Problems:
     """Why a text cannot be the reason of a condition."""
-    if _CONDITION_REASON.fullmatch(text):
-        return _FINE
-    return (
-        "must consist of letters, digits, '_', ',' and ':', start with a letter and end with a"
-        " letter, digit or '_'",
-    )
+    return _mismatch(text, _CONDITION_REASON, _CONDITION_REASON_RULE)
 
 
 def interface_address_problems(text: str) -> Problems:
@@ -113,9 +207,9 @@ def interface_address_problems(text: str) -> Problems:
     try:
         interface = ipaddress.ip_interface(_without_leading_zeros(text))
     except ValueError:
-        return ("must be an address in CIDR form, such as 10.9.8.7/24 or 2001:db8::1/64",)
+        return (_INTERFACE_RULE,)
     canonical = _canonical_interface(interface)
-    return _FINE if text == canonical else (f"must be in the canonical form {canonical}",)
+    return _FINE if text == canonical else (f'must be in canonical form ("{canonical}")',)
 
 
 def _without_leading_zeros(text: str) -> str:

@@ -16,6 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_LONGEST_SNIPPET = 16_384  # bytes
+_WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
+"""Full-width forms, which upstream puts under everything beyond ASCII."""
+
 
 class CelError(Exception):
     """Base of all errors of this package."""
@@ -39,10 +43,15 @@ class Issue:
         """The message with the offending line and a caret under the column."""
         if self.offset < 0:
             return f"ERROR: <input>:-1:0: {self.message}"
+        if not source:  # There is no line to show, and upstream counts columns from zero for once.
+            return f"ERROR: <input>:1:0: {self.message}"
         text = f"ERROR: <input>:{self.line}:{self.column}: {self.message}"
-        lines = source.split("\n")
-        snippet = lines[self.line - 1].replace("\t", " ") if self.line <= len(lines) else ""
-        return f"{text}\n | {snippet}\n | {'.' * (self.column - 1)}^"
+        snippet = source.split("\n")[self.line - 1].replace("\t", " ")
+        if len(snippet.encode("utf-8", "surrogatepass")) > _LONGEST_SNIPPET:
+            return text
+        before, at = snippet[: self.column - 1], snippet[self.column - 1 : self.column]
+        dots = "".join("." if char.isascii() else _WIDE_DOT for char in before)
+        return f"{text}\n | {snippet}\n | {dots}{'^' if at.isascii() else _WIDE_CARET}"
 
 
 class CompileError(CelError):

@@ -16,6 +16,16 @@ from drayman.cel.errors import EvaluationError
 MAX_PATTERN = 10_240
 _ANY_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 
+_GO_WORDS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+
 
 class Match(Protocol):
     def group(self, index: int = 0) -> str: ...
@@ -47,8 +57,16 @@ def compile_pattern(pattern: str) -> Pattern:
     except re2.error as error:
         reason = error.args[0] if error.args else "invalid"
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise EvaluationError(f"error parsing regexp: {text}") from None
+        raise EvaluationError(f"error parsing regexp: {_in_go_words(text)}") from None
     return compiled
+
+
+def _in_go_words(text: str) -> str:
+    """What RE2 has against a pattern, as Go says it."""
+    reason, _, part = text.partition(": ")
+    if reason == "trailing \\":  # the one error without the part it is about
+        return "trailing backslash at end of expression: ``"
+    return f"{_GO_WORDS.get(reason, reason)}: `{part}`"
 
 
 def matches(text: str, pattern: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from drayman.api import formats
@@ -54,8 +55,14 @@ CONFIG_SOURCES: Final = ("FromClaim", "FromClass")
 
 _UNLIMITED: Final = math.inf
 
-DeviceKey = tuple[str, str, str, str]
-"""Driver, pool, device and share of something allocated."""
+
+class DeviceKey(msgspec.Struct, frozen=True):
+    """Which device, or share of one, something is about. Messages show it with the names upstream has for these."""
+
+    driver: str = msgspec.field(name="Driver")
+    pool: str = msgspec.field(name="Pool")
+    device: str = msgspec.field(name="Device")
+    share_id: str = msgspec.field(name="ShareID")
 
 
 def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> list[FieldError]:
@@ -83,9 +90,12 @@ def check_status(
     )
     yield from _device_statuses(new)
     if new.reserved_for and new.allocation is None:
-        yield forbidden("status.reservedFor", "may not be set without an allocation")
+        yield forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
     elif deleting and set(new.reserved_for) - set(old.reserved_for):
-        detail = "nothing may be added while the claim is being deleted"
+        detail = (
+            "new entries may not be added while `deallocationRequested` or `deletionTimestamp`"
+            " are set"
+        )
         yield forbidden("status.reservedFor", detail)
     if new.allocation is None:
         return
@@ -147,13 +157,13 @@ def _device_statuses(status: ResourceClaimStatus) -> Errors:
     def check(device: AllocatedDeviceStatus, path: str) -> Errors:
         yield from _device_status(device, path)
         if _key(device) not in allocated:
-            yield invalid(path, _key(device), "must be a device that is allocated to the claim")
+            yield invalid(path, _key(device), "must be an allocated device in the claim")
 
     yield from check_set(status.devices, _UNLIMITED, check, _key, "status.devices")
 
 
 def _key(device: AllocatedDeviceStatus | DeviceRequestAllocationResult) -> DeviceKey:
-    return device.driver, device.pool, device.device, device.share_id or ""
+    return DeviceKey(device.driver, device.pool, device.device, device.share_id or "")
 
 
 def _device_status(device: AllocatedDeviceStatus, path: str) -> Errors:

@@ -49,7 +49,12 @@ MAX_BINDING_CONDITIONS: Final = 4
 ATTRIBUTE_VALUE_LENGTH: Final = 64
 
 ONE_NODE_SELECTION: Final = (
-    "exactly one of nodeName, nodeSelector and allNodes is required with perDeviceNodeSelection"
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when"
+    " `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+)
+NO_NODE_SELECTION: Final = (
+    "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set"
+    " to true in the ResourceSlice spec"
 )
 
 
@@ -84,11 +89,14 @@ def check_device(device: Device, old: Device | None, path: str, *, selects_nodes
 def _sizes(device: Device, path: str) -> Errors:
     entries = len(device.attributes) + len(device.capacity)
     if entries > MAX_ATTRIBUTES_AND_CAPACITIES:
-        detail = f"must have at most {MAX_ATTRIBUTES_AND_CAPACITIES} attributes and capacities"
+        detail = (
+            "the total number of attributes and capacities must not exceed"
+            f" {MAX_ATTRIBUTES_AND_CAPACITIES}"
+        )
         yield invalid(path, entries, detail)
     values = sum(map(_value_count, device.attributes.values()))
     if values > MAX_ATTRIBUTE_VALUES:
-        detail = f"must have at most {MAX_ATTRIBUTE_VALUES} attribute values"
+        detail = f"the total number of attribute values must not exceed {MAX_ATTRIBUTE_VALUES}"
         yield invalid(path, values, detail)
 
 
@@ -108,7 +116,7 @@ def check_attribute(attribute: DeviceAttribute, path: str) -> Errors:
             continue
         set_fields += 1
         if value == ():
-            yield invalid(f"{path}.{wire}", value, "must not be empty")
+            yield invalid(f"{path}.{wire}", value, "must not be empty if specified")
     if attribute.string is not None:
         yield from _string(attribute.string, f"{path}.string")
     if attribute.version is not None:
@@ -118,7 +126,22 @@ def check_attribute(attribute: DeviceAttribute, path: str) -> Errors:
     for index, text in enumerate(attribute.versions or ()):
         yield from _version(text, f"{path}.versions[{index}]")
     if set_fields != 1:
-        yield invalid(path, attribute, "exactly one value must be specified")
+        shown = _upstream_form(attribute) if set_fields else ""
+        yield invalid(path, shown, "exactly one value must be specified")
+
+
+def _upstream_form(attribute: DeviceAttribute) -> dict[str, object]:
+    """An attribute with the names that upstream shows, which are not those on the wire."""
+    values = {
+        wire: getattr(attribute, name)
+        for name, wire in zip(
+            DeviceAttribute.__struct_fields__, DeviceAttribute.__struct_encode_fields__, strict=True
+        )
+    }
+    return {
+        f"{wire.removesuffix('s').capitalize()}Value{'s' if wire.endswith('s') else ''}": value
+        for wire, value in values.items()
+    }
 
 
 def _string(text: str, path: str) -> Errors:
@@ -128,7 +151,7 @@ def _string(text: str, path: str) -> Errors:
 
 def _version(text: str, path: str) -> Errors:
     if not semver.is_valid(text):
-        yield invalid(path, text, "must be a semantic version, such as 1.2.3 (see semver.org)")
+        yield invalid(path, text, "must be a string compatible with semver.org spec 2.0.0")
     yield from _string(text, path)
 
 
@@ -172,26 +195,25 @@ def _node_selection(device: Device, path: str, *, allowed: bool) -> Errors:
     if not allowed:
         given = (device.node_name, device.node_selector, device.all_nodes)
         if any(field is not None for field in given):
-            detail = "nodeName, nodeSelector and allNodes need perDeviceNodeSelection in the slice"
-            yield invalid(path, None, detail)
+            yield invalid(path, None, NO_NODE_SELECTION)
         return
     chosen = []
     if device.node_name:
-        chosen.append("nodeName")
+        chosen.append("`nodeName`")
         yield from check_node_name(device.node_name, f"{path}.nodeName")
     elif device.node_name is not None:
         yield invalid(f"{path}.nodeName", device.node_name, "must not be empty")
     if device.node_selector is not None:
-        chosen.append("nodeSelector")
+        chosen.append("`nodeSelector`")
         yield from check_node_selector(device.node_selector, f"{path}.nodeSelector")
     if device.all_nodes:
-        chosen.append("allNodes")
+        chosen.append("`allNodes`")
     elif device.all_nodes is not None:
-        yield invalid(f"{path}.allNodes", device.all_nodes, "must be unset or true")
+        yield invalid(f"{path}.allNodes", device.all_nodes, "must be either unset or set to true")
     if not chosen:
         yield required(path, ONE_NODE_SELECTION)
     elif len(chosen) > 1:
-        yield invalid(path, ", ".join(chosen), ONE_NODE_SELECTION)
+        yield invalid(path, f"{{{', '.join(chosen)}}}", ONE_NODE_SELECTION)
 
 
 def check_node_name(name: str, path: str) -> Errors:
@@ -213,27 +235,30 @@ def check_binding_conditions(
     for index, entry in enumerate(failures):
         if entry in conditions:
             field = f"{path}.bindingFailureConditions[{index}]"
-            yield invalid(field, entry, "must not be in bindingConditions too")
+            detail = "bindingFailureConditions must not overlap with bindingConditions"
+            yield invalid(field, entry, detail)
     if failures and not conditions:
-        detail = "bindingFailureConditions require bindingConditions"
-        yield invalid(f"{path}.bindingConditions", conditions, detail)
+        detail = "bindingConditions are required to use bindingFailureConditions"
+        yield invalid(f"{path}.bindingConditions", None, detail)
     if conditions and not failures:
-        detail = "bindingConditions require bindingFailureConditions"
-        yield invalid(f"{path}.bindingFailureConditions", failures, detail)
+        detail = "bindingFailureConditions are required to use bindingConditions"
+        yield invalid(f"{path}.bindingFailureConditions", None, detail)
 
 
 def _node_allocatable(device: Device, path: str) -> Errors:
     for resource, mapping in device.node_allocatable_resource_mappings.items():
         if "/" in resource and "kubernetes.io/" not in resource:
-            yield invalid(f"{path}[{resource}]", resource, "must be a resource of nodes themselves")
+            yield invalid(
+                f"{path}[{resource}]", resource, "must be a node allocatable resource name"
+            )
         yield from _mapping(mapping, device, f"{path}[{resource}]")
 
 
 def _mapping(mapping: NodeAllocatableResourceMapping, device: Device, path: str) -> Errors:
     key, multiplier = mapping.capacity_key, mapping.allocation_multiplier
     if key == "":
-        yield invalid(f"{path}.capacityKey", key, "must not be empty")
+        yield invalid(f"{path}.capacityKey", key, "capacityKey must not be an empty string")
     elif key is not None and key not in device.capacity:
         yield not_found(f"{path}.capacityKey", key)
     if multiplier is not None and multiplier.amount <= 0:
-        yield invalid(f"{path}.allocationMultiplier", multiplier, "must be greater than zero")
+        yield invalid(f"{path}.allocationMultiplier", multiplier, "must be positive")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.api.formats import label_key_problems
+from drayman.api.formats import label_key_problems, long_name_problems
 from drayman.api.resource import DeviceClass, DeviceClassConfiguration
 from drayman.api.validation.containers import Errors, check_list
 from drayman.api.validation.field_errors import FieldError, invalid
@@ -31,7 +31,9 @@ def validate_device_class_update(
 
 
 def _metadata(value: DeviceClass) -> Errors:
-    yield from check_metadata(value.metadata, namespaced=False, check_base=False)
+    yield from check_metadata(
+        value.metadata, namespaced=False, name_problems=long_name_problems, check_base=False
+    )
 
 
 def _spec(new: DeviceClass, old: DeviceClass | None, selectors: SelectorChecker) -> Errors:
@@ -48,8 +50,7 @@ def _spec(new: DeviceClass, old: DeviceClass | None, selectors: SelectorChecker)
     yield from check_list(new.spec.config, MAX_CONFIGS, check_config, "spec.config")
     name = new.spec.extended_resource_name
     if name is not None and not is_extended_resource_name(name):
-        detail = "must be an extended resource name, such as example.com/gpu"
-        yield invalid("spec.extendedResourceName", name, detail)
+        yield invalid("spec.extendedResourceName", name, "must be a valid extended resource name")
 
 
 def is_extended_resource_name(name: str) -> bool:

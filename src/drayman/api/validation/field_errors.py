@@ -1,7 +1,7 @@
 """Field errors: what breaks which rule where, in the API server's terms.
 
-The kinds are the API server's and so are their names in a Status (`reason`), because callers compare them. The texts of the
-details are ours.
+The kinds are the API server's, and so are their names in a Status (`reason`) and the words of the details, because callers
+compare them.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -20,6 +21,7 @@ from drayman.api.validation.field_errors import (
 from drayman.api.validation.names import label_key, label_value
 
 IMMUTABLE: Final = "field is immutable"
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 ANNOTATIONS_LENGTH: Final = 256 * 1024
 CONDITION_REASON_LENGTH: Final = 1024
 CONDITION_MESSAGE_LENGTH: Final = 32 * 1024
@@ -61,7 +63,7 @@ def check_metadata(
         yield from _namespace(metadata.namespace, namespaced, f"{path}.namespace")
     if metadata.generation < 0 and namespaced:
         # Of the other kinds the server sets the generation itself.
-        yield invalid(f"{path}.generation", metadata.generation, "must not be negative")
+        yield invalid(f"{path}.generation", metadata.generation, NOT_NEGATIVE)
     yield from _common(metadata, path)
 
 
@@ -85,7 +87,11 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
         yield invalid(f"{path}.deletionTimestamp", new.deletion_timestamp, IMMUTABLE)
     added = sorted(set(new.finalizers) - set(old.finalizers))
     if added and old.deletion_timestamp is not None:
-        detail = f"no finalizers can be added to an object that is being deleted: {added}"
+        listed = ", ".join(json.dumps(finalizer, ensure_ascii=False) for finalizer in added)
+        detail = (
+            "no new finalizers can be added if the object is being deleted, found new finalizers"
+            f" []string{{{listed}}}"
+        )
         yield forbidden(f"{path}.finalizers", detail)
     yield from _common(new, path)
 
@@ -118,29 +124,36 @@ def _owner_references(references: tuple[OwnerReference, ...], path: str) -> Erro
     # As upstream, errors of all references are reported on the list.
     for reference in references:
         yield from _owner_reference(reference, path)
-    if sum(reference.controller is True for reference in references) > 1:
-        yield invalid(path, references, "only one owner can be the controller")
+    first, *others = [
+        f"{reference.kind}/{reference.name}" for reference in references if reference.controller
+    ] or [""]
+    for other in others:
+        detail = (
+            'Only one reference can have Controller set to true. Found "true" in references for'
+            f" {first} and {other}"
+        )
+        yield invalid(path, references, detail)
 
 
 def _owner_reference(reference: OwnerReference, path: str) -> Errors:
     version = reference.api_version
     if not version or version.count("/") > 1 or version.endswith("/"):
-        yield invalid(f"{path}.apiVersion", version, "must be <group>/<version> or <version>")
+        yield invalid(f"{path}.apiVersion", version, "version must not be empty")
     for name in ("kind", "name", "uid"):
         if not getattr(reference, name):
             yield invalid(f"{path}.{name}", "", "must not be empty")
     if (reference.api_version, reference.kind) == ("v1", "Event"):
-        yield invalid(path, reference, "an Event cannot be an owner")
+        yield invalid(path, reference, "/v1, Kind=Event is disallowed from being an owner")
 
 
 def _finalizers(finalizers: tuple[str, ...], path: str) -> Errors:
     for index, finalizer in enumerate(finalizers):
         yield from label_key(finalizer, path)
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            detail = "must be a standard finalizer or have a domain, as in example.com/cleanup"
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(f"{path}[{index}]", finalizer, detail)
     if set(_EXCLUSIVE_FINALIZERS) <= set(finalizers):
-        detail = f"{' and '.join(_EXCLUSIVE_FINALIZERS)} exclude each other"
+        detail = f"finalizer {' and '.join(_EXCLUSIVE_FINALIZERS)} cannot be both set"
         yield invalid(path, finalizers, detail)
 
 
@@ -171,7 +184,7 @@ def _condition(condition: Condition, path: str) -> Errors:
     if condition.status not in CONDITION_STATUSES:
         yield not_supported(f"{path}.status", condition.status, CONDITION_STATUSES)
     if condition.observed_generation < 0:
-        detail = "must not be negative"
+        detail = "must be greater than or equal to zero"
         yield invalid(f"{path}.observedGeneration", condition.observed_generation, detail)
     if condition.last_transition_time is None:
         yield required(f"{path}.lastTransitionTime")

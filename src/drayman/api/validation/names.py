@@ -79,18 +79,19 @@ def qualified_name(name: str, path: str) -> Errors:
     if domain:
         yield from driver_name(domain, path)
     else:
-        yield invalid(path, name, "the domain must not be empty")
+        yield invalid(path, "", "the domain must not be empty")
     if identifier:
         yield from _identifier(identifier, path)
     else:
-        yield invalid(path, name, "the name must not be empty")
+        yield invalid(path, "", "the name must not be empty")
 
 
 def fully_qualified_name(name: str, path: str) -> Errors:
     """A qualified name with its domain."""
     yield from qualified_name(name, path)
     if "/" not in name:
-        yield invalid(path, name, "must be a domain and a name with a slash between")
+        detail = "a fully qualified name must be a domain and a name separated by a slash"
+        yield invalid(path, name, detail)
 
 
 def _identifier(name: str, path: str) -> Errors:
@@ -110,4 +111,4 @@ def opaque_object(value: Json, path: str, *, stored: bool) -> Errors:
     elif not stored and len(encode_json(value)) > OPAQUE_LENGTH:
         yield too_long(path, OPAQUE_LENGTH)
     elif not isinstance(value, dict):
-        yield invalid(path, "<value omitted>", "must be a JSON object")
+        yield invalid(path, "<value omitted>", "must be a valid JSON object")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from drayman.api import formats
 from drayman.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from drayman.api.validation.containers import Errors
 from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, required
 from drayman.api.validation.names import label_key, label_value
 
+_BAD_OPERATOR: Final = "not a valid selector operator"
+
 
 def check_node_selector(selector: NodeSelector, path: str) -> Errors:
     terms = selector.node_selector_terms
     if not terms:
-        yield required(f"{path}.nodeSelectorTerms", "must have at least one term")
+        yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for index, term in enumerate(terms):
         yield from _term(term, f"{path}.nodeSelectorTerms[{index}]")
 
@@ -29,15 +33,21 @@ def _expression(requirement: NodeSelectorRequirement, path: str) -> Errors:
     match operator:
         case "In" | "NotIn":
             if not values:
-                yield required(f"{path}.values", f"operator {operator} needs values")
+                yield required(
+                    f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"
+                )
         case "Exists" | "DoesNotExist":
             if values:
-                yield forbidden(f"{path}.values", f"operator {operator} takes no values")
+                yield forbidden(
+                    f"{path}.values",
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                )
         case "Gt" | "Lt":
             if len(values) != 1:
-                yield required(f"{path}.values", f"operator {operator} needs exactly one value")
+                detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                yield required(f"{path}.values", detail)
         case _:
-            yield invalid(f"{path}.operator", operator, "is not a node selector operator")
+            yield invalid(f"{path}.operator", operator, _BAD_OPERATOR)
     yield from label_key(requirement.key, f"{path}.key")
     for index, value in enumerate(values):
         yield from label_value(value, f"{path}.values[{index}]")
@@ -46,11 +56,12 @@ def _expression(requirement: NodeSelectorRequirement, path: str) -> Errors:
 def _field(requirement: NodeSelectorRequirement, path: str) -> Errors:
     operator, values = requirement.operator, requirement.values
     if operator not in ("In", "NotIn"):
-        yield invalid(f"{path}.operator", operator, "is not an operator for node fields")
+        yield invalid(f"{path}.operator", operator, _BAD_OPERATOR)
     elif len(values) != 1:
-        yield required(f"{path}.values", f"operator {operator} needs exactly one value")
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield required(f"{path}.values", detail)
     if requirement.key != "metadata.name":
-        yield invalid(f"{path}.key", requirement.key, "is not a node field that can be selected")
+        yield invalid(f"{path}.key", requirement.key, "not a valid field selector key")
         return
     for index, value in enumerate(values):
         problems = formats.dns_subdomain_problems(value)

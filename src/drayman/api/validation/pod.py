@@ -28,6 +28,13 @@ from drayman.api.validation.field_errors import (
 from drayman.api.validation.names import dns_label
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
+_UNKNOWN_CONTAINER: Final = (
+    "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+)
+_UNKNOWN_RESOURCE: Final = (
+    "must match the extended resource name of an entry in spec.initContainers.resources.requests or"
+    " spec.containers.resources.requests"
+)
 _NO_FIELD: Final = "[]"
 """How upstream calls the field of an error that it reports on none."""
 
@@ -64,8 +71,13 @@ def _claim(claim: PodResourceClaim, names: set[str], path: str) -> Errors:
         yield from dns_label(claim.name, f"{path}.name")
         names.add(claim.name)
     direct, template = claim.resource_claim_name, claim.resource_claim_template_name
-    if (direct is None) == (template is None):
-        detail = "exactly one of resourceClaimName and resourceClaimTemplateName is required"
+    if direct is not None and template is not None:
+        detail = (
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        )
+        yield invalid(path, claim, detail)
+    if direct is None and template is None:
+        detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         yield invalid(path, claim, detail)
     for name, value in (
         ("resourceClaimName", direct),
@@ -86,7 +98,7 @@ def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
 def _container_claims(spec: PodSpec) -> Errors:
     known = sorted({claim.name for claim in spec.resource_claims if claim.name})
     if spec.resources is not None and spec.resources.claims:
-        yield forbidden("spec.resources.claims", "claims can only be used by containers")
+        yield forbidden("spec.resources.claims", "claims may not be set for Resources at pod-level")
     for path, container in _containers(spec):
         yield from _references(container.resources.claims, known, f"{path}.resources.claims")
 
@@ -99,20 +111,26 @@ def _references(claims: tuple[ContainerClaim, ...], known: list[str], path: str)
         if not claim.name:
             yield required(field)
             continue
-        if claim.request:
-            yield from dns_label(claim.request, f"{field}.request")
-        key = (claim.name, claim.request)
-        overlaps = (
-            key in seen
-            or (claim.name, "") in seen
-            or (not claim.request and any(name == claim.name for name, _ in seen))
-        )
-        if overlaps:
-            yield duplicate(field, f"{claim.name}/{claim.request}".rstrip("/"))
-        seen.add(key)
+        yield from _overlap(claim, seen, field)
         if claim.name not in known:
-            choices = ", ".join(known) or "none"
-            yield not_found(field, claim.name, f"the names in spec.resourceClaims are: {choices}")
+            choices = f": {', '.join(known)}" if known else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{choices}"
+            yield not_found(field, claim.name, detail)
+
+
+def _overlap(claim: ContainerClaim, seen: set[tuple[str, str]], path: str) -> Errors:
+    """What a reference has in common with earlier ones, to which it is added unless all of its claim is there."""
+    name, request = claim.name, claim.request
+    if (name, "") in seen:
+        yield duplicate(path, name)
+        return
+    if request:
+        yield from dns_label(request, f"{path}.request")
+        if (name, request) in seen:
+            yield duplicate(path, f"{name}/{request}")
+    else:
+        yield from (duplicate(path, name) for earlier, _ in seen if earlier == name)
+    seen.add((name, request))
 
 
 def _claim_statuses(statuses: tuple[PodResourceClaimStatus, ...], spec: PodSpec) -> Errors:
@@ -121,7 +139,8 @@ def _claim_statuses(statuses: tuple[PodResourceClaimStatus, ...], spec: PodSpec)
     for index, status in enumerate(statuses):
         path = f"status.resourceClaimStatuses[{index}]"
         if status.name not in known:
-            yield invalid(f"{path}.name", status.name, "must be a name in spec.resourceClaims")
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            yield invalid(f"{path}.name", status.name, detail)
         if status.name in seen:
             yield duplicate(f"{path}.name", status.name)
         seen.add(status.name)
@@ -143,16 +162,14 @@ def _extended_resource_claim(
         for _, c in _containers(spec)
     }
     if not status.request_mappings:
-        yield required(f"{path}.requestMappings", "at least one mapping is required")
+        yield required(f"{path}.requestMappings", "at least one request mapping is required")
     seen: set[tuple[str, str, str]] = set()
     for index, mapping in enumerate(status.request_mappings):
         field = f"{path}.requestMappings[{index}]"
         if mapping.container_name not in requested:
-            detail = "must be the name of a container"
-            yield invalid(f"{field}.containerName", mapping.container_name, detail)
+            yield invalid(f"{field}.containerName", mapping.container_name, _UNKNOWN_CONTAINER)
         elif mapping.resource_name not in requested[mapping.container_name]:
-            detail = "must be a resource that the container requests"
-            yield invalid(f"{field}.resourceName", mapping.resource_name, detail)
+            yield invalid(f"{field}.resourceName", mapping.resource_name, _UNKNOWN_RESOURCE)
         yield from dns_label(mapping.request_name, f"{path}.requestName")
         key = (mapping.container_name, mapping.resource_name, mapping.request_name)
         if key in seen:

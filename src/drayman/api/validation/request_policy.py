@@ -26,7 +26,11 @@ def check_shared_capacity(capacity: DeviceCapacity, path: str) -> Errors:
         return
     path = f"{path}.requestPolicy"
     if policy.valid_values and policy.valid_range is not None:
-        yield forbidden(path, "only one of validValues and validRange can be set")
+        yield forbidden(
+            path,
+            'exactly one policy can be specified, cannot specify "validValues" and "validRange"'
+            " at the same time",
+        )
     elif policy.valid_values:
         yield from _values(policy, capacity.value, path)
     elif policy.valid_range is not None:
@@ -36,26 +40,31 @@ def check_shared_capacity(capacity: DeviceCapacity, path: str) -> Errors:
 def check_exclusive_capacity(capacity: DeviceCapacity, path: str) -> Errors:
     """A capacity of a device that one claim gets whole."""
     if capacity.request_policy is not None:
-        yield forbidden(f"{path}.requestPolicy", "requires allowMultipleAllocations")
+        yield forbidden(f"{path}.requestPolicy", "allowMultipleAllocations must be true")
 
 
 def _values(policy: CapacityRequestPolicy, capacity: Quantity, path: str) -> Errors:
     if policy.default is None:
-        yield required(f"{path}.default", "required with validValues")
+        yield required(f"{path}.default", "required when validValues is defined")
         return
     path = f"{path}.validValues"
     values = policy.valid_values
     for index in range(1, len(values)):
         if values[index - 1] > values[index]:
-            yield invalid(f"{path}[{index}]", values[index], "values must be in ascending order")
+            detail = "values must be sorted in ascending order"
+            yield invalid(f"{path}[{index}]", values[index], detail)
 
     def check(value: Quantity, path: str) -> Errors:
         if value > capacity:
-            yield invalid(path, value, f"is larger than the capacity {capacity}")
+            yield invalid(path, value, f"option is larger than capacity value: {capacity}")
 
-    yield from check_set(values, MAX_VALID_VALUES, check, Quantity.rounded_up, path)
+    def whole(value: Quantity) -> str:
+        return str(value.rounded_up())
+
+    yield from check_set(values, MAX_VALID_VALUES, check, whole, path)
     if len(values) > MAX_VALID_VALUES or policy.default not in values:
-        yield invalid(path, policy.default, "the default is not one of the valid values")
+        detail = "default value is not valid according to the requestPolicy"
+        yield invalid(path, policy.default, detail)
 
 
 def _range(
@@ -65,16 +74,17 @@ def _range(
     path: str,
 ) -> Errors:
     if policy.default is None:
-        yield required(f"{path}.default", "required with validRange")
+        yield required(f"{path}.default", "required when validRange is defined")
         return
     path = f"{path}.validRange"
     if valid.min is None:
-        yield required(f"{path}.min", "required with validRange")
+        yield required(f"{path}.min", "required when validRange is defined")
         return
     yield from _bounds(policy.default, valid.min, valid.max, capacity, path)
     if valid.step is not None:
-        if valid.min + valid.step > capacity:
-            detail = f"one step leads beyond the capacity {capacity}"
+        first = valid.min + valid.step
+        if first > capacity:
+            detail = f"one step {first} is larger than capacity value: {capacity}"
             yield invalid(f"{path}.step", valid.step, detail)
         values = [policy.default] if valid.max is None else [policy.default, valid.max]
         yield from _steps(values, valid.min, valid.step, f"{path}.step")
@@ -84,17 +94,17 @@ def _bounds(
     default: Quantity, minimum: Quantity, maximum: Quantity | None, capacity: Quantity, path: str
 ) -> Errors:
     if minimum > capacity:
-        yield invalid(f"{path}.min", minimum, f"is larger than the capacity {capacity}")
+        yield invalid(f"{path}.min", minimum, f"min is larger than capacity value: {capacity}")
     if default < minimum:
-        yield invalid(f"{path}.min", default, f"the default is less than the minimum {minimum}")
+        yield invalid(f"{path}.min", default, f"default is less than min: {minimum}")
     if maximum is None:
         return
     if minimum > maximum:
-        yield invalid(f"{path}.max", minimum, f"the minimum is larger than the maximum {maximum}")
+        yield invalid(f"{path}.max", minimum, f"min is larger than max: {maximum}")
     if maximum > capacity:
-        yield invalid(f"{path}.max", maximum, f"is larger than the capacity {capacity}")
+        yield invalid(f"{path}.max", maximum, f"max is larger than capacity value: {capacity}")
     if default > maximum:
-        yield invalid(f"{path}.max", default, f"the default is more than the maximum {maximum}")
+        yield invalid(f"{path}.max", default, f"default is more than max: {maximum}")
 
 
 def _steps(values: list[Quantity], minimum: Quantity, step: Quantity, path: str) -> Errors:
@@ -104,4 +114,5 @@ def _steps(values: list[Quantity], minimum: Quantity, step: Quantity, path: str)
         return
     for value in values:
         if (value.rounded_up() - minimum.rounded_up()) % size:
-            yield invalid(path, value, f"is not a number of steps of {step} from {minimum}")
+            detail = f"value is not a multiple of a given step ({step}) from ({minimum})"
+            yield invalid(path, value, detail)

@@ -29,10 +29,10 @@ MAX_CONSTRAINTS: Final = 32
 MAX_ALTERNATIVES: Final = 8
 ALLOCATION_MODES: Final = ("All", "ExactCount")
 
-_ONE_KIND: Final = "exactly one of exactly and firstAvailable is required"
+_ONE_KIND: Final = "exactly one of `exactly` or `firstAvailable` is required"
 _REFERENCE: Final = (
-    "must be the name of a request in the claim, or of a request and one of its subrequests with"
-    " a slash between"
+    "must be the name of a request in the claim or the name of a request and a subrequest separated"
+    " by '/'"
 )
 
 
@@ -100,7 +100,7 @@ def check_device_claim(claim: DeviceClaim, selectors: SelectorChecker, path: str
 def _request(request: DeviceRequest, selectors: SelectorChecker, path: str) -> Errors:
     yield from dns_label(request.name, f"{path}.name")
     if request.exactly is not None and request.first_available:
-        yield invalid(path, None, f"{_ONE_KIND}, both are set")
+        yield invalid(path, None, f"{_ONE_KIND}, but multiple fields are set")
     elif request.exactly is not None:
         yield from _wanted(request.exactly, selectors, f"{path}.exactly")
     elif request.first_available:
@@ -136,7 +136,8 @@ def _count(request: ExactDeviceRequest | DeviceSubRequest, path: str) -> Errors:
                 yield invalid(f"{path}.count", request.count, "must be greater than zero")
         case "All":
             if request.count != 0:
-                yield invalid(f"{path}.count", request.count, "must not be set with mode All")
+                detail = "must not be specified when allocationMode is 'All'"
+                yield invalid(f"{path}.count", request.count, detail)
         case mode:
             yield not_supported(f"{path}.allocationMode", mode, ALLOCATION_MODES)
 
@@ -149,4 +150,9 @@ def _constraint(constraint: DeviceConstraint, names: RequestNames, path: str) ->
     elif constraint.distinct_attribute is not None:
         yield from fully_qualified_name(constraint.distinct_attribute, f"{path}.distinctAttribute")
     else:
-        yield required(path, "one of matchAttribute and distinctAttribute is required")
+        # Not what is the matter, but what upstream says.
+        yield required(
+            path,
+            'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields'
+            " are set",
+        )

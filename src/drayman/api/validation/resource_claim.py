@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.api.codec import to_dict
 from drayman.api.core import Namespace
 from drayman.api.resource import DeviceClaim, ResourceClaim, ResourceClaimTemplate
 from drayman.api.validation.containers import Errors
@@ -18,9 +19,7 @@ from drayman.api.validation.requests import check_device_claim
 from drayman.api.validation.selectors import SelectorChecker
 
 ADMIN_ACCESS_LABEL: Final = "resource.kubernetes.io/admin-access"
-ADMIN_ACCESS_DETAIL: Final = (
-    f"admin access needs the label {ADMIN_ACCESS_LABEL}=true on the namespace"
-)
+ADMIN_ACCESS_DETAIL: Final = f"admin access to devices requires the `{ADMIN_ACCESS_LABEL}: true` label on the containing namespace"
 
 
 def validate_claim(claim: ResourceClaim, selectors: SelectorChecker) -> list[FieldError]:
@@ -61,7 +60,9 @@ def validate_template_update(
         *check_metadata_update(new.metadata, old.metadata),
     ]
     if new.spec != old.spec:
-        errors.append(invalid("spec", new.spec, IMMUTABLE))
+        # Upstream shows the metadata of the future claim among the members of the spec.
+        shown = {**to_dict(new.spec.metadata), "Spec": new.spec.spec}
+        errors.append(invalid("spec", shown, IMMUTABLE))
     return errors
 
 

@@ -18,7 +18,7 @@ MAX_ADVANCED_DEVICES: Final = 64
 MAX_COUNTER_SETS: Final = 8
 
 ONE_NODE_SELECTION: Final = (
-    "exactly one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection is required"
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
 
 
@@ -36,7 +36,8 @@ def warnings(value: ResourceSlice) -> list[tuple[str, str]]:
     driver = value.spec.driver
     if driver == driver.lower():
         return []
-    return [("spec.driver", f'driver names should be lowercase, unlike "{driver}"')]
+    message = f'driver names should be lowercase; "{driver}" contains uppercase characters'
+    return [("spec.driver", message)]
 
 
 def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Errors:
@@ -46,7 +47,7 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Errors:
         yield from _immutable(spec, old)
     yield from _node_selection(spec)
     if spec.shared_counters is not None and spec.devices is not None:
-        yield invalid("spec", "", "only one of sharedCounters and devices can be set")
+        yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     yield from _devices(spec, old)
     yield from check_set(
         spec.shared_counters or (),
@@ -64,7 +65,8 @@ def _pool(spec: ResourceSliceSpec) -> Errors:
         field = "spec.pool.resourceSliceCount"
         yield invalid(field, pool.resource_slice_count, "must be greater than zero")
     if pool.generation < 0:
-        yield invalid("spec.pool.generation", pool.generation, "must not be negative")
+        detail = "must be greater than or equal to zero"
+        yield invalid("spec.pool.generation", pool.generation, detail)
 
 
 def _immutable(new: ResourceSliceSpec, old: ResourceSliceSpec) -> Errors:
@@ -79,30 +81,33 @@ def _immutable(new: ResourceSliceSpec, old: ResourceSliceSpec) -> Errors:
 def _node_selection(spec: ResourceSliceSpec) -> Errors:
     chosen = []
     if spec.node_name:
-        chosen.append("nodeName")
+        chosen.append("`nodeName`")
         yield from check_node_name(spec.node_name, "spec.nodeName")
     elif spec.node_name is not None:
-        yield invalid("spec.nodeName", spec.node_name, "must be unset or not empty")
+        yield invalid(
+            "spec.nodeName", spec.node_name, "must be either unset or set to a non-empty string"
+        )
     if spec.node_selector is not None:
-        chosen.append("nodeSelector")
+        chosen.append("`nodeSelector`")
         yield from check_node_selector(spec.node_selector, "spec.nodeSelector")
         terms = spec.node_selector.node_selector_terms
         if len(terms) != 1:
             # Selectors of several slices are merged when devices of all of them are allocated together.
             field = "spec.nodeSelector.nodeSelectorTerms"
-            yield invalid(field, terms, "must have exactly one term")
+            yield invalid(field, terms or None, "must have exactly one node selector term")
     for name, flag in (
         ("allNodes", spec.all_nodes),
         ("perDeviceNodeSelection", spec.per_device_node_selection),
     ):
         if flag:
-            chosen.append(name)
+            chosen.append(f"`{name}`")
         elif flag is not None:
-            yield invalid(f"spec.{name}", flag, "must be unset or true")
+            yield invalid(f"spec.{name}", flag, "must be either unset or set to true")
     if not chosen:
         yield required("spec", ONE_NODE_SELECTION)
     elif len(chosen) > 1:
-        yield invalid("spec", ", ".join(chosen), ONE_NODE_SELECTION)
+        detail = f"{ONE_NODE_SELECTION}, but multiple fields are set"
+        yield invalid("spec", f"{{{', '.join(chosen)}}}", detail)
 
 
 def _devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Errors:

@@ -44,7 +44,7 @@ def check_toleration(toleration: DeviceToleration, path: str) -> Errors:
     match toleration.operator:
         case "Exists":
             if toleration.value:
-                detail = "must be empty with operator Exists"
+                detail = "must be empty for operator `Exists`"
                 yield invalid(f"{path}.value", toleration.value, detail)
         case "Equal":
             yield from label_value(toleration.value, f"{path}.value")
