@@ -1,0 +1,56 @@
+"""JSON values as the real server prints them in error messages, which is how its language does."""
+
+from __future__ import annotations
+
+import msgspec
+
+from drayman.api.struct import Json
+
+
+def plain(value: Json) -> str:
+    """A value in its plain form: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{plain(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(plain, value))}]"
+    if value is None:
+        return "<nil>"
+    return _number_or_bool(value) if not isinstance(value, str) else value
+
+
+def literal(value: Json) -> str:
+    """A value as source code would write it: `map[string]interface {}{"a":1}`."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{quoted(name)}:{literal(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(literal, value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return quoted(value) if isinstance(value, str) else _number_or_bool(value)
+
+
+def type_name(value: Json) -> str:
+    """The type a decoded value has there."""
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    if isinstance(value, list):
+        return "[]interface {}"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int64"
+    if isinstance(value, float):
+        return "float64"
+    return "string" if isinstance(value, str) else "<nil>"
+
+
+def quoted(text: str) -> str:
+    """A text in double quotes. The escapes are JSON's, which agree but for characters nobody prints."""
+    return msgspec.json.encode(text).decode()
+
+
+def _number_or_bool(value: bool | float) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else f"{value:g}"

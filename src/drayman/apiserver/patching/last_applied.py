@@ -1,0 +1,65 @@
+"""The annotation in which client-side apply keeps what it applied, and what server-side apply by kubectl makes of it.
+
+A client that moves from one to the other would conflict with its own earlier writes. Fields that still are as the annotation
+says were set by it, so that kubectl may take them without force; and the annotation is kept up to date for the way back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from drayman.api.struct import Json
+from drayman.apiserver.patching.checking import misfits
+from drayman.apiserver.patching.field_set import EMPTY, FieldSet
+from drayman.apiserver.patching.shapes import Shape
+from drayman.apiserver.patching.tracing import compare, fields_of
+from drayman.apiserver.patching.versions import Object
+
+ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+KUBECTL: Final = "kubectl"
+"""The field manager of kubectl's server-side apply, the only one the annotation means something to."""
+
+
+def last_applied_of(obj: Object) -> str:
+    """The annotation of an object; empty if it has none."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    value = annotations.get(ANNOTATION)
+    return value if isinstance(value, str) else ""
+
+
+def unchanged_since_applied(shape: Shape, live: Object) -> FieldSet:
+    """The fields the annotation of a live object set and that still have the values it gave them."""
+    text = last_applied_of(live)
+    if not text:
+        return EMPTY
+    try:
+        applied = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        # An annotation is text that anybody may write: one that cannot be read allows nothing.
+        return EMPTY
+    if not isinstance(applied, dict) or applied.get("apiVersion") != live.get("apiVersion"):
+        return EMPTY
+    if misfits(shape, applied):
+        return EMPTY
+    comparison = compare(shape, applied, live)
+    return fields_of(shape, applied) - comparison.changed - comparison.removed
+
+
+def with_last_applied(obj: Object, applied: Object) -> Object:
+    """An object whose annotation says what has been applied just now."""
+    text = msgspec.json.encode(_without_annotation(applied), order="sorted").decode() + "\n"
+    metadata = obj["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), ANNOTATION: text}
+    return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _without_annotation(applied: Object) -> dict[str, Json]:
+    metadata = dict(applied.get("metadata") or {})
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != ANNOTATION}
+    if annotations:
+        metadata["annotations"] = annotations
+    else:
+        metadata.pop("annotations", None)
+    return {**applied, "metadata": metadata}

@@ -1,0 +1,38 @@
+"""The versions of a kind, as far as ownership has to do with them: fields are owned in the version they were written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from drayman.api.struct import Json
+from drayman.apiserver.patching.field_set import EMPTY, FieldSet
+from drayman.apiserver.patching.shapes import Shape
+
+Object = dict[str, Json]
+Convert = Callable[[Object, str], Object]
+
+
+def in_the_same_words(obj: Object, api_version: str) -> Object:
+    """Conversion of kinds whose versions differ in name only."""
+    return {**obj, "apiVersion": api_version}
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The shape of a kind in each API version it has, and how to get from one to another."""
+
+    shapes: Mapping[str, Shape]
+    convert: Convert = in_the_same_words
+    """Brings an object, whose apiVersion tells what it is in, to another API version. It must not change what it gets, and
+    must take objects that lack metadata or spec: while an apply is worked out, fields are missing for a moment."""
+    reset_fields: FieldSet = field(default=EMPTY)
+    """Fields a write through this endpoint cannot change, hence nobody gets to own through it."""
+
+    def has(self, api_version: str) -> bool:
+        """Whether a version is still served. Owners in versions that are not are forgotten."""
+        return api_version in self.shapes
+
+    def at(self, obj: Object, api_version: str) -> Object:
+        """An object in a version that is served."""
+        return obj if obj.get("apiVersion") == api_version else self.convert(obj, api_version)
