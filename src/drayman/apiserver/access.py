@@ -1,0 +1,81 @@
+"""Who asks, and whether they may: the two questions the security layer answers for the server.
+
+The server itself knows no credentials. Without a security layer, as in tests and behind `--insecure` tools, everybody is the
+same privileged user and everything is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from drayman.apiserver.exchange import Request
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """An authenticated identity."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
+ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a request wants to do, in the terms of authorization. `path` is set for requests that are about no resource."""
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    @property
+    def is_resource_request(self) -> bool:
+        return bool(self.resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    allowed: bool
+    reason: str = ""
+
+
+class Authenticator(Protocol):
+    """Tells who sent a request. Raises StatusError: 401 for bad credentials, 403 for an impersonation that is refused."""
+
+    async def authenticate(self, request: Request) -> User: ...
+
+
+class Authorizer(Protocol):
+    """Tells whether a user may do something."""
+
+    def authorize(self, user: User, attributes: Attributes) -> Decision: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SameUser:
+    """Takes everybody for one user."""
+
+    user: User = ADMIN
+
+    async def authenticate(self, request: Request) -> User:
+        return self.user
+
+
+class AllowAll:
+    """Lets everybody do everything."""
+
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(allowed=True)

@@ -1,0 +1,165 @@
+"""From results to bytes, in the form a client asked for.
+
+The common case, a whole object as compact JSON in the version it is stored in, is the stored bytes and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from drayman.api.struct import Json
+from drayman.apiserver.calls import Call, Result
+from drayman.apiserver.conversion import data_in, from_hub
+from drayman.apiserver.encoding import decode, encode, encode_pretty, encode_yaml, type_prefix
+from drayman.apiserver.errors import StatusError, bad_request
+from drayman.apiserver.exchange import Query, Response
+from drayman.apiserver.negotiation import META_GROUP, View
+from drayman.apiserver.reading import Page
+from drayman.apiserver.strategy import Object
+from drayman.apiserver.tables import IncludeObject, partial_metadata, table
+from drayman.apiserver.watching import BOOKMARK, ERROR, WatchEvent
+from drayman.cluster.embedded.model import Stored
+
+_INCLUDES: Final = ("", "Metadata", "Object", "None")
+NEWLINE: Final = b"\n"
+
+
+def answer(call: Call, result: Result, view: View) -> Response:
+    """The response for one object, or for a value of its own."""
+    stored = result.stored
+    if stored is None:
+        return respond(result.value, view, result.status)
+    if view.shape == "object":
+        if view.is_plain:
+            return Response(result.status, data_in(call.resource, stored, call.version) + NEWLINE)
+        return respond(decode(data_in(call.resource, stored, call.version)), view, result.status)
+    shown, hub = _shown(call, stored)
+    if view.shape == "Table":
+        metadata: Object = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
+        include = _include(call)
+        now = call.core.clock.now()
+        value = table(call.resource, [(hub, shown)], metadata, view, now, include)
+    elif view.shape == "PartialObjectMetadata":
+        value = partial_metadata(shown, view)
+    else:
+        raise bad_request(
+            "you requested PartialObjectMetadataList, but the requested object is not a list"
+        )
+    return respond(value, view, result.status)
+
+
+def _shown(call: Call, stored: Stored) -> tuple[Object, Object]:
+    """An object in the version asked for, and in its hub version."""
+    hub = stored.value
+    return from_hub(call.resource, hub, call.version), hub
+
+
+def _include(call: Call) -> IncludeObject:
+    query = call.request.query if call.request is not None else Query()
+    include = query.text("includeObject")
+    if include not in _INCLUDES:
+        raise bad_request(f'unrecognized includeObject value: "{include}"')
+    return include or "Metadata"  # type: ignore[return-value]
+
+
+def answer_page(call: Call, page: Page, view: View) -> Response:
+    """The response for a list."""
+    metadata: Object = {"resourceVersion": str(page.revision)}
+    if page.continue_token or (call.resource.custom and view.shape == "object"):
+        # Custom lists are made of maps, which show what is empty too.
+        metadata["continue"] = page.continue_token
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    if view.is_plain:
+        return Response(200, _joined(call, page.items, metadata))
+    if view.shape == "object":
+        return respond(decode(_joined(call, page.items, metadata)), view)
+    pairs = [_shown(call, stored) for stored in page.items]
+    if view.shape == "Table":
+        now = call.core.clock.now()
+        objects = [(hub, shown) for shown, hub in pairs]
+        value = table(call.resource, objects, metadata, view, now, _include(call))
+    else:
+        value = {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": f"{META_GROUP}/{view.version}",
+            "metadata": metadata,
+            "items": [partial_metadata(shown, view) for shown, _ in pairs],
+        }
+    return respond(value, view)
+
+
+def _joined(call: Call, items: Sequence[Stored], metadata: Object) -> bytes:
+    """A list put together from the bytes of its items. Those of built-in kinds go without kind and apiVersion."""
+    resource = call.resource
+    kind = resource.kind_in(call.version)
+    texts = [data_in(resource, stored, call.version) for stored in items]
+    if not resource.custom:
+        skipped = len(type_prefix(kind))
+        texts = [b"{" + text[skipped:] for text in texts]
+    head = encode(
+        {"kind": resource.list_kind_name, "apiVersion": kind.api_version, "metadata": metadata}
+    )
+    return b"".join((head[:-1], b',"items":[', b",".join(texts), b"]}\n"))
+
+
+def respond(value: Json, view: View, status: int = 200) -> Response:
+    """The response for a value."""
+    if view.encoding == "yaml":
+        return Response(status, encode_yaml(value), view.content_type)
+    body = encode_pretty(value) if view.pretty else encode(value)
+    return Response(status, body + NEWLINE, view.content_type)
+
+
+def answer_error(error: StatusError, view: View) -> Response:
+    """The response for a refusal."""
+    response = respond(error.to_json(), view, error.code)
+    response.headers.update(error.headers)
+    response.warnings = error.warnings
+    return response
+
+
+class EventEncoder:
+    """Encodes the events of one watch. Tables carry their column definitions in the first event only."""
+
+    def __init__(self, call: Call, view: View) -> None:
+        self._call = call
+        self._view = view
+        self._first = True
+        self._is_plain = view.shape == "object"
+
+    def __call__(self, event: WatchEvent) -> bytes:
+        if event.stored is not None and self._is_plain:
+            data = data_in(self._call.resource, event.stored, self._call.version)
+        else:
+            data = encode(self._object(event))
+        return b"".join((b'{"type":"', event.type.encode(), b'","object":', data, b"}\n"))
+
+    def _object(self, event: WatchEvent) -> Json:
+        if event.stored is None and (event.type == ERROR or self._view.shape == "object"):
+            return event.value
+        if event.stored is not None:
+            shown, hub = _shown(self._call, event.stored)
+        else:
+            assert event.value is not None
+            shown = hub = event.value
+        if self._view.shape == "Table":
+            return self._table(event, shown, hub)
+        return partial_metadata(shown, self._view)
+
+    def _table(self, event: WatchEvent, shown: Object, hub: Object) -> Object:
+        metadata: Object = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
+        definitions, self._first = self._first, False
+        now: datetime = self._call.core.clock.now()
+        include = "Metadata" if event.type == BOOKMARK else _include(self._call)
+        return table(
+            self._call.resource,
+            [(hub, shown)],
+            metadata,
+            self._view,
+            now,
+            include,
+            definitions=definitions,
+        )

@@ -1,0 +1,102 @@
+"""Creation of objects, also by update and by apply."""
+
+from __future__ import annotations
+
+from drayman.api.struct import Json
+from drayman.apiserver import metadata as meta
+from drayman.apiserver.admission import Admitted
+from drayman.apiserver.calls import Call, Result
+from drayman.apiserver.conversion import to_hub
+from drayman.apiserver.encoding import encode, stored_form
+from drayman.apiserver.errors import already_exists, internal, invalid
+from drayman.apiserver.ownership import note_creation
+from drayman.apiserver.shaping import normalised
+from drayman.apiserver.strategy import Context, Object
+from drayman.cluster.embedded.model import Key, Put, Stored
+
+DUPLICATE_OWNERS = (
+    "metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+    "and may reject such requests as early as 1.24; please fix your requests"
+)
+
+
+async def create(call: Call) -> Result:
+    """Create the object of a call, or do what its resource does in place of that."""
+    handler = call.resource.create_handler
+    if handler is not None:
+        answer = await handler(call)
+        assert isinstance(answer, Result)
+        return answer
+    body: Object = dict(call.body or {})
+    body["metadata"] = dict(body.get("metadata") or {})
+    if body["metadata"].get("resourceVersion"):
+        raise internal("resourceVersion should not be set on objects to be created")
+    return Result(await store_new(call, body), status=201)
+
+
+async def store_new(call: Call, body: Object, *, owns: bool = True) -> Stored:
+    """Write an object that must not exist yet. `body` is in the version of the call, and its own from here on.
+
+    `owns` tells whether its creator is to be noted in managedFields, which apply does itself.
+    """
+    obj, operation = plan_creation(call, body, owns=owns)
+    if call.dry_run:
+        return Stored(operation.key, 0, encode(obj))
+    (stored,) = await call.core.store.write([operation])
+    return stored
+
+
+def plan_creation(call: Call, body: Object, *, owns: bool = True) -> tuple[Object, Put]:
+    """The object as it will be and the write that makes it so. Raises StatusError where any rule is against it."""
+    context = call.context
+    meta.check_namespace(call, body["metadata"])
+    meta.fill_for_create(body["metadata"], context)
+    if meta.without_duplicate_owners(body["metadata"]):
+        call.warnings.append(DUPLICATE_OWNERS)
+    obj = to_hub(call.resource, body, call.version)
+    call.resource.strategy.default(obj, context)
+    if owns:
+        note_creation(call, obj, context)
+    _admit(call, obj, context)
+    obj = _prepared(call, obj, context)
+    key = Key(call.resource.storage_name, call.namespace, obj["metadata"]["name"])
+    _refuse_existing(call, key)
+    return obj, Put(key, stored_form(obj, call.resource.hub_kind), expected=0)
+
+
+def _admit(call: Call, obj: Object, context: Context) -> None:
+    call.core.admission.admit(_admitted(call, obj, context))
+
+
+def _admitted(call: Call, obj: Object, context: Context) -> Admitted:
+    name: Json = obj["metadata"].get("name", "")
+    return Admitted(
+        "CREATE", call.resource, "", call.namespace, name, new=obj, old=None, context=context
+    )
+
+
+def _prepared(call: Call, obj: Object, context: Context) -> Object:
+    strategy, metadata = call.resource.strategy, obj["metadata"]
+    if call.resource.has_generation:
+        metadata["generation"] = 1
+    strategy.prepare_for_create(obj, context)
+    # Before it is brought into the form that is kept: empty lists, which that form leaves out, may be wrong.
+    errors = strategy.validate(obj, context) or meta.common_create_errors(
+        metadata, strategy, namespaced=call.resource.namespaced
+    )
+    if errors:
+        raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
+    obj = normalised(call.resource, obj)
+    call.warnings.extend(strategy.warnings(obj, None, context))
+    call.core.admission.validate(_admitted(call, obj, context))
+    return obj
+
+
+def _refuse_existing(call: Call, key: Key) -> None:
+    existing = call.core.store.latest(key)
+    if existing is None:
+        return
+    error = already_exists(call.resource.subject(key.name))
+    if "deletionTimestamp" in existing.value["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    raise error

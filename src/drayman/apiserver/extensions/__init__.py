@@ -1,0 +1,11 @@
+"""CustomResourceDefinitions, and the resources they define.
+
+A definition is an object like others, whose rules are in `definition_checks`. From each accepted one `serving` makes a resource
+that stands in the same table as the built-in ones: what it accepts follows from an OpenAPI schema (`value_checks`), rules in CEL
+(`rules`), defaults and pruning.
+"""
+
+from drayman.apiserver.extensions.builtin import builtin_definitions, install_builtin_definitions
+from drayman.apiserver.extensions.serving import install_extensions
+
+__all__ = ["builtin_definitions", "install_builtin_definitions", "install_extensions"]

@@ -1,0 +1,79 @@
+"""Definitions that every instance has: PodGroup of the scheduler plugins, and Kueue's kinds.
+
+Each is a JSON file of this package, written for what Drayman reads and permissive about the rest. Definitions that somebody
+installs in their place, such as those a real Kueue brings, are left alone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+
+from drayman.apiserver.calls import Call
+from drayman.apiserver.core import Core
+from drayman.apiserver.creating import create
+from drayman.apiserver.errors import StatusError
+from drayman.apiserver.extensions.definition import GROUP, HUB
+from drayman.apiserver.options import WriteOptions
+from drayman.apiserver.strategy import Object
+
+_FILES: Final = ("scheduling.json", "kueue.json")
+_MANAGER: Final = "drayman"
+_CONFLICT: Final = 409
+
+
+@cache
+def _loaded() -> tuple[bytes, ...]:
+    return tuple(files(__name__).joinpath(name).read_bytes() for name in _FILES)
+
+
+def builtin_definitions() -> list[Object]:
+    """The definitions, each time anew."""
+    return [_definition(one) for data in _loaded() for one in msgspec.json.decode(data)]
+
+
+def _definition(one: Object) -> Object:
+    """A definition from its short form, which says once what is the same in all versions."""
+    shared: Object = {"served": True, "schema": {"openAPIV3Schema": one["schema"]}}
+    if one["status"]:
+        shared["subresources"] = {"status": {}}
+    if one["columns"]:
+        shared["additionalPrinterColumns"] = one["columns"]
+    versions = [
+        {"name": name, "storage": name == one["storage"], **shared} for name in one["versions"]
+    ]
+    spec = {part: one[part] for part in ("group", "names", "scope")}
+    return {
+        "apiVersion": HUB.api_version,
+        "kind": HUB.kind,
+        "metadata": {"name": f"{one['names']['plural']}.{one['group']}"},
+        "spec": {**spec, "versions": versions},
+    }
+
+
+async def install_builtin_definitions(core: Core) -> None:
+    """Create the definitions that are missing."""
+    resource = core.resources.find(GROUP, HUB.version, "customresourcedefinitions")
+    if resource is None:
+        raise LookupError("definitions are not served: the extensions are not installed")
+    for obj in builtin_definitions():
+        name = obj["metadata"]["name"]
+        call = Call(
+            core,
+            resource,
+            HUB.version,
+            "create",
+            name=name,
+            body=obj,
+            write=WriteOptions(manager=_MANAGER),
+        )
+        if core.store.latest(call.key) is not None:
+            continue
+        try:
+            await create(call)
+        except StatusError as error:
+            if error.code != _CONFLICT:
+                raise

@@ -1,0 +1,124 @@
+"""The form of a custom resource in each of its versions: how bodies are read, kept and shown.
+
+Objects are kept in the storage version of their definition, pruned by its schema and with its defaults, so that reads hand
+on the bytes. Between versions nothing changes but the apiVersion and what the schema of the other version does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.api.schema import MalformedError, parse_tree
+from drayman.api.schema.body import Pairs, depth_exceeds, plain
+from drayman.api.struct import Json
+from drayman.apiserver.extensions.defaulting import set_defaults
+from drayman.apiserver.extensions.embedded import (
+    coerce_embedded,
+    decode_metadata,
+    normalised_metadata,
+)
+from drayman.apiserver.extensions.findings import child, index
+from drayman.apiserver.extensions.pruning import prune
+from drayman.apiserver.extensions.schemas import Schema
+from drayman.apiserver.patching.custom_shapes import custom_resource_shape
+from drayman.apiserver.patching.shapes import Shape
+from drayman.apiserver.resources import Conversion
+from drayman.apiserver.strategy import Object
+
+MAX_DEPTH: Final = 128
+"""Deepest nesting of a custom resource, whose parts nothing else limits and everything here recurses into."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCodec:
+    """Reads bodies by the schemas of a definition, by version."""
+
+    schemas: Mapping[str, Schema]
+
+    def decode(self, body: bytes | Json, version: str) -> tuple[Object, Sequence[str]]:
+        """A body in a version, pruned, and what is unknown or duplicate in it. Raises BodyError."""
+        tree = parse_tree(body) if isinstance(body, bytes) else body
+        if depth_exceeds(tree, MAX_DEPTH):
+            raise MalformedError("exceeded max depth")
+        problems = list(dict.fromkeys(_duplicates(tree)))
+        metadata = _last(tree, "metadata")
+        value = _whole_numbers(plain(tree)) if tree is not None else {}
+        if not isinstance(value, dict):
+            value = {}
+        schema = self.schemas[version]
+        if metadata is not None:
+            value["metadata"], found = decode_metadata(metadata)
+            problems += [problem for problem in found if problem not in problems]
+        embedded: list[str] = []
+        unknown = prune(value, schema, is_root=True)
+        coerce_embedded(value, schema, embedded)
+        problems += [f'unknown field "{path}"' for path in unknown]
+        problems += embedded
+        return value, sorted(problems, key=lambda text: not text.startswith("duplicate"))
+
+    def normalise(self, obj: Object) -> Object:
+        return {**obj, "metadata": normalised_metadata(obj["metadata"])}
+
+    def shape(self, version: str) -> Shape:
+        return custom_resource_shape(self.schemas[version])
+
+    def openapi(self, version: str) -> Json:
+        return dict(self.schemas[version])
+
+
+def _last(tree: Json, name: str) -> Json:
+    if isinstance(tree, Pairs):
+        return next((value for found, value in reversed(tree) if found == name), None)
+    return tree.get(name) if isinstance(tree, dict) else None
+
+
+def _duplicates(tree: Json, path: str = "") -> list[str]:
+    found: list[str] = []
+    if isinstance(tree, Pairs):
+        seen: set[str] = set()
+        for name, value in tree:
+            where = child(path, name)
+            if name in seen:
+                found.append(f'duplicate field "{where}"')
+            seen.add(name)
+            found += _duplicates(value, where)
+    elif isinstance(tree, list):
+        for position, item in enumerate(tree):
+            found += _duplicates(item, index(path, position))
+    return found
+
+
+def _whole_numbers(value: Json) -> Json:
+    """Numbers such as 1.0 are kept as 1, which is how they would be written."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    if isinstance(value, dict):
+        return {name: _whole_numbers(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class CustomConversion(Conversion):
+    """Between versions whose objects are the same but for what a schema leaves out."""
+
+    schemas: Mapping[str, Schema]
+
+    def to_hub(self, obj: Object, version: str) -> Object:
+        """Keeps all the request had: the strategy prunes once it has been validated in its own version."""
+        return obj
+
+    def from_hub(self, obj: Object, version: str) -> Object:
+        shown: Object = deepcopy(obj)
+        prune(shown, self.schemas[version], is_root=True)
+        return shown
+
+
+def as_stored(obj: Object, schema: Schema) -> None:
+    """Give an object, in place, the form of the version it is kept in."""
+    prune(obj, schema, is_root=True)
+    set_defaults(obj, schema)

@@ -1,0 +1,135 @@
+"""Deletion of definitions: first the objects go, then the definition.
+
+The definition is marked and keeps a finalizer while objects remain. Those that wait for finalizers of their own keep it waiting;
+it is gone with the last of them.
+"""
+
+from __future__ import annotations
+
+from drayman.apiserver.admission import Admitted
+from drayman.apiserver.calls import Call, Result
+from drayman.apiserver.core import Core
+from drayman.apiserver.deleting import check_preconditions, remove
+from drayman.apiserver.encoding import decode, stored_form
+from drayman.apiserver.environment import timestamp
+from drayman.apiserver.errors import not_found
+from drayman.apiserver.extensions.definition import (
+    CLEANUP,
+    HUB,
+    STORAGE,
+    TERMINATING,
+    Definition,
+    condition,
+)
+from drayman.apiserver.extensions.naming import set_names
+from drayman.apiserver.options import DeleteOptions
+from drayman.apiserver.resources import Resource
+from drayman.apiserver.strategy import Object
+from drayman.cluster.embedded.errors import ConflictError
+from drayman.cluster.embedded.model import Delete, Key, Put, Stored
+
+
+async def delete_definition(call: Call) -> Result:
+    """Mark a definition as going away and take out its objects. Answers the definition as it was marked."""
+    existing = call.core.store.latest(call.key)
+    if existing is None:
+        raise not_found(call.subject)
+    check_preconditions(call, existing)
+    obj = decode(existing.data)
+    write = Admitted(
+        "DELETE", call.resource, "", "", call.name, new=None, old=obj, context=call.context
+    )
+    call.core.admission.admit(write)
+    call.core.admission.validate(write)
+    if "deletionTimestamp" in obj["metadata"]:
+        await clean_up(call.core, call.name)
+        return Result(existing)
+    _mark(obj, call.context.now)
+    encode = stored_form(obj, call.resource.hub_kind)
+    if call.dry_run:
+        return Result(Stored(call.key, existing.revision, encode(existing.revision)))
+    (marked,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])
+    await clean_up(call.core, call.name)
+    return Result(marked)
+
+
+def _mark(obj: Object, now: str) -> None:
+    metadata, status = obj["metadata"], obj.setdefault("status", {})
+    metadata["deletionTimestamp"] = now
+    metadata["deletionGracePeriodSeconds"] = 0
+    metadata["generation"] = metadata.get("generation", 0) + 1
+    finalizers = metadata.setdefault("finalizers", [])
+    if CLEANUP not in finalizers:
+        finalizers.append(CLEANUP)
+    found = [one for one in status.get("conditions") or () if one["type"] != TERMINATING]
+    text = "CustomResource deletion is in progress"
+    mark = condition(TERMINATING, "True", "InstanceDeletionInProgress", text, now, None)
+    status["conditions"] = [*found, mark]
+
+
+async def clean_up(core: Core, name: str) -> None:
+    """Take out the objects of a definition that goes away, and then the definition, as far as nothing waits."""
+    key = Key(STORAGE, "", name)
+    existing = core.store.latest(key)
+    if existing is None or "deletionTimestamp" not in existing.value["metadata"]:
+        return
+    definition = Definition(existing.value)
+    resource = core.resources.named(definition.group, definition.plural)
+    if resource is not None and resource.custom:
+        await _remove_objects(core, resource)
+    if not core.store.list(name):
+        await _finish(core, key)
+        await _reconsider_names(core, definition.group)
+
+
+async def _remove_objects(core: Core, resource: Resource) -> None:
+    for stored in core.store.list(resource.storage_name):
+        call = Call(
+            core,
+            resource,
+            resource.hub_kind.version,
+            "delete",
+            stored.key.namespace,
+            stored.key.name,
+            delete=DeleteOptions(),
+        )
+        existing = core.store.latest(stored.key)
+        if existing is not None and "deletionTimestamp" not in existing.value["metadata"]:
+            try:
+                await remove(call, existing)
+            except ConflictError:
+                continue  # Somebody else writes it: the next look finds what came of that.
+
+
+async def _finish(core: Core, key: Key) -> None:
+    """Take the finalizer off, and the definition with it if it was the last."""
+    existing = core.store.latest(key)
+    if existing is None:
+        return
+    obj = decode(existing.data)
+    finalizers = [one for one in obj["metadata"].get("finalizers") or () if one != CLEANUP]
+    if finalizers:
+        obj["metadata"]["finalizers"] = finalizers
+    else:
+        obj["metadata"].pop("finalizers", None)
+    encode = stored_form(obj, HUB)
+    operation = Put if finalizers else Delete
+    try:
+        await core.store.write([operation(key, encode, expected=existing.revision)])
+    except ConflictError:
+        return
+
+
+async def _reconsider_names(core: Core, group: str) -> None:
+    """A name that has become free goes to whoever wanted it."""
+    for stored in core.store.list(STORAGE):
+        definition = Definition(stored.value)
+        if definition.group != group or definition.is_true("NamesAccepted"):
+            continue
+        obj = decode(stored.data)
+        set_names(obj, core.objects, timestamp(core.clock.now()))
+        encode = stored_form(obj, HUB)
+        try:
+            await core.store.write([Put(stored.key, encode, expected=stored.revision)])
+        except ConflictError:
+            continue

@@ -1,0 +1,69 @@
+"""Errors of custom resources: the field errors of every kind, and two forms that only these have.
+
+A value of the wrong type has a reason of its own, and errors of rules on objects and lists do not repeat the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from drayman.api.validation.field_errors import ErrorKind, FieldError
+
+NOWHERE: Final = "<nil>"
+"""The field of an error about no field in particular."""
+TYPE_INVALID: Final = "FieldValueTypeInvalid"
+UNCHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to"
+    " complete validation"
+)
+_BLOCKING: Final = frozenset(
+    {ErrorKind.NOT_SUPPORTED, ErrorKind.REQUIRED, ErrorKind.TOO_LONG, ErrorKind.TOO_MANY}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeInvalid(FieldError):
+    """A value of another type than the schema has."""
+
+    @property
+    def reason(self) -> str:
+        return TYPE_INVALID
+
+
+def type_invalid(path: str, value: object, detail: str) -> FieldError:
+    return TypeInvalid(ErrorKind.INVALID, path, value, detail)
+
+
+def invalid_unshown(path: str, detail: str) -> FieldError:
+    """An error that does not show the value: what is shown in its place is the detail, as it is."""
+    return FieldError(ErrorKind.INVALID, path, msgspec.Raw(detail.encode()))
+
+
+def blocking_error(errors: Iterable[FieldError]) -> FieldError | None:
+    """What is added where rules cannot be evaluated, because the object is not even of the right shape."""
+    if any(error.kind in _BLOCKING or isinstance(error, TypeInvalid) for error in errors):
+        return FieldError(ErrorKind.INVALID, NOWHERE, None, UNCHECKED)
+    return None
+
+
+def child(path: str, name: str) -> str:
+    """The path of a member."""
+    return f"{path}.{name}" if path else name
+
+
+def key(path: str, name: str) -> str:
+    """The path of an entry of a map."""
+    return f"{path}[{name}]"
+
+
+def index(path: str, position: int) -> str:
+    return f"{path}[{position}]"
+
+
+def shown(path: str) -> str:
+    """A path in an error: the root has no name."""
+    return path or NOWHERE

@@ -1,0 +1,25 @@
+"""Names of fields as rules write them: CEL has reserved words and fewer characters than JSON."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+_RESERVED: Final = frozenset(
+    "true false null in as break const continue else for function if import let loop package namespace return var"
+    " void while".split()
+)
+_SPECIAL: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_SPECIAL_PARTS: Final = re.compile(r"__|[.\-/]")
+_ACCEPTED: Final = re.compile("[a-zA-Z_.\\-/][a-zA-Z0-9_.\\-/]*")
+
+
+@lru_cache(maxsize=4096)
+def identifier(name: str) -> str | None:
+    """How a rule writes the name of a field; None for one that no rule can name."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    if not _ACCEPTED.fullmatch(name):
+        return None
+    return _SPECIAL_PARTS.sub(lambda match: _SPECIAL[match[0]], name)

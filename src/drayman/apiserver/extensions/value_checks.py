@@ -1,0 +1,220 @@
+"""Values against OpenAPI schemas, with the errors of the library Kubernetes uses for it.
+
+On update, what was wrong before and did not change is no error (`Correlation`): a schema can be tightened without locking
+everybody out of the objects there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from drayman.api.struct import Json
+from drayman.api.validation.field_errors import (
+    FieldError,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
+from drayman.apiserver.encoding import encode
+from drayman.apiserver.extensions.correlation import Correlation, key_of, position_of
+from drayman.apiserver.extensions.findings import child, shown, type_invalid
+from drayman.apiserver.extensions.scalar_checks import (
+    number_errors,
+    string_errors,
+    type_error,
+    type_of,
+)
+from drayman.apiserver.extensions.schemas import Schema, additional, items, properties
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The errors of a value, and how much of it was as it should be, which tells the nearest of several alternatives."""
+
+    errors: list[FieldError] = field(default_factory=list)
+    matches: int = 0
+
+    def add(self, other: Outcome) -> None:
+        self.errors += other.errors
+        self.matches += other.matches
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is: its path within the value that is checked, and the path that begins with."""
+
+    path: str = ""
+    base: str = ""
+
+    @property
+    def field(self) -> str:
+        """The field in an error."""
+        if not self.path:
+            return shown(self.base)
+        return child(self.base, self.path.removeprefix("."))
+
+    @property
+    def nowhere(self) -> str:
+        """The field of errors that name none."""
+        return shown(self.base)
+
+    def child(self, name: str) -> Place:
+        return Place(child(self.path, name), self.base)
+
+    def entry(self, name: str) -> Place:
+        return Place(f"{self.path}.{name}", self.base)
+
+    def item(self, position: int) -> Place:
+        return Place(f"{self.path}[{position}]", self.base)
+
+
+def value_errors(
+    value: Json, schema: Schema, base: str = "", correlation: Correlation | None = None
+) -> list[FieldError]:
+    """The errors of a value that lies at the path `base`."""
+    return _node(value, schema, Place("", base), correlation).errors
+
+
+def _node(value: Json, schema: Schema, place: Place, correlation: Correlation | None) -> Outcome:
+    """A value that has an old one to compare with, or not."""
+    outcome = _check(value, schema, place, correlation)
+    if outcome.errors and correlation is not None and correlation.unchanged:
+        return Outcome([], outcome.matches)
+    return outcome
+
+
+def _check(value: Json, schema: Schema, place: Place, correlation: Correlation | None) -> Outcome:
+    outcome = Outcome()
+    error = type_error(value, schema, place.path)
+    if error is None:
+        outcome.matches += 1
+    else:
+        shown_value, detail = error
+        outcome.errors.append(type_invalid(place.field, shown_value, detail))
+    if value is not None:
+        outcome.add(_alternatives(value, schema, place, correlation))
+        outcome.add(_by_type(value, schema, place, correlation))
+    outcome.errors += _enum_errors(value, schema, place)
+    if isinstance(value, dict):
+        outcome.add(_object(value, schema, place, correlation))
+    return outcome
+
+
+def _by_type(value: Json, schema: Schema, place: Place, correlation: Correlation | None) -> Outcome:
+    if isinstance(value, str):
+        return Outcome(list(string_errors(value, schema, place.path, place.field)))
+    if isinstance(value, list):
+        return _list(value, schema, place, correlation)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = number_errors(value, schema, place.path, place.field, place.nowhere)
+        return Outcome(list(found))
+    return Outcome()
+
+
+def _enum_errors(value: Json, schema: Schema, place: Place) -> Iterator[FieldError]:
+    choices = schema.get("enum")
+    if not choices or any(_same(value, choice) for choice in choices):
+        return
+    texts = [choice if isinstance(choice, str) else encode(choice).decode() for choice in choices]
+    yield not_supported(place.field, value, texts)
+
+
+def _same(one: Json, other: Json) -> bool:
+    """Equality in which true is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _list(
+    value: list[Json], schema: Schema, place: Place, correlation: Correlation | None
+) -> Outcome:
+    outcome = Outcome()
+    inner = items(schema)
+    if inner is not None:
+        for position, item in enumerate(value):
+            old = position_of(correlation, position)
+            outcome.add(_node(item, inner, place.item(position), old))
+    size, least, most = len(value), schema.get("minItems"), schema.get("maxItems")
+    name = place.path
+    if least is not None and size < least:
+        text = f"{name} in body should have at least {least} items"
+        outcome.errors.append(invalid(place.field, size, text))
+    if most is not None and size > most:
+        outcome.errors.append(too_many(place.field, size, most))
+    return outcome
+
+
+def _object(
+    value: dict[str, Json], schema: Schema, place: Place, correlation: Correlation | None
+) -> Outcome:
+    outcome = Outcome()
+    outcome.errors += _size_errors(value, schema, place)
+    declared, others = properties(schema), additional(schema)
+    for name, inner in value.items():
+        if name in declared:
+            continue
+        if others is not None:
+            outcome.add(_node(inner, others, place.entry(name), key_of(correlation, name)))
+        elif schema.get("additionalProperties") is False:
+            text = f"{place.path}.{name} in body is a forbidden property"
+            outcome.errors.append(invalid(place.field, name, text))
+    for name, inner_schema in declared.items():
+        if name in value:
+            old = key_of(correlation, name)
+            outcome.add(_node(value[name], inner_schema, place.child(name), old))
+    for name in schema.get("required") or ():
+        if name not in value:
+            outcome.errors.append(required(place.entry(name).field))
+    return outcome
+
+
+def _size_errors(value: dict[str, Json], schema: Schema, place: Place) -> Iterator[FieldError]:
+    size, least, most = len(value), schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None and size < least:
+        text = f"{place.path} in body should have at least {least} properties"
+        yield invalid(place.field, size, text)
+    if most is not None and size > most:
+        yield too_many(place.field, size, most)
+
+
+def _alternatives(
+    value: Json, schema: Schema, place: Place, correlation: Correlation | None
+) -> Outcome:
+    """allOf, anyOf, oneOf and not."""
+    outcome = Outcome()
+
+    def tried(name: str) -> list[Outcome]:
+        return [_check(value, part, place, correlation) for part in schema.get(name) or ()]
+
+    def complain(text: str) -> None:
+        outcome.errors.append(invalid(place.nowhere, "", f'"{place.path}" {text}'))
+
+    if (found := tried("anyOf")) and all(one.errors for one in found):
+        complain("must validate at least one schema (anyOf)")
+        outcome.add(_nearest(found))
+    if found := tried("oneOf"):
+        valid = sum(not one.errors for one in found)
+        if valid != 1:
+            count = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            complain(f"must validate one and only one schema (oneOf). {count}")
+            if not valid:
+                outcome.add(_nearest(found))
+    if found := tried("allOf"):
+        for one in found:
+            outcome.add(one)
+        failed = sum(bool(one.errors) for one in found)
+        if failed:
+            suffix = ". None validated" if failed == len(found) else ""
+            complain(f"must validate all the schemas (allOf){suffix}")
+    forbidden = schema.get("not")
+    if forbidden is not None and not _check(value, forbidden, place, correlation).errors:
+        complain("must not validate the schema (not)")
+    return outcome
+
+
+def _nearest(failures: list[Outcome]) -> Outcome:
+    return max(failures, key=lambda failure: failure.matches)
+
+
+__all__ = ["type_of", "value_errors"]

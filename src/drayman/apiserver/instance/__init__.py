@@ -1,0 +1,24 @@
+"""A whole embedded API server: a directory with its state, certificates and tokens, and the process that serves it.
+
+Commands that only ask about a running instance need `folder` alone, so the server behind the other names is imported when one of them
+is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drayman.apiserver.instance.folder import Folder, FolderError, Record
+
+if TYPE_CHECKING:
+    from drayman.apiserver.instance.running import Instance, InstanceError, Options, start
+
+__all__ = ["Folder", "FolderError", "Instance", "InstanceError", "Options", "Record", "start"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from drayman.apiserver.instance import running
+
+    return getattr(running, name)

@@ -1,0 +1,63 @@
+"""What a cluster has before anybody creates anything: its namespaces, two priority classes and the first roles."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.apiserver.calls import Call
+from drayman.apiserver.core import Core
+from drayman.apiserver.creating import create
+from drayman.apiserver.errors import StatusError
+from drayman.apiserver.options import WriteOptions
+from drayman.apiserver.security.bootstrap import bootstrap_objects
+from drayman.apiserver.strategy import Object
+
+NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
+_MANAGER: Final = "drayman"
+
+
+def _critical(name: str, value: int, used_for: str) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "description": used_for,
+    }
+
+
+PRIORITY_CLASSES: Final = (
+    _critical("system-cluster-critical", 2_000_000_000, "For pods the cluster cannot do without."),
+    _critical("system-node-critical", 2_000_001_000, "For pods a node cannot do without."),
+)
+
+
+async def create_first_objects(core: Core) -> None:
+    """Create what is missing; what is there is left as somebody made it."""
+    for name in NAMESPACES:
+        await _create(core, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for obj in (*PRIORITY_CLASSES, *bootstrap_objects()):
+        await _create(core, obj)
+
+
+async def _create(core: Core, obj: Object) -> None:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    resource = core.resources.find_kind(group, version, obj["kind"])
+    if resource is None:
+        raise LookupError(f"{obj['kind']} in {obj['apiVersion']} is not served")
+    call = Call(
+        core,
+        resource,
+        version,
+        "create",
+        name=obj["metadata"]["name"],
+        body=obj,
+        write=WriteOptions(manager=_MANAGER),
+    )
+    if core.store.latest(call.key) is not None:
+        return
+    try:
+        await create(call)
+    except StatusError as error:
+        if error.code != 409:
+            raise

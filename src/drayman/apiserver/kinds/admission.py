@@ -1,0 +1,234 @@
+"""Admission for built-in kinds: what a write needs to know of other objects.
+
+In the order they run: the pod's service account, its priority and that of groups of pods, the cost of its runtime, the taints it
+puts up with, and the taint a new node starts with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from drayman.api.quantity import Quantity
+from drayman.api.struct import Json
+from drayman.apiserver.admission import AdmissionPlugin, Admitted
+from drayman.apiserver.errors import StatusError, forbidden
+from drayman.apiserver.kinds.leases import overhead_of
+from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
+from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
+from drayman.apiserver.strategy import Object
+
+_GRACE_S: Final = 300
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
+RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+def _is_new(write: Admitted, resource: str) -> bool:
+    return (
+        write.operation == "CREATE"
+        and not write.subresource
+        and write.resource.storage_name == resource
+    )
+
+
+def _is_written(write: Admitted, resource: str) -> bool:
+    """Whether an object is created or replaced, other than by way of one of its parts."""
+    return (
+        write.operation in ("CREATE", "UPDATE")
+        and not write.subresource
+        and write.resource.storage_name == resource
+    )
+
+
+def _refuse(write: Admitted, why: str) -> StatusError:
+    return forbidden(write.resource.subject(write.name), why)
+
+
+class DefaultServiceAccount(AdmissionPlugin):
+    """Pods run as the namespace's default account unless they name another, which then must exist."""
+
+    def admit(self, write: Admitted) -> None:
+        if not _is_new(write, "pods") or write.new is None:
+            return
+        if _MIRROR in map_at(write.new, "metadata", "annotations"):
+            return
+        spec = member(write.new, "spec")
+        name = spec.get("serviceAccountName") or "default"
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        if write.context.objects.get("serviceaccounts", write.namespace, name) is None:
+            why = f'error looking up service account {write.namespace}/{name}: serviceaccount "{name}" not found'
+            raise _refuse(write, why)
+
+
+class Priority(AdmissionPlugin):
+    """Turns the name of a priority class into a number. A pod may not choose the number itself."""
+
+    def admit(self, write: Admitted) -> None:
+        if _is_new(write, "pods") and write.new is not None:
+            self._resolve_pod(write, member(write.new, "spec"))
+        elif _is_written(write, "pods") and write.new is not None and write.old is not None:
+            _keep_priority(member(write.new, "spec"), map_at(write.old, "spec"))
+        elif _is_new(write, "podgroups.scheduling.k8s.io") and write.new is not None:
+            self._resolve_group(write, member(write.new, "spec"))
+
+    def _resolve_pod(self, write: Admitted, spec: Object) -> None:
+        priority, policy = self._chosen(write, spec)
+        given = spec.get("priority")
+        if given is not None and given != priority:
+            raise _refuse(
+                write,
+                f"the integer value of priority ({given}) must not be provided in pod spec;"
+                f" priority admission controller computed {priority} from the given PriorityClass name",
+            )
+        own = spec.get("preemptionPolicy")
+        if own is not None and own != policy:
+            raise _refuse(
+                write,
+                f"the string value of PreemptionPolicy ({own}) must not be provided in pod spec;"
+                f" priority admission controller computed {policy} from the given PriorityClass name",
+            )
+        spec["priority"], spec["preemptionPolicy"] = priority, policy
+
+    def _resolve_group(self, write: Admitted, spec: Object) -> None:
+        priority, _policy = self._chosen(write, spec)
+        given = spec.get("priority")
+        if given is not None and given != priority:
+            raise _refuse(
+                write,
+                f"the integer value of priority ({given}) must not be provided in pod group spec;"
+                f" priority admission controller computed {priority} from the given PriorityClass name",
+            )
+        spec["priority"] = priority
+
+    def _chosen(self, write: Admitted, spec: Object) -> tuple[int, str]:
+        """The priority and preemption policy of the class named, or of the default one."""
+        name = text_at(spec, "priorityClassName")
+        if not name:
+            default = self._default_class(write)
+            if default is None:
+                return 0, PREEMPT
+            spec["priorityClassName"] = text_at(default, "metadata", "name")
+            return _terms(default)
+        found = write.context.objects.get(PRIORITY_CLASSES, "", name)
+        if found is not None:
+            return _terms(found)
+        if name in SYSTEM_CLASSES:
+            return SYSTEM_CLASSES[name], PREEMPT
+        raise _refuse(write, f"no PriorityClass with name {name} was found")
+
+    @staticmethod
+    def _default_class(write: Admitted) -> Object | None:
+        """Of several defaults the lowest counts."""
+        defaults = [
+            c for c in write.context.objects.list(PRIORITY_CLASSES) if c.get("globalDefault")
+        ]
+        return min(defaults, key=lambda c: c.get("value") or 0, default=None)
+
+
+def _terms(priority_class: Object) -> tuple[int, str]:
+    return priority_class.get("value") or 0, priority_class.get("preemptionPolicy") or PREEMPT
+
+
+def _keep_priority(spec: Object, before: Object) -> None:
+    """An update that says nothing of what the server has worked out means that."""
+    for name in ("priority", "preemptionPolicy"):
+        if spec.get(name) is None and name in before:
+            spec[name] = before[name]
+
+
+class RuntimeOverhead(AdmissionPlugin):
+    """Adds what the pod's runtime class costs and demands. A pod cannot claim a cost of its own."""
+
+    def admit(self, write: Admitted) -> None:
+        if not _is_new(write, "pods") or write.new is None:
+            return
+        spec = member(write.new, "spec")
+        name = spec.get("runtimeClassName")
+        runtime = None
+        if name:
+            runtime = write.context.objects.get(RUNTIME_CLASSES, "", name)
+            if runtime is None:
+                raise _refuse(write, f'pod rejected: RuntimeClass "{name}" not found')
+        cost = overhead_of(runtime) if runtime is not None else {}
+        self._set_overhead(write, spec, cost)
+        if runtime is not None:
+            _merge_scheduling(write, spec, map_at(runtime, "scheduling"))
+
+    @staticmethod
+    def _set_overhead(write: Admitted, spec: Object, cost: Mapping[str, Json]) -> None:
+        own = spec.get("overhead")
+        if own and not cost:
+            why = (
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
+            raise _refuse(write, why)
+        if own and _amounts(own) != _amounts(cost):
+            why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            raise _refuse(write, why)
+        if cost:
+            spec["overhead"] = dict(cost)
+
+
+def _amounts(resources: Mapping[str, Json]) -> dict[str, Quantity]:
+    return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
+
+
+def _merge_scheduling(write: Admitted, spec: Object, scheduling: Object) -> None:
+    selector = map_at(scheduling, "nodeSelector")
+    if selector:
+        own = map_at(spec, "nodeSelector")
+        if any(key in own and own[key] != value for key, value in selector.items()):
+            why = "pod rejected: conflict: runtimeClass.scheduling.nodeSelector is inconsistent with pod.spec.nodeSelector"
+            raise _refuse(write, why)
+        spec["nodeSelector"] = {**own, **selector}
+    for toleration in items_at(scheduling, "tolerations"):
+        if toleration not in items_at(spec, "tolerations"):
+            spec["tolerations"] = [*items_at(spec, "tolerations"), toleration]
+
+
+class DefaultTolerations(AdmissionPlugin):
+    """Pods put up with a node that is away for a while, unless they say otherwise themselves."""
+
+    def admit(self, write: Admitted) -> None:
+        if not _is_written(write, "pods") or write.new is None:
+            return
+        spec = member(write.new, "spec")
+        tolerations = items_at(spec, "tolerations")
+        for key in (NOT_READY, UNREACHABLE):
+            if not any(_covers(toleration, key) for toleration in tolerations):
+                added = {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _GRACE_S,
+                }
+                tolerations = [*tolerations, added]
+        spec["tolerations"] = tolerations
+
+
+def _covers(toleration: Json, key: str) -> bool:
+    return text_at(toleration, "key") in (key, "") and text_at(toleration, "effect") in (
+        "NoExecute",
+        "",
+    )
+
+
+class TaintNewNodes(AdmissionPlugin):
+    """A node takes no pods before somebody says that it is ready."""
+
+    def admit(self, write: Admitted) -> None:
+        if not _is_new(write, "nodes") or write.new is None:
+            return
+        spec = member(write.new, "spec")
+        taints = items_at(spec, "taints")
+        if not any(at(t, "key") == NOT_READY and at(t, "effect") == "NoSchedule" for t in taints):
+            spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
+
+
+def admission_plugins(*, service_accounts: bool = False) -> list[AdmissionPlugin]:
+    """The plug-ins in order. With `service_accounts`, pods need one that exists."""
+    accounts: list[AdmissionPlugin] = [DefaultServiceAccount()] if service_accounts else []
+    return [*accounts, Priority(), RuntimeOverhead(), TaintNewNodes(), DefaultTolerations()]

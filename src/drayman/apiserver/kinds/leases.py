@@ -1,0 +1,64 @@
+"""Kinds with a handful of rules each: leases, endpoint slices, runtime classes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api import formats
+from drayman.api.validation.field_errors import invalid, invalid_each, required
+from drayman.apiserver.kinds.checks import one_of, unchanged
+from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, set_default, text_at
+from drayman.apiserver.kinds.rules import Errors, Rules
+from drayman.apiserver.strategy import Context, Object
+
+_ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
+
+
+def _check_lease(obj: Object, _context: Context) -> Errors:
+    seconds = at(obj, "spec", "leaseDurationSeconds")
+    if seconds is not None and seconds <= 0:
+        yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+    turns = at(obj, "spec", "leaseTransitions")
+    if turns is not None and turns < 0:
+        detail = "must be greater than or equal to 0"
+        yield invalid("spec.leaseTransitions", turns, detail)
+
+
+def _default_slice(obj: Object, _context: Context) -> None:
+    for _, port in each_at(obj, "", "ports"):
+        port.setdefault("name", "")
+        set_default(port, "protocol", "TCP")
+
+
+def _check_slice(obj: Object, _context: Context) -> Errors:
+    yield from one_of(obj.get("addressType"), "addressType", _ADDRESS_TYPES)
+    for where, endpoint in each_at(obj, "", "endpoints"):
+        if not items_at(endpoint, "addresses"):
+            yield required(f"{where}.addresses", "must contain at least 1 address")
+
+
+def _check_slice_update(new: Object, old: Object, _context: Context) -> Errors:
+    yield from unchanged(new, old, "addressType")
+
+
+def _check_runtime(obj: Object, _context: Context) -> Errors:
+    handler = text_at(obj, "handler")
+    yield from invalid_each("handler", handler, formats.dns_label_problems(handler))
+
+
+def _check_runtime_update(new: Object, old: Object, _context: Context) -> Errors:
+    yield from unchanged(new, old, "handler")
+
+
+def overhead_of(runtime: Object) -> Object:
+    """What running a pod this way costs on top of the pod itself."""
+    return map_at(runtime, "overhead", "podFixed")
+
+
+LEASE: Final = Rules(checks=_check_lease)
+ENDPOINT_SLICE: Final = Rules(
+    defaults=_default_slice, checks=_check_slice, update_checks=_check_slice_update
+)
+RUNTIME_CLASS: Final = Rules(
+    namespaced=False, checks=_check_runtime, update_checks=_check_runtime_update
+)

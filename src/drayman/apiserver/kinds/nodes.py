@@ -1,0 +1,74 @@
+"""Nodes. Those who report on a node write much of it, so little is refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.validation.field_errors import duplicate, forbidden
+from drayman.apiserver.kinds.pods.resources import parse_amounts, quantity_value
+from drayman.apiserver.kinds.pods.scheduling import check_taints
+from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
+from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
+from drayman.apiserver.strategy import Context, Object, restore
+
+
+def _default(obj: Object, _context: Context) -> None:
+    status = obj.get("status")
+    if isinstance(status, dict) and status.get("capacity") and status.get("allocatable") is None:
+        status["allocatable"] = dict(status["capacity"])
+    spec = obj.get("spec")
+    if isinstance(spec, dict) and spec.get("podCIDR") and not spec.get("podCIDRs"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    elif isinstance(spec, dict) and spec.get("podCIDRs"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
+
+
+def _check(obj: Object, _context: Context) -> Errors:
+    # Upstream reports taints under the metadata.
+    yield from check_taints(at(obj, "spec", "taints"), "metadata.taints")
+    yield from _amounts(obj)
+
+
+def _amounts(obj: Object) -> Errors:
+    for name in ("capacity", "allocatable"):
+        for resource, amount in parse_amounts(map_at(obj, "status", name)).items():
+            yield from quantity_value(resource, amount, f"status.{name}[{resource}]")
+
+
+def _check_update(new: Object, old: Object, _context: Context) -> Errors:
+    yield from _amounts(new)
+    seen = []
+    for where, address in each_at(new, "", "status", "addresses"):
+        if address in seen:
+            yield duplicate(where, address)
+        seen.append(address)
+    before = items_at(old, "spec", "podCIDRs")
+    if before and items_at(new, "spec", "podCIDRs") != before:
+        detail = 'node updates may not change podCIDR except from "" to valid'
+        yield forbidden("spec.podCIDRs", detail)
+    provider = text_at(old, "spec", "providerID")
+    if provider and text_at(new, "spec", "providerID") != provider:
+        detail = 'node updates may not change providerID except from "" to valid'
+        yield forbidden("spec.providerID", detail)
+    yield from check_taints(at(new, "spec", "taints"), "metadata.taints")
+
+
+class NodeRules(Rules):
+    """Nodes by way of the object itself. Unlike other kinds they may be created with their status."""
+
+    def prepare_for_create(self, obj: Object, context: Context) -> None:
+        member(obj, "spec")
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        restore(new, old, "status")
+
+
+NODE: Final = NodeRules(
+    namespaced=False, defaults=_default, checks=_check, update_checks=_check_update, rechecks=False
+)
+STATUS: Final = StatusRules(defaults=_default, update_checks=_check_update)
+
+
+def is_unschedulable(obj: Object) -> str:
+    """The node's field selector."""
+    return "true" if at(obj, "spec", "unschedulable") else "false"

@@ -1,0 +1,129 @@
+"""Amounts of resources that containers ask for: their names, their values, and limits against requests."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from drayman.api import formats
+from drayman.api.errors import QuantityError
+from drayman.api.quantity import Quantity
+from drayman.api.struct import Json
+from drayman.api.validation.device_class import is_extended_resource_name
+from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, required
+from drayman.apiserver.kinds.checks import NOT_NEGATIVE
+from drayman.apiserver.kinds.reading import map_at
+from drayman.apiserver.kinds.rules import Errors
+
+COMPUTE: Final = ("cpu", "memory")
+HUGE_PAGES: Final = "hugepages-"
+_CONTAINER_RESOURCES: Final = (*COMPUTE, "ephemeral-storage")
+_QUOTA_RESOURCES: Final = frozenset(
+    (
+        "bindings",
+        "configmaps",
+        "count",
+        "persistentvolumeclaims",
+        "pods",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "services",
+        "services.loadbalancers",
+        "services.nodeports",
+        "storage",
+    )
+)
+_MILLI: Final = 1000
+
+
+def is_native_resource(name: str) -> bool:
+    """Whether a resource is Kubernetes' own. Only those can be promised more often than they exist."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_huge_pages(name: str) -> bool:
+    return name.startswith(HUGE_PAGES)
+
+
+def _is_standard(name: str) -> bool:
+    return (
+        name in _CONTAINER_RESOURCES
+        or name in _QUOTA_RESOURCES
+        or is_huge_pages(name)
+        or name.startswith(("requests.", "limits."))
+    )
+
+
+def container_resource_name(name: str, path: str) -> Errors:
+    """The name of something a container can ask for."""
+    yield from invalid_each(path, name, formats.label_key_problems(name))
+    if "/" in name:
+        if not is_native_resource(name) and not is_extended_resource_name(name):
+            yield invalid(path, name, "doesn't follow extended resource name standard")
+        return
+    if not _is_standard(name):
+        yield invalid(path, name, "must be a standard resource type or fully qualified")
+    if name not in _CONTAINER_RESOURCES and not is_huge_pages(name):
+        yield invalid(path, name, "must be a standard resource for containers")
+
+
+def quantity_value(name: str, amount: Quantity, path: str) -> Errors:
+    if amount < Quantity(0):
+        yield invalid(path, str(amount), NOT_NEGATIVE)
+    if is_extended_resource_name(name) and amount.milli() % _MILLI:
+        yield invalid(path, str(amount), "must be an integer")
+
+
+def parse_amounts(amounts: dict[str, Json]) -> dict[str, Quantity]:
+    return {name: Quantity.parse(str(amount)) for name, amount in amounts.items()}
+
+
+def container_resources(resources: Json, path: str) -> Errors:
+    """Limits and requests of one container. References to claims are checked with the pod's claims."""
+    limits = parse_amounts(map_at(resources, "limits"))
+    requests = parse_amounts(map_at(resources, "requests"))
+    for name, amount in limits.items():
+        yield from _amount(name, amount, f"{path}.limits[{name}]")
+    for name, amount in requests.items():
+        yield from _amount(name, amount, f"{path}.requests[{name}]")
+        yield from _within_limit(name, amount, limits.get(name), path)
+    names = limits.keys() | requests.keys()
+    if any(map(is_huge_pages, names)) and not names & set(COMPUTE):
+        yield forbidden(path, "HugePages require cpu or memory")
+
+
+def _amount(name: str, amount: Quantity, path: str) -> Errors:
+    yield from container_resource_name(name, path)
+    yield from quantity_value(name, amount, path)
+    if is_huge_pages(name):
+        yield from _whole_pages(name, amount, path)
+
+
+def _within_limit(name: str, amount: Quantity, limit: Quantity | None, path: str) -> Errors:
+    can_overcommit = is_native_resource(name) and not is_huge_pages(name)
+    if limit is None:
+        if not can_overcommit:
+            detail = "Limit must be set for non overcommitable resources"
+            yield required(f"{path}.limits", detail)
+    elif amount != limit and not can_overcommit:
+        detail = f"must be equal to {name} limit of {limit}"
+        yield invalid(f"{path}.requests", str(amount), detail)
+    elif limit < amount:
+        detail = f"must be less than or equal to {name} limit of {limit}"
+        yield invalid(f"{path}.requests", str(amount), detail)
+
+
+def _whole_pages(name: str, amount: Quantity, path: str) -> Errors:
+    size_text = name.removeprefix(HUGE_PAGES)
+    if not re.fullmatch("[0-9]+[A-Za-z]*", size_text):
+        return
+    try:
+        size = Quantity.parse(size_text).rounded_up()
+    except QuantityError:
+        yield invalid(path, str(amount), "unable to parse the size of the pages")
+        return
+    if size and amount.rounded_up() % size:
+        yield invalid(
+            path, str(amount), f"{amount} is not positive integer multiple of {size_text}"
+        )

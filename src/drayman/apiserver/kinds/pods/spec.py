@@ -1,0 +1,140 @@
+"""The spec of a pod as a whole, in a pod or in a template."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api import formats
+from drayman.api.codec import convert
+from drayman.api.core import Pod
+from drayman.api.struct import Json
+from drayman.api.validation import FieldError
+from drayman.api.validation.field_errors import (
+    forbidden,
+    invalid,
+    invalid_each,
+    required,
+)
+from drayman.api.validation.metadata import check_annotations, check_labels
+from drayman.api.validation.pod import MIRROR_ANNOTATION, validate_pod
+from drayman.apiserver.kinds.checks import MAX_INT32, not_negative, one_of
+from drayman.apiserver.kinds.pods.containers import check_containers
+from drayman.apiserver.kinds.pods.scheduling import (
+    check_affinity,
+    check_gates,
+    check_spreading,
+    check_tolerations,
+)
+from drayman.apiserver.kinds.pods.volumes import check_volumes
+from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
+from drayman.apiserver.kinds.rules import Errors
+from drayman.apiserver.strategy import Object
+
+RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
+_LABELS: Final = ("hostname", "subdomain")
+_SUBDOMAINS: Final = (
+    "serviceAccountName",
+    "nodeName",
+    "priorityClassName",
+    "runtimeClassName",
+)
+
+
+def check_pod(pod: Object) -> Errors:
+    """A pod, its metadata aside: the spec, and what holds for pods and not for templates."""
+    spec = map_at(pod, "spec")
+    yield from check_pod_spec(spec, "spec", map_at(pod, "metadata"))
+    yield from _mirror(pod)
+    if not text_at(spec, "serviceAccountName"):
+        yield from _no_tokens(spec)
+    grace = spec.get("terminationGracePeriodSeconds")
+    yield from not_negative(grace, "spec.terminationGracePeriodSeconds")
+
+
+def _mirror(pod: Object) -> Errors:
+    """A mirror shows a pod that some node runs of its own accord, so it must say which."""
+    if MIRROR_ANNOTATION in map_at(pod, "metadata", "annotations") and not text_at(
+        pod, "spec", "nodeName"
+    ):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        path = f"metadata.annotations[{MIRROR_ANNOTATION}]"
+        yield invalid(path, pod["metadata"]["annotations"][MIRROR_ANNOTATION], detail)
+
+
+def _no_tokens(spec: Object) -> Errors:
+    for where, volume in each_at(spec, "spec", "volumes"):
+        for place, source in each_at(volume, where, "projected", "sources"):
+            if source.get("serviceAccountToken") is not None:
+                detail = "must not be specified when serviceAccountName is not set"
+                yield forbidden(f"{place}.serviceAccountToken", detail)
+
+
+def check_pod_spec(spec: Object, path: str, metadata: Json = None) -> Errors:
+    """What pods and templates have in common."""
+    yield from check_volumes(spec, path)
+    yield from _claims(spec, path, metadata)
+    yield from check_containers(spec, path)
+    yield from one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", RESTART_POLICIES)
+    yield from one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", DNS_POLICIES)
+    yield from check_labels(map_at(spec, "nodeSelector"), f"{path}.nodeSelector")
+    yield from check_affinity(spec.get("affinity"), f"{path}.affinity")
+    yield from check_gates(spec, path)
+    yield from check_spreading(spec, path)
+    yield from check_tolerations(spec, path)
+    yield from _names(spec, path)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= MAX_INT32:
+        detail = f"must be between 1 and {MAX_INT32}, inclusive"
+        yield invalid(f"{path}.activeDeadlineSeconds", deadline, detail)
+    policy = spec.get("preemptionPolicy")
+    yield from one_of(policy, f"{path}.preemptionPolicy", PREEMPTION_POLICIES, needed=False)
+
+
+def _names(spec: Object, path: str) -> Errors:
+    for name in _LABELS:
+        if value := text_at(spec, name):
+            yield from invalid_each(f"{path}.{name}", value, formats.dns_label_problems(value))
+    for name in _SUBDOMAINS:
+        if value := text_at(spec, name):
+            yield from invalid_each(f"{path}.{name}", value, formats.dns_subdomain_problems(value))
+    for where, secret in each_at(spec, path, "imagePullSecrets"):
+        if not text_at(secret, "name"):
+            yield required(f"{where}.name")
+
+
+def _claims(spec: Object, path: str, metadata: Json) -> Errors:
+    """Claims for devices and the references containers make to them."""
+    if not (spec.get("resourceClaims") or spec.get("resources") or _refers_to_claims(spec)):
+        return
+    pod = convert(Pod, {"metadata": metadata or {}, "spec": spec})
+    for error in validate_pod(pod):
+        yield _moved(error, path)
+
+
+def _refers_to_claims(spec: Object) -> bool:
+    return any(
+        items_at(container, "resources", "claims")
+        for name in ("containers", "initContainers")
+        for container in items_at(spec, name)
+    )
+
+
+def _moved(error: FieldError, path: str) -> FieldError:
+    """An error of a pod's spec, where that spec lies elsewhere."""
+    if not error.path.startswith("spec."):
+        return error
+    place = f"{path}{error.path.removeprefix('spec')}"
+    return FieldError(error.kind, place, error.value, error.detail)
+
+
+def check_template(template: Json, path: str) -> Errors:
+    """A pod template: labels and annotations, and the spec of the pods to come."""
+    metadata = map_at(template, "metadata")
+    yield from check_labels(map_at(metadata, "labels"), f"{path}.labels")
+    yield from check_annotations(map_at(metadata, "annotations"), f"{path}.annotations")
+    yield from check_pod_spec(map_at(template, "spec"), f"{path}.spec", metadata)
+    if items_at(template, "spec", "ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        yield forbidden(f"{path}.spec.ephemeralContainers", detail)

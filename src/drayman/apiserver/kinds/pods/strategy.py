@@ -1,0 +1,193 @@
+"""The rules of pods, put together for each endpoint a pod can be written through."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from drayman.api.validation import FieldError
+from drayman.api.validation.field_errors import forbidden
+from drayman.api.validation.metadata import check_metadata, check_metadata_update
+from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_status
+from drayman.apiserver.kinds.pods.quality import quality_class
+from drayman.apiserver.kinds.pods.spec import check_pod
+from drayman.apiserver.kinds.pods.status import check_pod_status
+from drayman.apiserver.kinds.pods.updating import (
+    check_ephemeral_update,
+    check_pod_update,
+    check_resize,
+)
+from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
+from drayman.apiserver.kinds.rules import Errors, StatusRules, metadata_of
+from drayman.apiserver.strategy import Context, Object, Strategy, restore
+
+FINISHED: Final = ("Succeeded", "Failed")
+_GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+_DEFAULT_GRACE_S: Final = 30
+
+
+class PodStrategy(Strategy):
+    """Pods by way of the pod itself."""
+
+    graceful = True
+
+    def default(self, obj: Object, context: Context) -> None:
+        default_pod(obj)
+        default_pod_status(obj)
+
+    def prepare_for_create(self, obj: Object, context: Context) -> None:
+        obj["status"] = status = {"phase": "Pending", "qosClass": quality_class(obj["spec"])}
+        if items_at(obj, "spec", "schedulingGates"):
+            status["conditions"] = [_gated_condition(context)]  # type: ignore[assignment]
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        restore(new, old, "status")
+        # Ephemeral containers have an endpoint of their own.
+        restore(member(new, "spec"), old["spec"], "ephemeralContainers")
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        return [
+            *check_metadata(metadata_of(obj), namespaced=True),
+            *check_pod(obj),
+            *_only_on_create(obj),
+        ]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        return [
+            *_unconditional(new, old),
+            *check_pod_update(new, old),
+        ]
+
+    def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
+        return pod_warnings(map_at(new, "spec"), "spec") if old is None else []
+
+    def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
+        """A pod that runs nowhere, or no longer, has nothing left to do."""
+        if not text_at(obj, "spec", "nodeName") or text_at(obj, "status", "phase") in FINISHED:
+            return 0
+        own = at(obj, "spec", "terminationGracePeriodSeconds")
+        seconds = own if asked is None else asked
+        seconds = _DEFAULT_GRACE_S if seconds is None else seconds
+        return 1 if seconds < 0 else int(seconds)
+
+
+def _only_on_create(obj: Object) -> Errors:
+    if items_at(obj, "spec", "ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if text_at(obj, "spec", "nodeName") and items_at(obj, "spec", "schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("spec.nodeName", detail)
+
+
+def _unconditional(new: Object, old: Object) -> Errors:
+    """What is checked of a pod on every update of its spec."""
+    yield from check_metadata_update(metadata_of(new), metadata_of(old))
+    yield from check_metadata(metadata_of(new), namespaced=True)
+    yield from check_pod(new)
+
+
+def _gated_condition(context: Context) -> Object:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastTransitionTime": context.now,
+        "reason": "SchedulingGated",
+        "message": _GATED,
+    }
+
+
+class EphemeralContainersStrategy(Strategy):
+    """Only the ephemeral containers change."""
+
+    reset_fields: ClassVar = (("status",),)
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        containers = at(new, "spec", "ephemeralContainers")
+        for name in list(new):
+            if name != "metadata":
+                restore(new, old, name)
+        new["spec"] = dict(old["spec"])
+        if containers:
+            new["spec"]["ephemeralContainers"] = containers
+        else:
+            new["spec"].pop("ephemeralContainers", None)
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        return [*_unconditional(new, old), *check_ephemeral_update(new, old)]
+
+
+class ResizeStrategy(Strategy):
+    """Only the resources of containers, and what says how to change them, do change."""
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        asked = {
+            (name, text_at(container, "name")): container
+            for name in ("containers", "initContainers")
+            for container in items_at(new, "spec", name)
+        }
+        for name in list(new):
+            if name != "metadata":
+                restore(new, old, name)
+        spec = new["spec"] = dict(old["spec"])
+        for name in ("containers", "initContainers"):
+            if name in spec:
+                spec[name] = [
+                    _resized(container, asked.get((name, text_at(container, "name"))))
+                    for container in spec[name]
+                ]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        return [*_unconditional(new, old), *check_resize(new, old)]
+
+
+def _resized(container: Object, asked: Object | None) -> Object:
+    if asked is None:
+        return container
+    resized = dict(container)
+    for name in ("resources", "resizePolicy"):
+        restore(resized, asked, name)
+    return resized
+
+
+class PodStatusStrategy(StatusRules):
+    """The status of pods. Labels and annotations can be written with it, owners cannot."""
+
+    reset_fields: ClassVar = (
+        ("spec",),
+        ("metadata", "deletionTimestamp"),
+        ("metadata", "ownerReferences"),
+    )
+    keeps_metadata: ClassVar = ("ownerReferences", "deletionTimestamp")
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        super().prepare_for_update(new, old, context)
+        status = member(new, "status")
+        if not status.get("qosClass"):
+            restore(status, map_at(old, "status"), "qosClass")
+
+
+POD_STATUS: Final = PodStatusStrategy(update_checks=check_pod_status)
+
+
+def pod_warnings(spec: Object, path: str) -> list[str]:
+    """What in a pod is allowed and probably a mistake."""
+    found = []
+    for index, item in enumerate(items_at(spec, "topologySpreadConstraints")):
+        if at(item, "labelSelector") is None:
+            place = f"{path}.topologySpreadConstraints[{index}].labelSelector"
+            found.append(f"{place}: a null labelSelector results in matching no pod")
+    for name in ("initContainers", "containers"):
+        for index, container in enumerate(items_at(spec, name)):
+            found += _repeated_variables(container, f"{path}.{name}[{index}]")
+    return found
+
+
+def _repeated_variables(container: Object, path: str) -> list[str]:
+    found, seen = [], set()
+    for index, variable in enumerate(items_at(container, "env")):
+        name = text_at(variable, "name")
+        if name in seen:
+            found.append(
+                f'{path}.env[{index}]: hides previous definition of "{name}", which may be dropped when using apply'
+            )
+        seen.add(name)
+    return found

@@ -1,0 +1,104 @@
+"""StatefulSets: pods with names and volumes of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.formats import dns_label_problems
+from drayman.api.validation.field_errors import invalid, invalid_each
+from drayman.apiserver.kinds.checks import one_of, unchanged
+from drayman.apiserver.kinds.pods.defaults import default_template
+from drayman.apiserver.kinds.reading import (
+    each_at,
+    items_at,
+    map_at,
+    member,
+    set_default,
+    text_at,
+)
+from drayman.apiserver.kinds.rules import Errors, Rules
+from drayman.apiserver.kinds.workloads import (
+    check_numbers,
+    check_running_template,
+    check_selector,
+    template_warnings,
+)
+from drayman.apiserver.strategy import Context, Object
+
+_UPDATE_TYPES: Final = ("RollingUpdate", "OnDelete")
+_RETENTION: Final = ("Retain", "Delete")
+
+
+def _default_stateful_set(obj: Object, _context: Context) -> None:
+    spec = member(obj, "spec")
+    spec.setdefault("replicas", 1)
+    set_default(spec, "podManagementPolicy", "OrderedReady")
+    strategy = member(spec, "updateStrategy")
+    set_default(strategy, "type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        member(strategy, "rollingUpdate").setdefault("partition", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+    retention = member(spec, "persistentVolumeClaimRetentionPolicy")
+    set_default(retention, "whenDeleted", "Retain")
+    set_default(retention, "whenScaled", "Retain")
+    default_template(member(spec, "template"))
+    for _, claim in each_at(spec, "", "volumeClaimTemplates"):
+        claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
+        member(claim, "spec").setdefault("volumeMode", "Filesystem")
+        set_default(member(claim, "status"), "phase", "Pending")
+
+
+def _check_stateful_set(obj: Object, _context: Context) -> Errors:
+    spec = map_at(obj, "spec")
+    policy = spec.get("podManagementPolicy")
+    if policy not in ("OrderedReady", "Parallel"):
+        detail = "must be 'OrderedReady' or 'Parallel'"
+        yield invalid("spec.podManagementPolicy", policy, detail)
+    yield from _set_strategy(map_at(spec, "updateStrategy"))
+    for name, choice in map_at(spec, "persistentVolumeClaimRetentionPolicy").items():
+        path = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
+        yield from one_of(choice, path, _RETENTION)
+    yield from check_numbers(spec, "spec", "replicas", "minReadySeconds")
+    if service := text_at(spec, "serviceName"):
+        yield from invalid_each("spec.serviceName", service, dns_label_problems(service))
+    yield from check_selector(spec, "statefulset")
+    yield from check_running_template(_with_claimed_volumes(spec), "StatefulSet")
+
+
+def _set_strategy(strategy: Object) -> Errors:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind not in _UPDATE_TYPES:
+        detail = "must be 'RollingUpdate' or 'OnDelete'"
+        yield invalid("spec.updateStrategy", strategy, detail)
+    elif kind == "OnDelete" and rolling is not None:
+        detail = "only allowed for updateStrategy 'RollingUpdate'"
+        yield invalid("spec.updateStrategy.rollingUpdate", rolling, detail)
+    elif kind == "RollingUpdate":
+        yield from check_numbers(rolling, "spec.updateStrategy.rollingUpdate", "partition")
+
+
+def _with_claimed_volumes(spec: Object) -> Object:
+    """The spec with the volumes its pods will have for the claims made for each."""
+    claims = items_at(spec, "volumeClaimTemplates")
+    if not claims:
+        return spec
+    template = map_at(spec, "template")
+    pod = map_at(template, "spec")
+    names = [text_at(claim, "metadata", "name") for claim in claims]
+    volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]
+    volumes += [v for v in items_at(pod, "volumes") if text_at(v, "name") not in names]
+    return {**spec, "template": {**template, "spec": {**pod, "volumes": volumes}}}
+
+
+def _check_stateful_set_update(new: Object, old: Object, _context: Context) -> Errors:
+    for name in ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"):
+        yield from unchanged(new, old, "spec", name)
+
+
+STATEFUL_SET: Final = Rules(
+    name_problems=dns_label_problems,
+    defaults=_default_stateful_set,
+    checks=_check_stateful_set,
+    update_checks=_check_stateful_set_update,
+    warns=template_warnings,
+)

@@ -1,0 +1,72 @@
+"""Rules that the kinds which run pods have in common: templates, selectors and counts of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drayman.api import labels
+from drayman.api.codec import convert
+from drayman.api.errors import SelectorError
+from drayman.api.meta import LabelSelector
+from drayman.api.struct import Json
+from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
+from drayman.apiserver.kinds.checks import label_selector, not_negative
+from drayman.apiserver.kinds.pods.spec import check_template
+from drayman.apiserver.kinds.pods.strategy import pod_warnings
+from drayman.apiserver.kinds.reading import at, map_at
+from drayman.apiserver.kinds.rules import Errors
+from drayman.apiserver.strategy import Context, Object
+
+_TEMPLATE = "spec.template"
+
+
+def check_numbers(obj: Json, path: str, *names: str) -> Errors:
+    """Counts that are not negative."""
+    for name in names:
+        yield from not_negative(at(obj, name), f"{path}.{name}")
+
+
+def check_selector(spec: Object, word: str) -> Errors:
+    """A selector that selects something, and its own pods among that. `word` is how upstream calls the kind."""
+    selector = spec.get("selector")
+    if selector is None:
+        yield required("spec.selector")
+        return
+    yield from label_selector(selector, "spec.selector")
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        yield invalid("spec.selector", selector, f"empty selector is invalid for {word}")
+        return
+    try:
+        matcher = labels.compile_selector(convert(LabelSelector, selector))
+    except SelectorError:
+        yield invalid("spec.selector", selector, "invalid label selector")
+        return
+    own = map_at(spec, "template", "metadata", "labels")
+    if not matcher.matches(own):
+        detail = "`selector` does not match template `labels`"
+        yield invalid(f"{_TEMPLATE}.metadata.labels", own, detail)
+
+
+def check_running_template(
+    spec: Object,
+    word: str,
+    *,
+    restart_policies: Sequence[str] = ("Always",),
+    deadline: bool = False,
+) -> Errors:
+    """The template of pods that a controller keeps running."""
+    yield from check_template(spec.get("template"), _TEMPLATE)
+    policy = at(spec, "template", "spec", "restartPolicy")
+    if policy not in restart_policies:
+        yield not_supported(f"{_TEMPLATE}.spec.restartPolicy", policy, restart_policies)
+    if not deadline and at(spec, "template", "spec", "activeDeadlineSeconds") is not None:
+        detail = f"activeDeadlineSeconds in {word} is not Supported"
+        yield forbidden(f"{_TEMPLATE}.spec.activeDeadlineSeconds", detail)
+
+
+def template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
+    """What in the template is probably a mistake, where it is new."""
+    spec = map_at(new, "spec", "template", "spec")
+    if old is not None and at(old, "spec", "template", "spec") == spec:
+        return []
+    return pod_warnings(spec, f"{_TEMPLATE}.spec")

@@ -1,0 +1,69 @@
+"""How much at a time. What is beyond is refused at once and told to come again, rather than made to wait."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.apiserver.errors import StatusError, Subject, bad_request
+from drayman.apiserver.exchange import Query
+
+RETRY_AFTER_S: Final = 1
+_DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
+
+
+@dataclass(slots=True)
+class Limits:
+    """Requests and watches that are open, and how many there may be."""
+
+    most_requests: int = 1_000
+    most_watches: int = 10_000
+    requests: int = 0
+    watches: int = 0
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Counts a request while it is being answered. Raises StatusError 429."""
+        if self.requests >= self.most_requests:
+            raise too_many()
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Counts a watch while it is open."""
+        self.watches += 1
+        try:
+            yield
+        finally:
+            self.watches -= 1
+
+    def check_watches(self) -> None:
+        """Raises StatusError 429 where there is no room for another watch."""
+        if self.watches >= self.most_watches:
+            raise too_many()
+
+
+def too_many() -> StatusError:
+    return StatusError(
+        429,
+        "TooManyRequests",
+        "too many requests, please try again later",
+        Subject(),
+        retry_after_seconds=RETRY_AFTER_S,
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    )
+
+
+def check_timeout(query: Query) -> None:
+    """Refuse a timeout that is no duration. There is nothing to bound: no request takes long. Raises StatusError 400."""
+    timeout = query.get("timeout")
+    if timeout and not _DURATION.fullmatch(timeout):
+        why = f'time: invalid duration "{timeout}"'
+        raise bad_request(f"invalid timeout specified in the request URL - {why}")

@@ -1,0 +1,115 @@
+"""Who owns which field: where writes meet `patching.field_manager`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from drayman.apiserver.calls import Call
+from drayman.apiserver.conversion import from_hub, to_hub
+from drayman.apiserver.encoding import encode
+from drayman.apiserver.patching.builtin_shapes import shape_of, zero_of
+from drayman.apiserver.patching.field_manager import FieldManager
+from drayman.apiserver.patching.field_set import field_set, named_path
+from drayman.apiserver.patching.managed_fields import same_but_times
+from drayman.apiserver.patching.shapes import Shape
+from drayman.apiserver.patching.versions import Versions
+from drayman.apiserver.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.shaping import message_of, normalised
+from drayman.apiserver.strategy import Context, Object
+
+MANAGERS_KEPT: Final = 1024
+CREATIONS_KEPT: Final = 256
+LARGEST_KEPT: Final = 32 * 1024
+_OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
+
+_recent: dict[tuple[Resource, str, str, bytes], list[Object]] = {}
+"""The entries of objects created lately, by what they contain."""
+
+
+def manager_of(call: Call) -> FieldManager:
+    """The field manager of the endpoint a call goes to."""
+    return _manager(call.resource, call.version, call.subresource)
+
+
+@lru_cache(maxsize=MANAGERS_KEPT)
+def _manager(resource: Resource, version: str, part: Subresource | None) -> FieldManager:
+    strategy = resource.strategy if part is None else part.strategy or resource.strategy
+    kind, hub = resource.kind_in(version), resource.hub_kind
+    served = {resource.kind_in(name).api_version: name for name in resource.versions}
+    shapes = {api_version: _shape(resource, name) for api_version, name in served.items()}
+    if hub.api_version not in shapes:
+        shapes[hub.api_version] = shape_of(message_of(hub))
+
+    def convert(obj: Object, api_version: str) -> Object:
+        source = obj["apiVersion"]
+        if source != hub.api_version:
+            obj = to_hub(resource, dict(obj), served[source])
+        if api_version == hub.api_version:
+            return obj
+        return from_hub(resource, obj, served[api_version])
+
+    reset = field_set(named_path(*path) for path in strategy.reset_fields)
+    versions = Versions(shapes, convert, reset)
+    return FieldManager(kind.api_version, kind.kind, versions, _empty(resource, kind))
+
+
+def _shape(resource: Resource, version: str) -> Shape:
+    if resource.codec is not None:
+        return resource.codec.shape(version)
+    return shape_of(message_of(resource.kind_in(version)))
+
+
+def _empty(resource: Resource, kind: GroupVersionKind) -> Object:
+    members = {} if resource.codec is not None else zero_of(message_of(kind))
+    return {**members, "kind": kind.kind, "apiVersion": kind.api_version}
+
+
+def note_creation(call: Call, obj: Object, context: Context) -> None:
+    """Make the creator the owner of all that it sets."""
+    metadata = obj["metadata"]
+    if "managedFields" in metadata:
+        noted = manager_of(call).create(
+            normalised(call.resource, obj), call.write.manager, context.now
+        )
+        entries = noted["metadata"].get("managedFields", [])
+    else:
+        entries = _creators(call, obj, context)
+    metadata.pop("managedFields", None)
+    if entries:
+        metadata["managedFields"] = entries
+
+
+def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
+    """The entries of a new object. Those made from one template differ in name only, which nobody owns, and share theirs."""
+    owned = {name: v for name, v in obj["metadata"].items() if name not in _OWNED_BY_NOBODY}
+    content = encode({**obj, "metadata": owned})
+    key = (call.resource, call.version, call.write.manager, content)
+    entries = _recent.get(key)
+    if entries is None:
+        whole = normalised(call.resource, obj)
+        noted = manager_of(call).create(whole, call.write.manager, context.now)
+        entries = noted["metadata"].get("managedFields", [])
+        if len(content) <= LARGEST_KEPT:
+            if len(_recent) >= CREATIONS_KEPT:
+                del _recent[next(iter(_recent))]
+            _recent[key] = entries
+    return [{**entry, "time": context.now} for entry in entries]
+
+
+def note_update(call: Call, new: Object, old: Object, context: Context) -> None:
+    """Make the writer the owner of what it changes."""
+    part = call.subresource.name if call.subresource is not None else ""
+    noted = manager_of(call).update(old, new, call.write.manager, context.now, part)
+    new["metadata"] = noted["metadata"]
+
+
+def same_but_for_times(new: Object, old: Object) -> bool:
+    """Whether writing would change nothing but when which manager last wrote."""
+    one, other = new["metadata"], old["metadata"]
+    if {**new, "metadata": None} != {**old, "metadata": None}:
+        return False
+    names = (one.keys() | other.keys()) - {"managedFields", "resourceVersion"}
+    if any(one.get(name) != other.get(name) for name in names):
+        return False
+    return same_but_times(one.get("managedFields"), other.get("managedFields"))

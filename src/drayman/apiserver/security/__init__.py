@@ -1,0 +1,1 @@
+"""Who may talk to the server and what they may do: certificates, tokens, RBAC, reviews."""

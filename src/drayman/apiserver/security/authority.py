@@ -1,0 +1,184 @@
+"""The certificates of the server: a certificate authority of its own and a serving certificate signed by it.
+
+Made on the first start and kept in the data directory, so that a kubeconfig stays good over restarts. Private keys are readable by their
+owner only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from drayman.apiserver.security.private_files import write_private
+
+AUTHORITY_LIFETIME: Final = timedelta(days=3650)
+SERVING_LIFETIME: Final = timedelta(days=365)
+RENEW_BEFORE: Final = timedelta(days=30)
+_CLOCK_SKEW: Final = timedelta(minutes=5)
+
+
+class AuthorityError(Exception):
+    """The certificates in a directory cannot be used; says which file and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingFiles:
+    """Where the certificates of a server lie."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+    @property
+    def authority_pem(self) -> bytes:
+        return self.authority.read_bytes()
+
+
+def ensure_certificates(directory: Path, hosts: Iterable[str], now: datetime) -> ServingFiles:
+    """The certificates in a directory, made or renewed where they have to be. Raises AuthorityError."""
+    files = ServingFiles(directory / "ca.crt", directory / "server.crt", directory / "server.key")
+    authority_key = directory / "ca.key"
+    wanted = tuple(dict.fromkeys(hosts))
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not files.authority.exists() or not authority_key.exists():
+            _make_authority(files.authority, authority_key, now)
+        if not _is_good(files, wanted, now):
+            _make_serving(files, authority_key, wanted, now)
+    except OSError as error:
+        raise AuthorityError(f"{error.filename or directory}: {error.strerror}") from error
+    return files
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _make_authority(path: Path, key_path: Path, now: datetime) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(_name("drayman"))
+        .issuer_name(_name("drayman"))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + AUTHORITY_LIFETIME)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    write_private(key_path, _key_pem(key))
+    write_private(path, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _make_serving(
+    files: ServingFiles, authority_key: Path, hosts: tuple[str, ...], now: datetime
+) -> None:
+    signer, authority = _load_key(authority_key), _load_certificate(files.authority)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(_name("drayman-apiserver"))
+        .issuer_name(authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + SERVING_LIFETIME)
+        .add_extension(
+            x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False
+        )
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+        .sign(signer, hashes.SHA256())
+    )
+    write_private(files.key, _key_pem(key))
+    write_private(files.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _is_good(files: ServingFiles, hosts: tuple[str, ...], now: datetime) -> bool:
+    """Whether the serving certificate is there, will last, and names every host."""
+    if not files.certificate.exists() or not files.key.exists():
+        return False
+    certificate, authority = (
+        _load_certificate(files.certificate),
+        _load_certificate(files.authority),
+    )
+    if certificate.not_valid_after_utc - RENEW_BEFORE < now:
+        return False
+    if not _belong_together(authority, certificate, files.key):
+        return False
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {_general_name(host) for host in hosts} <= set(names)
+
+
+def _belong_together(authority: x509.Certificate, certificate: x509.Certificate, key: Path) -> bool:
+    """Whether the authority signed the certificate, and the key is its key. A crash between two writes can part them."""
+    private = _load_key(key)
+    if private.public_key() != certificate.public_key():
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def _load_certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError as error:
+        raise AuthorityError(f"{path} is no certificate; remove it to have a new one") from error
+
+
+def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError) as error:
+        raise AuthorityError(f"{path} is no private key; remove it to have a new one") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise AuthorityError(f"{path} is not an elliptic curve key; remove it to have a new one")
+    return key
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

@@ -1,0 +1,119 @@
+"""The roles and bindings that are there from the start, under the names that people know from Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.apiserver.security.rbac import GROUP
+from drayman.apiserver.strategy import Object
+
+_API_VERSION: Final = f"{GROUP}/v1"
+_LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_READ: Final = ["get", "list", "watch"]
+_WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
+_PUBLIC_PATHS: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY_PATHS: Final = [
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    "/openapi",
+    "/openapi/*",
+    *_PUBLIC_PATHS,
+]
+
+_WORKLOADS: Final = (
+    (
+        "",
+        ["configmaps", "events", "persistentvolumeclaims", "pods", "serviceaccounts", "services"],
+    ),
+    ("apps", ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale",
+              "statefulsets", "statefulsets/scale"]),
+    ("batch", ["cronjobs", "jobs"]),
+    ("policy", ["poddisruptionbudgets"]),
+    ("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"]),
+    ("scheduling.k8s.io", ["podgroups", "workloads"]),
+)  # fmt: skip
+
+
+def bootstrap_objects() -> list[Object]:
+    """Cluster roles, then the bindings to them. They are created where they are missing and otherwise left alone."""
+    return [*_roles(), *_bindings()]
+
+
+def _role(name: str, *rules: Object) -> Object:
+    metadata = {
+        "name": name,
+        "labels": dict(_LABELS),
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    }
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ClusterRole",
+        "metadata": metadata,
+        "rules": list(rules),
+    }
+
+
+def _binding(role: str, *groups: str, name: str = "") -> Object:
+    metadata = {"name": name or role, "labels": dict(_LABELS)}
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups],
+    }
+
+
+def _resources(verbs: list[str], *groups: tuple[str, list[str]]) -> list[Object]:
+    return [{"apiGroups": [g], "resources": list(r), "verbs": list(verbs)} for g, r in groups]
+
+
+def _paths(paths: list[str]) -> Object:
+    return {"nonResourceURLs": list(paths), "verbs": ["get"]}
+
+
+def _roles() -> list[Object]:
+    everything: list[Object] = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]},
+    ]
+    reviews = ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"])
+    view = _resources(_READ, *_WORKLOADS)
+    logs = _resources(_READ, ("", ["namespaces", "pods/log", "pods/status"]))
+    edit = _resources([*_READ, *_WRITE], *_WORKLOADS)
+    secrets = _resources([*_READ, *_WRITE], ("", ["secrets"]))
+    pods = _resources(["create"], ("", ["pods/eviction", "pods/exec", "serviceaccounts/token"]))
+    rbac = _resources([*_READ, *_WRITE], (GROUP, ["rolebindings", "roles"]))
+    local = _resources(["create"], ("authorization.k8s.io", ["localsubjectaccessreviews"]))
+    return [
+        _role("cluster-admin", *everything),
+        _role("admin", *edit, *secrets, *pods, *logs, *rbac, *local),
+        _role("edit", *edit, *secrets, *pods, *logs),
+        _role("view", *view, *logs),
+        _role("system:discovery", _paths(_DISCOVERY_PATHS)),
+        _role("system:public-info-viewer", _paths(_PUBLIC_PATHS)),
+        _role(
+            "system:basic-user",
+            *_resources(["create"], reviews, ("authentication.k8s.io", ["selfsubjectreviews"])),
+        ),
+        _role(
+            "system:auth-delegator",
+            *_resources(
+                ["create"],
+                ("authentication.k8s.io", ["tokenreviews"]),
+                ("authorization.k8s.io", ["subjectaccessreviews"]),
+            ),
+        ),
+    ]
+
+
+def _bindings() -> list[Object]:
+    authenticated, anonymous = "system:authenticated", "system:unauthenticated"
+    return [
+        _binding("cluster-admin", "system:masters"),
+        _binding("system:discovery", authenticated),
+        _binding("system:basic-user", authenticated),
+        _binding("system:public-info-viewer", authenticated, anonymous),
+    ]

@@ -1,0 +1,150 @@
+"""Tokens: one for the administrator, and signed ones for service accounts as TokenRequest gives them out."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from drayman.api.struct import Json
+
+ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
+ALGORITHM: Final = "ES256"
+_PRIVATE_CLAIM: Final = "kubernetes.io"
+
+
+def new_secret() -> str:
+    """A token nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+def same_secret(given: str, expected: str) -> bool:
+    """Whether two secrets are equal, in a time that does not tell how far they agree."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class BoundObject:
+    """The object whose end ends a token too."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccountClaims:
+    """What a service account token says."""
+
+    namespace: str
+    name: str
+    uid: str
+    token_id: str
+    audiences: tuple[str, ...]
+    bound: BoundObject | None = None
+
+
+class TokenIssuer:
+    """Signs tokens of service accounts, and reads them back."""
+
+    def __init__(self, private_key_pem: bytes) -> None:
+        key = serialization.load_pem_private_key(private_key_pem, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError("service account tokens are signed with an elliptic curve key")
+        self._private = key
+        self._public = key.public_key()
+        encoded = self._public.public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        self._key_id = hashlib.sha256(encoded).hexdigest()[:32]
+
+    def issue(
+        self, claims: ServiceAccountClaims, now: datetime, lifetime: timedelta
+    ) -> tuple[str, datetime]:
+        """A token and when it ends."""
+        expires = (now + lifetime).replace(microsecond=0)
+        seconds = int(now.timestamp())
+        private: dict[str, Json] = {
+            "namespace": claims.namespace,
+            "serviceaccount": {"name": claims.name, "uid": claims.uid},
+        }
+        if claims.bound is not None:
+            bound = claims.bound
+            private[bound.kind.lower()] = {"name": bound.name, "uid": bound.uid}
+        payload: dict[str, Json] = {
+            "aud": list(claims.audiences),
+            "exp": int(expires.timestamp()),
+            "iat": seconds,
+            "nbf": seconds,
+            "iss": ISSUER,
+            "jti": claims.token_id,
+            "sub": f"system:serviceaccount:{claims.namespace}:{claims.name}",
+            _PRIVATE_CLAIM: private,
+        }
+        headers = {"kid": self._key_id}
+        return jwt.encode(payload, self._private, ALGORITHM, headers=headers), expires
+
+    def read(
+        self, token: str, audiences: tuple[str, ...], now: datetime
+    ) -> ServiceAccountClaims | None:
+        """What a token says, if it is one of ours, still good, and meant for one of the audiences."""
+        try:
+            payload = jwt.decode(
+                token,
+                self._public,
+                algorithms=[ALGORITHM],
+                issuer=ISSUER,
+                options={
+                    "verify_aud": False,
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
+            )
+        except jwt.InvalidTokenError:
+            return None
+        expires = datetime.fromtimestamp(payload.get("exp", 0), UTC)
+        meant_for = payload.get("aud", [])
+        if expires <= now or not set(audiences) & set(meant_for):
+            return None
+        return _claims(payload, tuple(meant_for))
+
+
+def _claims(payload: Mapping[str, Json], audiences: tuple[str, ...]) -> ServiceAccountClaims | None:
+    private = payload.get(_PRIVATE_CLAIM)
+    if not isinstance(private, dict):
+        return None
+    account = private.get("serviceaccount") or {}
+    bound = next(
+        (
+            BoundObject(kind, private[key]["name"], private[key]["uid"])
+            for key, kind in (("pod", "Pod"), ("secret", "Secret"), ("node", "Node"))
+            if key in private
+        ),
+        None,
+    )
+    return ServiceAccountClaims(
+        namespace=private.get("namespace", ""),
+        name=account.get("name", ""),
+        uid=account.get("uid", ""),
+        token_id=str(payload.get("jti", "")),
+        audiences=audiences,
+        bound=bound,
+    )
+
+
+def new_signing_key() -> bytes:
+    """A private key for an issuer, as PEM."""
+    return ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )

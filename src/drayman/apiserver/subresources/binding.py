@@ -1,0 +1,109 @@
+"""Binding: how a scheduler gives a pod its node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.apiserver.calls import Call, Result, success
+from drayman.apiserver.encoding import decode
+from drayman.apiserver.errors import Subject, bad_request, conflict, internal
+from drayman.apiserver.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.shaping import normalised
+from drayman.apiserver.strategy import Object
+from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
+from drayman.apiserver.updating import precondition_text
+from drayman.cluster.embedded.model import Stored
+
+KIND: Final = GroupVersionKind("", "v1", "Binding")
+INIT_ANNOTATIONS: Final = (
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-containers",
+)
+
+
+async def bind(call: Call) -> Result:
+    """`pods/NAME/binding`."""
+    binding = call.body or {}
+    name = (binding.get("metadata") or {}).get("name", "")
+    if name != call.name:
+        raise bad_request("name in URL does not match name in Binding object")
+    return await _bind(pod_call(call, name), binding)
+
+
+async def bind_by_body(call: Call) -> Result:
+    """`bindings`, the older place, where only the body names the pod."""
+    binding = call.body or {}
+    name = (binding.get("metadata") or {}).get("name", "")
+    return await _bind(pod_call(call, name), binding)
+
+
+async def _bind(call: Call, binding: Object) -> Result:
+    target = binding.get("target") or {}
+    _check_target(target)
+    existing = find_pod(call)
+    _check_preconditions(call, existing, binding["metadata"])
+    pod = decode(existing.data)
+    _check_pod(pod, call.name)
+    _assign(pod, target["name"], binding["metadata"], call.context.now)
+    if not call.dry_run:
+        await call.core.store.write([put(call, normalised(call.resource, pod), existing)])
+    return success(call.subject, 201)
+
+
+def _check_target(target: Object) -> None:
+    """The real server answers these with 500 and no reason."""
+    kind = target.get("kind", "")
+    problems = []
+    if kind not in ("", "Node"):
+        problems.append(
+            f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
+        )
+    if not target.get("name"):
+        problems.append("target.name: Required value")
+    if problems:
+        raise internal(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+
+def _check_preconditions(call: Call, existing: Stored, metadata: Object) -> None:
+    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    found = existing.value["metadata"]["uid"]
+    if uid and uid != found:
+        raise conflict(call.subject, precondition_text(call, "UID", uid, found))
+    if version and version != str(existing.revision):
+        text = precondition_text(call, "ResourceVersion", version, str(existing.revision))
+        raise conflict(call.subject, text)
+
+
+def _check_pod(pod: Object, name: str) -> None:
+    subject = Subject("pods/binding", "", name)
+    if "deletionTimestamp" in pod["metadata"]:
+        raise conflict(subject, f"pod {name} is being deleted, cannot be assigned to a host")
+    if node := pod["spec"].get("nodeName"):
+        raise conflict(subject, f'pod {name} is already assigned to node "{node}"')
+    if pod["spec"].get("schedulingGates"):
+        raise conflict(subject, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _assign(pod: Object, node: str, given: Object, now: str) -> None:
+    pod["spec"]["nodeName"] = node
+    pod["status"].pop("nominatedNodeName", None)
+    for name in ("labels", "annotations"):
+        if given.get(name):
+            pod["metadata"][name] = {**(pod["metadata"].get(name) or {}), **given[name]}
+    for name in INIT_ANNOTATIONS:
+        (pod["metadata"].get("annotations") or {}).pop(name, None)
+    set_condition(pod, {"type": "PodScheduled", "status": "True"}, now)
+
+
+BINDING: Final = Subresource(
+    name="binding", verbs=("create",), kind=KIND, handlers={"create": bind}
+)
+BINDINGS: Final = Resource(
+    group="",
+    versions=("v1",),
+    kind="Binding",
+    plural="bindings",
+    namespaced=True,
+    verbs=("create",),
+    create_handler=bind_by_body,
+)

@@ -1,0 +1,219 @@
+"""Scale: the number of replicas of an object as an object of its own, for tools that know nothing else about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from drayman.api.schema import BodyError, decode_strict
+from drayman.api.struct import Json
+from drayman.api.validation.field_errors import invalid as invalid_field
+from drayman.apiserver.calls import Call, Result
+from drayman.apiserver.errors import Subject, bad_request, conflict, invalid, not_found
+from drayman.apiserver.patches import APPLY, patched_value
+from drayman.apiserver.patching import FieldManager, ScaleOwnership, builtin_field_manager
+from drayman.apiserver.patching.field_set import named_path
+from drayman.apiserver.resources import GroupVersionKind, Subresource
+from drayman.apiserver.shaping import message_of
+from drayman.apiserver.strategy import Object
+from drayman.apiserver.updating import check_uid, plan_replacement
+from drayman.cluster.embedded.model import Delete, Stored
+
+KIND: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+VERBS: Final = ("get", "patch", "update")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where an object keeps what a Scale shows. The selector is a text, or read by a function."""
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: Callable[[Object], str] = lambda obj: selector_text(
+        (obj.get("spec") or {}).get("selector")
+    )
+
+
+WORKLOAD_PATHS: Final = ScalePaths()
+
+
+def scale_subresource(paths: ScalePaths = WORKLOAD_PATHS) -> Subresource:
+    """The scale of a resource that keeps its numbers at these paths."""
+    scale = _Scale(paths)
+    handlers = {"get": scale.get, "update": scale.update, "patch": scale.patch}
+    return Subresource(name="scale", verbs=VERBS, kind=KIND, handlers=handlers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    paths: ScalePaths
+
+    async def get(self, call: Call) -> Result:
+        return Result(value=self._shown(_existing(call)))
+
+    async def update(self, call: Call) -> Result:
+        existing = _existing(call)
+        sent: Object = call.body or {}
+        metadata = sent.get("metadata") or {}
+        if metadata.get("name", call.name) != call.name or not metadata.get("name"):
+            raise _wrong_name(call, metadata.get("name", ""))
+        if metadata.get("namespace", call.namespace) != call.namespace:
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        check_uid(call, existing, metadata.get("uid"))
+        return await self._write(call, existing, sent)
+
+    async def patch(self, call: Call) -> Result:
+        existing = _existing(call)
+        assert call.patch is not None
+        media, change = call.patch.media_type, call.patch.change
+        shown = self._shown(existing)
+        if media == APPLY:
+            return await self._apply(call, existing, change)
+        value = patched_value(lambda: message_of(KIND), media, shown, change)
+        try:
+            sent, _ = decode_strict(message_of(KIND), value)
+        except BodyError as error:
+            raise invalid(Subject(), [invalid_field("patch", value, str(error))]) from error
+        return await self._write(call, existing, sent)
+
+    async def _apply(self, call: Call, existing: Stored, change: Json) -> Result:
+        live = {**self._shown(existing), "apiVersion": KIND.api_version}
+        owners = self._ownership(call)
+        parent_entries = existing.value["metadata"].get("managedFields")
+        live["metadata"] = {**live["metadata"], "managedFields": owners.to_scale(parent_entries)}
+        applied = _manager().apply(
+            live,
+            change,
+            call.write.manager,
+            force=call.write.force,
+            now=call.context.now,
+            subresource="scale",
+        )
+        entries = owners.to_parent(parent_entries, applied["metadata"].get("managedFields"))
+        return await self._write(call, existing, applied, entries)
+
+    async def _write(
+        self, call: Call, existing: Stored, sent: Object, entries: list[Object] | None = None
+    ) -> Result:
+        """Give the parent the number of replicas asked for, and answer the Scale as it is then."""
+        replicas: int = (sent.get("spec") or {}).get("replicas", 0)
+        version = (sent.get("metadata") or {}).get("resourceVersion", "")
+        if version not in ("", str(existing.revision)):
+            raise conflict(call.subject)
+        if replicas < 0:
+            error = invalid_field("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid(Subject("Scale", KIND.group, call.name), [error])
+        before = self._shown(existing)
+
+        def change(obj: Object) -> Object:
+            _put(obj, self.paths.replicas, replicas)
+            if entries is None:
+                noted = self._noted(call, existing, before, replicas)
+            else:
+                noted = entries
+            obj["metadata"].pop("managedFields", None)
+            if noted:
+                obj["metadata"]["managedFields"] = noted
+            return obj
+
+        parent = replace(call, subresource=None)
+        return Result(value=self._shown(await _replaced(parent, existing, change)))
+
+    def _noted(self, call: Call, existing: Stored, before: Object, replicas: int) -> list[Object]:
+        """The parent's managedFields after a write to its Scale."""
+        owners = self._ownership(call)
+        parent_entries = existing.value["metadata"].get("managedFields")
+        entries = owners.to_scale(parent_entries)
+        old = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
+        new = {**old, "spec": {"replicas": replicas}}
+        manager, now = call.write.manager, call.context.now
+        noted = _manager().update(old, new, manager, now, "scale")
+        return owners.to_parent(parent_entries, noted["metadata"].get("managedFields"))
+
+    def _ownership(self, call: Call) -> ScaleOwnership:
+        path = named_path(*self.paths.replicas)
+        versions = call.resource.versions
+        paths = {call.resource.kind_in(version).api_version: path for version in versions}
+        return ScaleOwnership(call.resource.kind_in(call.version).api_version, paths)
+
+    def _shown(self, stored: Stored) -> Object:
+        obj = stored.value
+        kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        replicas, selector = _at(obj, self.paths.replicas), self.paths.selector(obj)
+        spec: Object = {"replicas": replicas} if replicas else {}
+        status: Object = {"replicas": _at(obj, self.paths.status_replicas) or 0}
+        if selector:
+            status["selector"] = selector
+        return {
+            "kind": KIND.kind,
+            "apiVersion": KIND.api_version,
+            "metadata": {name: obj["metadata"][name] for name in kept if name in obj["metadata"]},
+            "spec": spec,
+            "status": status,
+        }
+
+
+async def _replaced(call: Call, existing: Stored, change: Callable[[Object], Object]) -> Stored:
+    _, operations = plan_replacement(call, existing, change, owns=False)
+    if not operations:
+        return existing
+    if call.dry_run or isinstance(operations[0], Delete):
+        encode = operations[0].encode
+        return Stored(call.key, existing.revision, encode(existing.revision))
+    (stored,) = await call.core.store.write(operations)
+    return stored
+
+
+def _manager() -> FieldManager:
+    return builtin_field_manager(KIND.api_version, KIND.kind, {KIND.api_version: message_of(KIND)})
+
+
+def _existing(call: Call) -> Stored:
+    stored = call.core.store.latest(call.key)
+    if stored is None:
+        raise not_found(call.subject)
+    return stored
+
+
+def _wrong_name(call: Call, name: str) -> Exception:
+    if not name:
+        return bad_request(
+            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+        )
+    return bad_request(
+        f"the name of the object ({name}) does not match the name on the URL ({call.name})"
+    )
+
+
+def _at(obj: Mapping[str, Json], path: tuple[str, ...]) -> Json:
+    value: Json = obj
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _put(obj: Object, path: tuple[str, ...], value: Json) -> None:
+    for name in path[:-1]:
+        obj = obj.setdefault(name, {})
+    obj[path[-1]] = value
+
+
+def selector_text(selector: Json) -> str:
+    """A label selector as one text. Plain maps, as replication controllers have, count as labels to match."""
+    if not isinstance(selector, dict):
+        return selector if isinstance(selector, str) else ""
+    is_plain = not selector.keys() & {"matchLabels", "matchExpressions"}
+    labels = selector if is_plain else selector.get("matchLabels") or {}
+    terms = {key: f"{key}={value}" for key, value in labels.items()}
+    for expression in () if is_plain else selector.get("matchExpressions") or ():
+        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+        terms[key] = {
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }.get(expression["operator"], key)
+    return ",".join(terms[key] for key in sorted(terms))

@@ -1,0 +1,240 @@
+"""`drayman up` and the commands around it, as a person meets them: ready lines, refusals in one sentence, an orderly end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import kubernetes
+import pytest
+
+from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, running, spawn, wait_ready
+
+
+def drayman(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that ends by itself."""
+    return subprocess.run(
+        [*DRAYMAN, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def refusal(*words: str | Path) -> str:
+    """The one sentence with which a command gives up."""
+    done = drayman(*words)
+    assert (done.returncode, done.stdout) == (1, ""), done
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def used(data: Path) -> Path:
+    """A data directory with a cluster in it that does not run."""
+    with running(data / "kubeconfig", "--data-dir", data):
+        pass
+    return data
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that somebody listens on."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_termination_is_an_orderly_end(data: Path) -> None:
+    """SIGTERM and SIGINT stop the server with exit status 0, and nothing says that it runs."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        server = wait_ready(spawn("--data-dir", data), data / "kubeconfig")
+        server.process.send_signal(number)
+        output, _ = server.process.communicate(timeout=PATIENCE_S)
+        assert server.process.returncode == 0, output
+        assert output.splitlines()[-1] == "stopped"
+        assert "Traceback" not in output
+        assert not (data / "instance.json").exists()
+
+
+def test_secrets_are_for_their_owner(used: Path) -> None:
+    """The kubeconfig, tokens, keys and objects can be read by their owner only."""
+    files = [path for path in used.rglob("*") if path.is_file()]
+    assert {"kubeconfig", "admin.token", "store.db", "ca.key"} <= {path.name for path in files}
+    assert {path.name for path in files if stat.S_IMODE(path.stat().st_mode) != 0o600} == set()
+    assert stat.S_IMODE(used.stat().st_mode) == 0o700
+
+
+def test_the_kubeconfig_stays_good(used: Path, tmp_path: Path) -> None:
+    """Certificates and the token outlive a restart."""
+    before = json.loads((used / "kubeconfig").read_bytes())
+    copy = tmp_path / "copy"
+    with running(copy, "--data-dir", used):
+        after = json.loads(copy.read_bytes())
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert after["users"] == before["users"]
+    authority = "certificate-authority-data"
+    assert after["clusters"][0]["cluster"][authority] == before["clusters"][0]["cluster"][authority]
+
+
+def test_ephemeral_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a data directory nothing stays behind but the kubeconfig that was asked for."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with running(tmp_path / "config", "--ephemeral"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["config"]
+
+
+def test_a_second_start_on_the_same_directory(data: Path) -> None:
+    """Two servers cannot share a data directory, in the foreground or the background."""
+    with running(data / "kubeconfig", "--data-dir", data) as server:
+        for option in ([], ["--detach"]):
+            sentence = refusal("up", "--port", "0", "--data-dir", data, *option)
+            assert str(data) in sentence
+            assert f"in use by process {server.process.pid}" in sentence
+
+
+@pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])
+def test_a_taken_port(data: Path, taken: int, option: list[str]) -> None:
+    """The sentence names the address."""
+    sentence = refusal("up", "--port", str(taken), "--data-dir", data, *option)
+    assert sentence.endswith(f"cannot listen on 127.0.0.1:{taken}: address already in use")
+    assert not (data / "instance.json").exists()
+
+
+@pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])
+def test_folders_that_cannot_be(tmp_path: Path, option: list[str]) -> None:
+    """A data directory that is a file, or below one."""
+    (tmp_path / "file").touch()
+    start = ("up", "--port", "0", *option, "--data-dir")
+    assert refusal(*start, tmp_path / "file") == f"{tmp_path / 'file'} is not a directory"
+    below = tmp_path / "file" / "below"
+    assert refusal(*start, below) == f"cannot make {below}: not a directory"
+
+
+def test_a_folder_that_cannot_be_written(data: Path) -> None:
+    """A data directory without the right to write in it."""
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    data.mkdir(mode=0o500)
+    assert refusal("up", "--data-dir", data) == f"cannot write in {data}: permission denied"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("store.db", b"no database" * 1000, "is not a Drayman store"),
+        ("store.db", b"SQLite format 3\0" + b"\xff" * 5000, "store.db"),
+        ("pki/ca.crt", b"rubbish", "is no certificate; remove it to have a new one"),
+        ("pki/server.key", b"rubbish", "is no private key; remove it to have a new one"),
+        ("accounts.key", b"rubbish", "is no signing key; remove it to have a new one"),
+        ("admin.token", b"", "holds no token; remove it to have a new one"),
+        ("admin.token", b"\xff\xfe", "holds no token; remove it to have a new one"),
+    ],
+    ids=["other-file", "damaged", "certificate", "key", "signing-key", "no-token", "bad-token"],
+)
+def test_a_broken_data_file(used: Path, name: str, content: bytes, words: str) -> None:
+    """The sentence names the file, which is left as it is."""
+    (used / name).write_bytes(content)
+    sentence = refusal("up", "--port", "0", "--data-dir", used)
+    assert sentence.startswith(str(used / name))
+    assert words in sentence
+    assert (used / name).read_bytes() == content
+
+
+def test_a_store_that_lost_its_end(used: Path) -> None:
+    """A store that was cut short is refused, not served as if it were whole."""
+    store = used / "store.db"
+    os.truncate(store, store.stat().st_size // 2)
+    assert str(store) in refusal("up", "--port", "0", "--data-dir", used)
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig", "--audit-log"])
+def test_files_that_cannot_be_written(tmp_path: Path, option: str) -> None:
+    """The sentence names the file that was asked for."""
+    path = tmp_path / "nowhere" / "file"
+    sentence = refusal("up", "--port", "0", "--ephemeral", option, path)
+    assert f"{path}: no such file or directory" in sentence
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_other_machines_are_kept_out(host: str) -> None:
+    """An address that others can reach needs a word of consent, which says what it means."""
+    sentence = refusal("up", "--ephemeral", "--port", "0", "--host", host)
+    assert sentence.startswith(f"{host} can be reached by other machines")
+    assert "--expose" in sentence
+
+
+def test_exposing_it_on_purpose(tmp_path: Path) -> None:
+    """With that word it listens there, and loopback clients can use it too."""
+    options = ("--ephemeral", "--host", "0.0.0.0", "--expose")
+    with running(tmp_path / "config", *options) as server:
+        assert server.url.startswith("https://")
+        port = server.url.rpartition(":")[2]
+        unchecked = ssl._create_unverified_context()
+        with urllib.request.urlopen(f"https://127.0.0.1:{port}/healthz", context=unchecked) as got:
+            assert got.read() == b"ok"
+
+
+def test_in_the_background_and_back(data: Path) -> None:
+    """up --detach, status, kubeconfig and down find each other through the data directory."""
+    where = ("--data-dir", data)
+    started = drayman("up", "--detach", "--port", "0", *where)
+    assert started.returncode == 0, started
+    url = started.stdout.split()[2]
+    try:
+        status = json.loads(drayman("status", "-o", "json", *where).stdout)
+        assert (status["running"], status["url"]) == (True, url)
+        assert url in drayman("status", *where).stdout
+        config = json.loads(drayman("kubeconfig", *where).stdout)
+        assert config["clusters"][0]["cluster"]["server"] == url
+        path = drayman("kubeconfig", "--path", *where).stdout.strip()
+        assert json.loads(Path(path).read_bytes()) == config
+    finally:
+        ended = drayman("down", *where)
+    assert (ended.returncode, ended.stdout) == (0, f"stopped process {status['pid']}\n")
+    nothing = f"nothing runs on {data}; start it with: drayman up"
+    for command in ("status", "kubeconfig", "down"):
+        assert refusal(command, *where) == nothing
+    status_now = drayman("status", "-o", "json", *where)
+    assert (status_now.returncode, json.loads(status_now.stdout)["running"]) == (1, False)
+
+
+def test_a_killed_server_does_not_count_as_running(data: Path) -> None:
+    """What a killed server left behind says nothing, even if its number belongs to another process now."""
+    server = wait_ready(spawn("--data-dir", data), data / "kubeconfig")
+    server.kill()
+    record = json.loads((data / "instance.json").read_bytes())
+    (data / "instance.json").write_text(json.dumps({**record, "pid": os.getpid()}))
+    assert refusal("down", "--data-dir", data).startswith("nothing runs on")
+    with running(data / "kubeconfig", "--data-dir", data) as again:
+        assert json.loads((data / "instance.json").read_bytes())["pid"] == again.process.pid
+
+
+def test_the_audit_log_has_a_line_for_each_request(tmp_path: Path) -> None:
+    """Who did what, and how it ended."""
+    log = tmp_path / "audit.jsonl"
+    with running(tmp_path / "config", "--ephemeral", "--audit-log", log) as server:
+        config = str(server.kubeconfig)
+        with kubernetes.config.new_client_from_config(config) as client:
+            kubernetes.client.CoreV1Api(client).read_namespace("default")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (line,) = (line for line in lines if "namespaces/default" in line["requestURI"])
+    assert (line["verb"], line["user"]["username"]) == ("get", "kubernetes-admin")
+    assert line["responseStatus"]["code"] == 200

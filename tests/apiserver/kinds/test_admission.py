@@ -1,0 +1,168 @@
+"""Admission of pods, groups of pods and nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.kinds.circumstances import Objects, created, make_context, pod, resource_of
+from drayman.apiserver.admission import Admitted
+from drayman.apiserver.errors import StatusError
+from drayman.apiserver.kinds.admission import DefaultServiceAccount, DefaultTolerations
+from drayman.apiserver.strategy import Object
+
+PODS = resource_of("", "Pod")
+CLASSES = "priorityclasses.scheduling.k8s.io"
+
+
+def priority_class(name: str, value: int, **more: object) -> Object:
+    return {"metadata": {"name": name}, "value": value, **more}
+
+
+def admit_pod(objects: Objects, **spec: object) -> Object:
+    spec_of: Object = created(PODS, pod(**spec), make_context(objects))["spec"]
+    return spec_of
+
+
+@pytest.mark.parametrize(
+    ("classes", "spec", "priority", "policy"),
+    [
+        pytest.param([], {}, 0, "PreemptLowerPriority", id="no class"),
+        pytest.param(
+            [priority_class("high", 77, preemptionPolicy="Never")],
+            {"priorityClassName": "high"},
+            77,
+            "Never",
+            id="named",
+        ),
+        pytest.param(
+            [
+                priority_class("a", 9, globalDefault=True),
+                priority_class("b", 5, globalDefault=True),
+            ],
+            {},
+            5,
+            "PreemptLowerPriority",
+            id="the lower of two defaults",
+        ),
+        pytest.param(
+            [],
+            {"priorityClassName": "system-node-critical"},
+            2_000_001_000,
+            "PreemptLowerPriority",
+            id="known to the system",
+        ),
+    ],
+)
+def test_priority_follows_from_the_class(
+    classes: list[Object], spec: Object, priority: int, policy: str
+) -> None:
+    """A pod gets the number and the preemption policy of its class."""
+    objects = Objects()
+    for item in classes:
+        objects.add(CLASSES, item)
+    found = admit_pod(objects, **spec)
+    assert (found["priority"], found["preemptionPolicy"]) == (priority, policy)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        pytest.param(
+            {"priorityClassName": "nope"}, "no PriorityClass with name nope", id="unknown"
+        ),
+        pytest.param({"priority": 5}, "integer value of priority (5)", id="own number"),
+        pytest.param({"preemptionPolicy": "Never"}, "PreemptionPolicy (Never)", id="own policy"),
+        pytest.param({"runtimeClassName": "nope"}, 'RuntimeClass "nope" not found', id="runtime"),
+        pytest.param({"overhead": {"cpu": "1"}}, "Pod Overhead set without", id="overhead"),
+    ],
+)
+def test_pods_cannot_choose_what_follows_from_elsewhere(spec: Object, words: str) -> None:
+    """What the server works out itself, a pod may not claim; what it names must exist."""
+    with pytest.raises(StatusError) as refusal:
+        admit_pod(Objects(), **spec)
+    assert (refusal.value.code, refusal.value.reason) == (403, "Forbidden")
+    assert words in refusal.value.message
+
+
+def test_a_runtime_class_adds_its_cost_and_place() -> None:
+    """Overhead, node selector and tolerations of the class are added to the pod's."""
+    objects = Objects()
+    toleration = {"key": "vm", "operator": "Exists"}
+    objects.add(
+        "runtimeclasses.node.k8s.io",
+        {
+            "metadata": {"name": "vm"},
+            "overhead": {"podFixed": {"cpu": "1"}},
+            "scheduling": {"nodeSelector": {"r": "c"}, "tolerations": [toleration]},
+        },
+    )
+    spec = admit_pod(objects, runtimeClassName="vm", nodeSelector={"a": "b"})
+    assert spec["overhead"] == {"cpu": "1"}
+    assert spec["nodeSelector"] == {"a": "b", "r": "c"}
+    assert toleration in spec["tolerations"]
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        pytest.param([], 2, id="none"),
+        pytest.param([{"operator": "Exists"}], 0, id="everything"),
+        pytest.param(
+            [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}], 1, id="one of them"
+        ),
+        pytest.param([{"operator": "Exists", "effect": "NoSchedule"}], 2, id="another effect"),
+    ],
+)
+def test_pods_put_up_with_nodes_that_are_away_for_a_while(own: list[Object], added: int) -> None:
+    """A toleration is added for each reason a node is away that the pod does not mention itself."""
+    spec = admit_pod(Objects(), tolerations=own)
+    assert len(spec["tolerations"]) == len(own) + added
+
+
+def test_replacing_a_pod_adds_the_tolerations_again() -> None:
+    """A client that sends a pod without the added tolerations does not take them away."""
+    new = pod()
+    old = created(PODS, pod(), make_context())
+    write = Admitted("UPDATE", PODS, "", "ns", "pod", new, old, make_context())
+    DefaultTolerations().admit(write)
+    assert new["spec"]["tolerations"] == old["spec"]["tolerations"]
+
+
+def test_a_pod_runs_as_an_account_that_exists() -> None:
+    """With service accounts on, pods get the default one, and none that does not exist."""
+    objects = Objects()
+    plugin, context = DefaultServiceAccount(), make_context(objects)
+    with pytest.raises(StatusError):
+        plugin.admit(Admitted("CREATE", PODS, "", "ns", "pod", pod(), None, context))
+    objects.add("serviceaccounts", {"metadata": {"namespace": "ns", "name": "default"}})
+    obj = pod()
+    plugin.admit(Admitted("CREATE", PODS, "", "ns", "pod", obj, None, context))
+    assert obj["spec"]["serviceAccountName"] == obj["spec"]["serviceAccount"] == "default"
+
+
+def test_new_nodes_take_no_pods_yet() -> None:
+    """A node starts with a taint, once, beside those it brings."""
+    nodes = resource_of("", "Node")
+    own = {"key": "k", "effect": "NoSchedule"}
+    node = created(nodes, {"metadata": {"name": "n"}, "spec": {"taints": [own]}}, make_context())
+    assert [taint["key"] for taint in node["spec"]["taints"]] == [
+        "k",
+        "node.kubernetes.io/not-ready",
+    ]
+
+
+def test_groups_of_pods_have_a_priority() -> None:
+    """A group gets the priority of its class, and a finalizer that keeps it while it has pods."""
+    groups = resource_of("scheduling.k8s.io", "PodGroup")
+    objects = Objects()
+    objects.add(CLASSES, priority_class("high", 7))
+    group = created(
+        groups,
+        {
+            "metadata": {"name": "g"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priorityClassName": "high"},
+        },
+        make_context(objects),
+    )
+    assert group["spec"]["priority"] == 7
+    assert group["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]

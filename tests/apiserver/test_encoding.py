@@ -1,0 +1,49 @@
+"""JSON on the wire, and objects as they are stored."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.apiserver.encoding import encode, stored_form, type_prefix
+from drayman.apiserver.resources import GroupVersionKind
+
+KIND = GroupVersionKind("apps", "v1", "Deployment")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_escaping_changes_the_text_and_not_the_value(value: object) -> None:
+    """Characters that mean something in HTML never appear."""
+    data = encode(value)
+    assert json.loads(data) == value
+    assert not set(data) & set(b"<>&")
+
+
+@given(
+    st.dictionaries(st.sampled_from(["labels", "annotations", "resourceVersion"]), VALUES),
+    st.dictionaries(st.sampled_from(["spec", "status", "data"]), VALUES),
+    st.integers(1, 2**60),
+)
+def test_the_stored_form_is_the_object_with_its_revision(
+    metadata: dict[str, object], rest: dict[str, object], revision: int
+) -> None:
+    """It begins as every object of its kind, and what a client sent as resourceVersion is gone."""
+    named = {"name": "n", "uid": "u", **metadata}
+    data = stored_form({"metadata": named, **rest}, KIND)(revision)
+    assert data.startswith(type_prefix(KIND))
+    expected = {
+        "kind": "Deployment",
+        "apiVersion": "apps/v1",
+        "metadata": {**named, "resourceVersion": str(revision)},
+        **rest,
+    }
+    assert json.loads(data) == expected

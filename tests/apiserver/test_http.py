@@ -1,0 +1,99 @@
+"""The shell around the server: what arrives on a socket and what leaves it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from building import Harness, config
+from drayman.apiserver.http import BODY_LIMIT, Listener, RunningServer, start
+
+LARGE = "x" * 200_000
+
+
+@asynccontextmanager
+async def running(harness: Harness) -> AsyncIterator[tuple[RunningServer, aiohttp.ClientSession]]:
+    server = await start(harness.server, Listener())
+    try:
+        async with aiohttp.ClientSession(server.url, auto_decompress=False) as session:
+            yield server, session
+    finally:
+        await server.stop()
+
+
+async def test_every_answer_has_the_headers_clients_look_at() -> None:
+    """An id, no caching, the media type, and a newline at the end of the JSON."""
+    harness = Harness()
+    async with running(harness) as (_, session), session.get("/api/v1/pods") as response:
+        assert response.headers["Audit-Id"]
+        assert response.headers["Cache-Control"] == "no-cache, private"
+        assert response.headers["Content-Type"] == "application/json"
+        assert (await response.read()).endswith(b"}\n")
+
+
+async def test_warnings_are_quoted() -> None:
+    """Each in a header of its own."""
+    harness = Harness()
+    base = await harness.namespace()
+    body = {**config("a"), 'what"ever': 1}
+    async with (
+        running(harness) as (_, session),
+        session.post(f"{base}/configmaps", json=body) as response,
+    ):
+        warning = response.headers.getall("Warning")
+    assert warning == ['299 - "unknown field \\"what\\\\\\"ever\\""']
+
+
+async def test_large_answers_are_compressed_for_those_who_ask() -> None:
+    """And only for those."""
+    harness = Harness()
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("a", k=LARGE))
+    async with running(harness) as (_, session):
+        for accepted, compressed in (("gzip", True), ("identity", False)):
+            headers = {"Accept-Encoding": accepted}
+            async with session.get(f"{base}/configmaps/a", headers=headers) as response:
+                data = await response.read()
+                assert (response.headers.get("Content-Encoding") == "gzip") is compressed
+            text = gzip.decompress(data) if compressed else data
+            assert json.loads(text)["data"]["k"] == LARGE
+
+
+async def test_a_body_beyond_the_limit_is_refused() -> None:
+    """413, and the connection is good for another request."""
+    harness = Harness()
+    base = await harness.namespace()
+    async with running(harness) as (_, session):
+        body = json.dumps(config("a", k="x" * BODY_LIMIT)).encode()
+        headers = {"Content-Type": "application/json"}
+        async with session.post(
+            f"{base}/configmaps", data=io.BytesIO(body), headers=headers
+        ) as response:
+            status, answer = response.status, await response.json()
+        async with session.get("/healthz") as response:
+            assert await response.text() == "ok"
+    assert (status, answer["message"]) == (413, f"Request entity too large: limit is {BODY_LIMIT}")
+
+
+async def test_a_watch_streams_and_ends_with_the_server() -> None:
+    """Events come as lines while the request is open."""
+    harness = Harness()
+    base = await harness.namespace()
+    server = await start(harness.server, Listener())
+    async with (
+        aiohttp.ClientSession(server.url) as session,
+        session.get(f"{base}/configmaps?watch=1") as response,
+    ):
+        await harness.json("POST", f"{base}/configmaps", config("a"))
+        event = json.loads(await response.content.readline())
+        await server.stop()
+        with pytest.raises(aiohttp.ClientError):
+            await response.content.readline()
+    assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
+    assert harness.store.watchers == 0

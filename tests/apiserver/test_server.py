@@ -1,0 +1,136 @@
+"""What is not about one verb: routing, forms of answers, discovery, health, rights."""
+
+from __future__ import annotations
+
+import pytest
+
+from building import Harness, config, decoded
+from drayman.apiserver.access import Attributes, Decision, User
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/v1/pods", 200),
+        ("GET", "/api/v1/pods/", 200),
+        ("POST", "/api/v1/pods", 405),
+        ("GET", "/api/v1/pods/p", 404),
+        ("HEAD", "/api/v1/pods", 405),
+        ("DELETE", "/api/v1/namespaces", 405),
+        ("GET", "/api/v1//pods", 404),
+        ("GET", "/api/v1/nonsense", 404),
+        ("GET", "/api/v2/pods", 404),
+        ("GET", "/apis/nope.example/v1/things", 404),
+        ("GET", "/nonsense", 404),
+        ("GET", "/api/v1/namespaces/ns/namespaces", 404),
+        ("GET", "/api/v1/namespaces/ns/pods/p/nonsense", 404),
+        ("GET", "/api/v1/namespaces/ns/pods/a%b", 400),
+        ("PATCH", "/api/v1/namespaces/ns/pods", 405),
+        ("GET", "/version", 200),
+        ("GET", "/version/", 200),
+        ("GET", "/healthz", 200),
+        ("GET", "/readyz/ping", 200),
+        ("GET", "/readyz/nonsense", 404),
+        ("GET", "/metrics", 200),
+        ("GET", "/", 200),
+    ],
+)
+async def test_every_path_has_its_status(method: str, path: str, status: int) -> None:
+    """Whether it is served, and with which methods."""
+    harness = Harness()
+    await harness.namespace()
+    assert (await harness.send(method, path)).status == status
+
+
+async def test_a_table_has_a_row_per_object() -> None:
+    """With its metadata beside the cells."""
+    harness = Harness()
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("a"))
+    table = decoded(await harness.send("GET", f"{base}/configmaps", headers={"accept": TABLE}))
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Created At"]
+    (row,) = table["rows"]
+    assert row["cells"] == ["a", "2026-01-02T03:04:05Z"]
+    assert row["object"]["kind"] == "PartialObjectMetadata"
+
+
+@pytest.mark.parametrize(
+    ("accept", "status", "content_type"),
+    [
+        ("", 200, "application/json"),
+        ("*/*", 200, "application/json"),
+        ("application/yaml", 200, "application/yaml"),
+        ("application/vnd.kubernetes.protobuf,application/json", 200, "application/json"),
+        ("text/html", 406, "application/json"),
+        ("application/json;as=Nonsense;v=v1;g=meta.k8s.io", 406, "application/json"),
+    ],
+)
+async def test_the_first_form_that_can_be_served_is(
+    accept: str, status: int, content_type: str
+) -> None:
+    """And nothing else is sent to a client that accepts none."""
+    harness = Harness()
+    response = await harness.send("GET", "/api/v1/pods", headers={"accept": accept})
+    assert (response.status, response.content_type) == (status, content_type)
+
+
+async def test_list_items_go_without_their_kind() -> None:
+    """It is the list's."""
+    harness = Harness()
+    base = await harness.namespace()
+    created = await harness.json("POST", f"{base}/configmaps", config("a", k="<"))
+    (item,) = (await harness.json("GET", f"{base}/configmaps"))["items"]
+    assert item == {name: v for name, v in created.items() if name not in ("kind", "apiVersion")}
+
+
+async def test_discovery_lists_what_is_served() -> None:
+    """In the old form and in the aggregated one, which need not be sent twice."""
+    harness = Harness()
+    old = await harness.json("GET", "/api/v1")
+    assert "pods/status" in [resource["name"] for resource in old["resources"]]
+    new = await harness.send("GET", "/apis", headers={"accept": AGGREGATED})
+    assert [item["metadata"]["name"] for item in decoded(new)["items"]] == ["coordination.k8s.io"]
+    headers = {"accept": AGGREGATED, "if-none-match": new.headers["Etag"]}
+    assert (await harness.send("GET", "/apis", headers=headers)).status == 304
+
+
+class NobodyMay:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(allowed=False)
+
+
+async def test_who_may_not_is_told_what() -> None:
+    """In the words of RBAC."""
+    harness = Harness()
+    harness.server.authorizer = NobodyMay()
+    response = await harness.send("GET", "/api/v1/namespaces/ns/pods/p")
+    message = decoded(response)["message"]
+    assert response.status == 403
+    assert message == (
+        'pods "p" is forbidden: User "kubernetes-admin" cannot get resource "pods" in API group "" '
+        'in the namespace "ns"'
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"x"',
+        b"\xff",
+        b'{"metadata":5}',
+        b'{"metadata":{"name":["x"]}}',
+        b"\x00" * 9,
+    ],
+)
+async def test_a_body_that_is_no_object_is_the_clients_fault(body: bytes) -> None:
+    """Never the server's."""
+    harness = Harness()
+    base = await harness.namespace()
+    response = await harness.send("POST", f"{base}/configmaps", body)
+    assert 400 <= response.status < 500
