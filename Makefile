@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-long lint pytest demo bench-allocator lock clean
+.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ demo: venv ## a simulated DGX H100 node and three claims on it
 
 bench-allocator: venv ## time of the search per problem, beside upstream's
 	@$(BIN)/python benchmarks/allocator.py
+
+bench-api: venv ## writes, reads and watches per second of the API server
+	@$(BIN)/python benchmarks/api.py
 
 # Resolves afresh in a throw-away environment. The lock names no index, so it installs from whichever one pip is set up for.
 lock: ## write requirements.lock anew from pyproject.toml

@@ -25,6 +25,10 @@ from drayman.cli.errors import (
 from drayman.cli.lazy import LazyGroup
 
 COMMANDS: Final = {
+    "up": "drayman.cli.cluster.up:up",
+    "down": "drayman.cli.cluster.down:down",
+    "status": "drayman.cli.cluster.down:status",
+    "kubeconfig": "drayman.cli.cluster.down:kubeconfig",
     "demo": "drayman.cli.demo.command:demo",
     "validate": "drayman.cli.validate:validate",
     "allocate": "drayman.cli.allocate:allocate",
@@ -33,6 +37,7 @@ COMMANDS: Final = {
 
 _EPILOG: Final = """\b
 Examples:
+  drayman up                            a Kubernetes API on this machine
   drayman demo                          three claims on a simulated DGX H100
   drayman validate claim.yaml           field errors with file and line
   drayman COMMAND --help                what a command does, with examples

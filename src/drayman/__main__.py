@@ -1,0 +1,5 @@
+"""`python -m drayman` is `drayman`."""
+
+from drayman.cli.main import main
+
+main()

@@ -1,0 +1,91 @@
+"""`drayman down`, `drayman status`, `drayman kubeconfig`: about an instance that runs in another process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from drayman.apiserver.instance.folder import Folder, Record, is_alive
+from drayman.cli.cluster.options import data_dir_option, folder_of
+from drayman.cli.errors import UserError
+
+_POLL_S: Final = 0.05
+
+
+def _running(folder: Folder) -> Record:
+    record = folder.running()
+    if record is None:
+        raise UserError(f"nothing runs on {folder.path}; start it with: drayman up")
+    return record
+
+
+@click.command(
+    epilog="\b\nExamples:\n  drayman down\n  drayman down --data-dir /srv/drayman --timeout 60\n"
+)
+@data_dir_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    default=15.0,
+    show_default=True,
+    help="Seconds to wait for its end.",
+)
+def down(data_dir: Path | None, timeout: float) -> None:
+    """Stop the cluster that runs on a data directory. Its state stays."""
+    record = _running(folder_of(data_dir))
+    try:
+        os.kill(record.pid, signal.SIGTERM)
+    except PermissionError as error:
+        raise UserError(f"process {record.pid} belongs to somebody else") from error
+    deadline = time.monotonic() + timeout
+    while is_alive(record.pid):
+        if time.monotonic() > deadline:
+            raise UserError(f"process {record.pid} still runs after {timeout:g} s")
+        time.sleep(_POLL_S)
+    click.echo(f"stopped process {record.pid}")
+
+
+@click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
+@data_dir_option
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+def status(data_dir: Path | None, output: str) -> None:
+    """Say whether a cluster runs on a data directory, and where. Exit status 1 if none does."""
+    folder = folder_of(data_dir)
+    record = folder.running()
+    if output == "json":
+        found = asdict(record) if record is not None else {}
+        click.echo(
+            json.dumps({"running": record is not None, "dataDir": str(folder.path), **found})
+        )
+        raise SystemExit(0 if record is not None else 1)
+    record = _running(folder)
+    click.echo(f"Kubernetes API  {record.url}")
+    click.echo(f"process         {record.pid}, since {record.started}")
+    click.echo(f"state           {folder.path if record.durable else 'in memory only'}")
+    click.echo(f"kubeconfig      {record.kubeconfig}")
+
+
+@click.command(
+    epilog="\b\nExamples:\n  export KUBECONFIG=$(drayman kubeconfig --path)\n  drayman kubeconfig > ~/.kube/drayman\n"
+)
+@data_dir_option
+@click.option(
+    "--path", "only_path", is_flag=True, help="Print where the file is instead of the file."
+)
+def kubeconfig(data_dir: Path | None, only_path: bool) -> None:
+    """Print the kubeconfig of the running cluster. It holds the administrator's token: keep it to yourself."""
+    record = _running(folder_of(data_dir))
+    if only_path:
+        click.echo(record.kubeconfig)
+        return
+    try:
+        click.echo(Path(record.kubeconfig).read_text(), nl=False)
+    except OSError as error:
+        raise UserError(f"{record.kubeconfig}: {error.strerror}") from error
