@@ -24,11 +24,11 @@ from drayman.cel.costs import (
 )
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Overload
-from drayman.cel.library import INCLUDES, kubernetes_libraries
-from drayman.cel.library.cidr import parse_cidr
-from drayman.cel.library.formats import FORMATS
-from drayman.cel.library.ip import parse_ip
-from drayman.cel.library.rules import FREE_GROWTH, tree_cost
+from drayman.cel.libraries import INCLUDES, kubernetes_libraries
+from drayman.cel.libraries.cidr import parse_cidr
+from drayman.cel.libraries.formats import FORMATS
+from drayman.cel.libraries.ip import parse_ip
+from drayman.cel.libraries.rules import FREE_GROWTH, tree_cost
 from drayman.cel.types import DYN, INT, STRING, Type, list_of
 from drayman.cel.values import MapValue
 

@@ -7,7 +7,7 @@ import pytest
 from drayman.cel.environment import Environment
 from drayman.cel.errors import CompileError, CostLimitError, EvaluationError
 from drayman.cel.functions import Library
-from drayman.cel.library import INCLUDES, kubernetes_libraries
+from drayman.cel.libraries import INCLUDES, kubernetes_libraries
 from drayman.cel.standard import OPTIONALS, STANDARD_LIBRARY
 from drayman.cel.standard_macros import BINDINGS, STANDARD
 from drayman.cel.types import DYN

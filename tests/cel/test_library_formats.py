@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library.formats import FORMATS, named, validate
+from drayman.cel.libraries.formats import FORMATS, named, validate
 from drayman.cel.values import NONE, OptionalValue
 
 LONG_LABEL, LONG_SUBDOMAIN = "a" * 64, "a" * 254

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library import cidr, ip
+from drayman.cel.libraries import cidr, ip
 
 ADDRESSES = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)).filter(
     lambda address: getattr(address, "ipv4_mapped", None) is None

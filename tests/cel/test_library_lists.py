@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel.errors import CostLimitError, EvaluationError
-from drayman.cel.library import kubernetes_lists, lists, sets
-from drayman.cel.library.includes import includes
-from drayman.cel.library.quantity import parse_quantity
-from drayman.cel.library.semver import parse_semver
+from drayman.cel.libraries import kubernetes_lists, lists, sets
+from drayman.cel.libraries.includes import includes
+from drayman.cel.libraries.quantity import parse_quantity
+from drayman.cel.libraries.semver import parse_semver
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import INT_MAX, Concatenation, MapValue, UInt
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from drayman.api.quantity import Quantity
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library import quantity
-from drayman.cel.library.quantity import FixedPoint, QuantityValue, fixed_point, parse_quantity
+from drayman.cel.libraries import quantity
+from drayman.cel.libraries.quantity import FixedPoint, QuantityValue, fixed_point, parse_quantity
 
 SUFFIXES = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "e3", "E-2"]
 TEXTS = st.builds(

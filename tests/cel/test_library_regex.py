@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library.regex import find, find_all
+from drayman.cel.libraries.regex import find, find_all
 
 
 @pytest.mark.parametrize(

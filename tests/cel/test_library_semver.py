@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library import semver
-from drayman.cel.library.semver import parse_semver
+from drayman.cel.libraries import semver
+from drayman.cel.libraries.semver import parse_semver
 
 NUMBERS = st.integers(0, 2**63 - 1)
 

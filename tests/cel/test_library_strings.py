@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel.errors import CostLimitError, EvaluationError
-from drayman.cel.library import strings
-from drayman.cel.library.strings import STRINGS
+from drayman.cel.libraries import strings
+from drayman.cel.libraries.strings import STRINGS
 
 TEXT = st.text(max_size=20)
 

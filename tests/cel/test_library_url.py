@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library import url
+from drayman.cel.libraries import url
 from drayman.cel.values import MapValue
 
 PATHS = st.text("abcXYZ019-._~/:@!$&'()*+,;= é", max_size=20)

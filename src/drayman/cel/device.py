@@ -15,7 +15,7 @@ from drayman.cel.environment import Environment, Evaluation, Program
 from drayman.cel.errors import AbortError, CompileError, EvaluationError
 from drayman.cel.fastpath import Bail
 from drayman.cel.functions import Library
-from drayman.cel.library import INCLUDES, kubernetes_libraries
+from drayman.cel.libraries import INCLUDES, kubernetes_libraries
 from drayman.cel.projection import Key, key_of
 from drayman.cel.reads import Reads, reads_of
 from drayman.cel.standard import OPTIONALS, STANDARD_LIBRARY

@@ -9,7 +9,7 @@ from typing import Final
 from drayman.cel import types
 from drayman.cel.costs import SizeEstimate
 from drayman.cel.estimate import InputSizes
-from drayman.cel.library.quantity import QUANTITY
+from drayman.cel.libraries.quantity import QUANTITY
 from drayman.cel.types import ANY, BOOL, DYN, STRING, Type
 
 DEVICE: Final = types.object_type("kubernetes.DRADevice")

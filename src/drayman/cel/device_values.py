@@ -12,8 +12,8 @@ from functools import lru_cache
 from drayman.api.resource import Device, DeviceAttribute
 from drayman.cel.device_types import Features
 from drayman.cel.errors import EvaluationError
-from drayman.cel.library.quantity import QuantityValue
-from drayman.cel.library.semver import SemverValue, parse_semver
+from drayman.cel.libraries.quantity import QuantityValue
+from drayman.cel.libraries.semver import SemverValue, parse_semver
 from drayman.cel.values import MISSING, MapValue
 
 

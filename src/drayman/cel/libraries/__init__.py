@@ -6,19 +6,19 @@ A module has one library: for each function its signatures, what it does, and wh
 from __future__ import annotations
 
 from drayman.cel.functions import Library
-from drayman.cel.library.authz import AUTHZ, AUTHZ_SELECTORS
-from drayman.cel.library.cidr import CIDRS
-from drayman.cel.library.formats import NAMED_FORMATS
-from drayman.cel.library.includes import INCLUDES
-from drayman.cel.library.ip import IPS
-from drayman.cel.library.kubernetes_lists import KUBERNETES_LISTS
-from drayman.cel.library.lists import LISTS_EXTENSION
-from drayman.cel.library.quantity import QUANTITIES
-from drayman.cel.library.regex import REGEX
-from drayman.cel.library.semver import SEMVERS
-from drayman.cel.library.sets import SETS
-from drayman.cel.library.strings import STRINGS
-from drayman.cel.library.url import URLS
+from drayman.cel.libraries.authz import AUTHZ, AUTHZ_SELECTORS
+from drayman.cel.libraries.cidr import CIDRS
+from drayman.cel.libraries.formats import NAMED_FORMATS
+from drayman.cel.libraries.includes import INCLUDES
+from drayman.cel.libraries.ip import IPS
+from drayman.cel.libraries.kubernetes_lists import KUBERNETES_LISTS
+from drayman.cel.libraries.lists import LISTS_EXTENSION
+from drayman.cel.libraries.quantity import QUANTITIES
+from drayman.cel.libraries.regex import REGEX
+from drayman.cel.libraries.semver import SEMVERS
+from drayman.cel.libraries.sets import SETS
+from drayman.cel.libraries.strings import STRINGS
+from drayman.cel.libraries.url import URLS
 
 __all__ = ["INCLUDES", "kubernetes_libraries"]
 

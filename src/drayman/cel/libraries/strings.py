@@ -21,8 +21,8 @@ from drayman.cel.costs import (
 )
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.formatting import FORMAT, validate
-from drayman.cel.library.rules import (
+from drayman.cel.libraries.formatting import FORMAT, validate
+from drayman.cel.libraries.rules import (
     growth_cost,
     growth_estimate,
     scan_cost,

@@ -9,7 +9,7 @@ from typing import ClassVar
 from drayman.api.semver import Version
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.rules import (
+from drayman.cel.libraries.rules import (
     nominal_cost,
     nominal_estimate,
     traversal_cost,

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.elements import COMPARABLE_TYPES, is_comparable, order, same
-from drayman.cel.library.rules import scan_cost, scan_estimate
+from drayman.cel.libraries.elements import COMPARABLE_TYPES, is_comparable, order, same
+from drayman.cel.libraries.rules import scan_cost, scan_estimate
 from drayman.cel.times import Duration
 from drayman.cel.types import BOOL, DOUBLE, DURATION, INT, UINT, Type, list_of, parameter
 from drayman.cel.values import ListValue, UInt, no_such_overload, to_int, to_uint

@@ -16,8 +16,8 @@ from drayman.cel.costs import (
     actual_size,
 )
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library import names
-from drayman.cel.library.rules import matching_cost, nominal_cost, nominal_estimate
+from drayman.cel.libraries import names
+from drayman.cel.libraries.rules import matching_cost, nominal_cost, nominal_estimate
 from drayman.cel.types import STRING, list_of, object_type, optional_of
 from drayman.cel.values import NONE, Opaque, OptionalValue, no_such_overload
 

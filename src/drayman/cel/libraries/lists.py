@@ -19,8 +19,8 @@ from drayman.cel.costs import (
 )
 from drayman.cel.errors import CostLimitError, EvaluationError, InternalError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.elements import COMPARABLE_TYPES, is_comparable, order, same
-from drayman.cel.library.rules import (
+from drayman.cel.libraries.elements import COMPARABLE_TYPES, is_comparable, order, same
+from drayman.cel.libraries.rules import (
     MAX_STEPS,
     growth_cost,
     literal_int,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from drayman.cel.costs import UNIT, CallEstimate, CostNode, SizeEstimate
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.elements import same
+from drayman.cel.libraries.elements import same
 from drayman.cel.types import BOOL, DYN
 from drayman.cel.values import LISTS
 

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from drayman.api.quantity import Quantity
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.rules import (
+from drayman.cel.libraries.rules import (
     nominal_cost,
     nominal_estimate,
     traversal_cost,

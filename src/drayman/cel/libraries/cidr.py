@@ -20,8 +20,8 @@ from drayman.cel.costs import (
 )
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.ip import IP, Address, IpValue, parse_address, parse_ip
-from drayman.cel.library.rules import (
+from drayman.cel.libraries.ip import IP, Address, IpValue, parse_address, parse_ip
+from drayman.cel.libraries.rules import (
     nominal_cost,
     nominal_estimate,
     traversal_cost,

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 
 from drayman.cel.errors import CostLimitError, EvaluationError
-from drayman.cel.library.rules import MAX_STEPS
+from drayman.cel.libraries.rules import MAX_STEPS
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import LISTS, ListValue, MapValue, TypeValue, materialize, type_name
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostEstimate, CostNode
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library import uri
-from drayman.cel.library.rules import (
+from drayman.cel.libraries import uri
+from drayman.cel.libraries.rules import (
     nominal_cost,
     nominal_estimate,
     traversal_cost,

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from drayman.cel.costs import actual_size
 from drayman.cel.errors import CostLimitError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.rules import FREE_GROWTH, MAX_STEPS, regex_cost, regex_estimate
+from drayman.cel.libraries.rules import FREE_GROWTH, MAX_STEPS, regex_cost, regex_estimate
 from drayman.cel.regex import compile_pattern
 from drayman.cel.types import INT, STRING, list_of
 

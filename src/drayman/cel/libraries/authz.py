@@ -20,7 +20,7 @@ from drayman.cel.costs import (
     fixed_cost,
 )
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.rules import nominal_cost, nominal_estimate
+from drayman.cel.libraries.rules import nominal_cost, nominal_estimate
 from drayman.cel.types import BOOL, STRING, Type, object_type
 from drayman.cel.values import no_such_overload
 

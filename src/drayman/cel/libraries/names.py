@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from drayman.cel.library import uri
+from drayman.cel.libraries import uri
 
 _MAX_LABEL, _MAX_SUBDOMAIN = 63, 253
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from drayman.cel.costs import UNIT, CallEstimate, CostNode, CostRule, EstimateRule, actual_size
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.library.elements import contains
+from drayman.cel.libraries.elements import contains
 from drayman.cel.types import BOOL, list_of, parameter
 from drayman.cel.values import ListValue
 
