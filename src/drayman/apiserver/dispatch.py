@@ -180,6 +180,7 @@ def _options_body(request: Request) -> Json:
         else:
             tree = parse_tree(request.body, "couldn't get version/kind; json parse error: ")
         identity = identify_tree(tree)
+        options = plain(tree) if isinstance(tree, Pairs) else {}
     except BodyError as error:
         raise bad_request(str(error)) from error
     if identity.kind not in ("", "DeleteOptions"):
@@ -187,7 +188,7 @@ def _options_body(request: Request) -> Json:
         raise bad_request(
             f'no kind "{identity.kind}" is registered for version "{version}" in {OPTIONS_SCHEME}'
         )
-    return plain(tree) if isinstance(tree, Pairs) else {}
+    return options
 
 
 _VERBS: Final[dict[str, Verb]] = {

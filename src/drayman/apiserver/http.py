@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from drayman.apiserver.answers import answer_error
@@ -74,6 +75,7 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
             shell.handle,
             request_factory=_make_request,
             access_log=None,
+            logger=_wire_log(),
             keepalive_timeout=KEEP_ALIVE_S,
             max_line_size=HEADER_LIMIT,
             max_field_size=HEADER_LIMIT,
@@ -90,6 +92,22 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
     host, port = runner.addresses[0][:2]
     server.discovery.address = f"{host}:{port}"
     return RunningServer(server, host, port, listener.tls is not None, runner, shell.open)
+
+
+def _wire_log() -> logging.Logger:
+    """Where aiohttp tells about connections."""
+    wire = log.getChild("wire")
+    wire.addFilter(_is_about_the_server)
+    return wire
+
+
+def _is_about_the_server(record: logging.LogRecord) -> bool:
+    """Bytes that are no HTTP are answered with 400. A traceback of the parser would tell nobody anything."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        log.debug("a client sent no HTTP: %s", error.message)
+        return False
+    return True
 
 
 def _make_request(message, payload, protocol, writer, task):  # type: ignore[no-untyped-def]

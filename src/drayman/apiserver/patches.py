@@ -225,12 +225,12 @@ def _report_duplicates(call: Call) -> None:
 def _decoded(call: Call, obj: Object, version: str) -> Object:
     """What apply made, without the nulls it leaves where fields were taken away."""
     codec, kind = call.resource.codec, call.resource.hub_kind
-    if codec is not None:
-        value, _ = codec.decode(obj, version)
-        return _located(call, value)
     kind = kind if version == kind.version else call.resource.kind_in(version)
     try:
-        value, _ = decode_strict(message_of(kind), obj)
+        if codec is not None:
+            value, _ = codec.decode(obj, version)
+        else:
+            value, _ = decode_strict(message_of(kind), obj)
     except BodyError as error:
         raise bad_request(str(error)) from error
     return _located(call, value)

@@ -18,7 +18,7 @@ from drayman.api.schema.errors import MalformedError, UnrecognizedError
 from drayman.api.schema.json_syntax import syntax_error
 from drayman.api.struct import Json
 
-MAX_DEPTH: Final = 200
+MAX_DEPTH: Final = 220
 """Deepest nesting that is taken apart. The API server goes to 10,000, and no object of the API goes beyond 100. Whatever is done
 to a value later takes a few calls for each level, which the interpreter bounds at 1,000."""
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from drayman.api.quantity import Quantity, QuantityError
+from drayman.api.schema.body import TOO_DEEP, depth_exceeds
 from drayman.api.schema.errors import BodyError, MalformedError, UnrecognizedError
 from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
 from drayman.api.schema.tables import message_named

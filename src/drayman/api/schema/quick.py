@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final, NoReturn
 
 from drayman.api.quantity import Quantity, QuantityError
+from drayman.api.schema.body import MAX_DEPTH
 from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
 from drayman.api.schema.scalars import Refusal, canonical_base64
 from drayman.api.schema.times import ZERO, TimeTextError, canonical_micro_time, canonical_time
@@ -232,11 +233,11 @@ def _object(value: Json) -> Json:
     return value
 
 
-def _is_plain(value: Json) -> bool:
-    if type(value) is dict:
-        return all(_is_plain(item) for item in value.values())
-    if type(value) is list:
-        return all(_is_plain(item) for item in value)
+def _is_plain(value: Json, levels: int = MAX_DEPTH) -> bool:
+    """Whether a value has texts and booleans only, and not too many levels of them."""
+    if type(value) is dict or type(value) is list:
+        items = value.values() if type(value) is dict else value
+        return levels > 0 and all(_is_plain(item, levels - 1) for item in items)
     return type(value) in (str, bool) or value is None
 
 

@@ -19,7 +19,7 @@ from drayman.apiserver.extensions.schemas import EMBEDDED, RULES, Schema
 from drayman.cel.environment import Environment, Program
 from drayman.cel.errors import CompileError
 from drayman.cel.functions import Library
-from drayman.cel.library import kubernetes_libraries
+from drayman.cel.libraries import kubernetes_libraries
 from drayman.cel.standard import OPTIONALS, STANDARD_LIBRARY
 from drayman.cel.standard_macros import BINDINGS, STANDARD, TWO_VARIABLES
 from drayman.cel.types import BOOL, STRING, optional_of

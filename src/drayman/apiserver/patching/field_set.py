@@ -10,15 +10,18 @@ member is owned as such (`.` in FieldsV1), which owning what is below it does no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
+from drayman.api.schema.body import MAX_DEPTH, TOO_DEEP, depth_exceeds
 from drayman.api.struct import Json
 
 Path = tuple[str, ...]
 _SELF: Final = "."
+_POSITION: Final = re.compile(r"[0-9]{1,18}")
 _RANKS: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 _TYPE_RANKS: Final = {float: 0, int: 0, str: 1, bool: 2, list: 3, dict: 4, type(None): 5}
 
