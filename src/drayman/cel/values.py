@@ -15,6 +15,7 @@ Python's own `==` must not leak into the language, because there `True == 1`: us
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, overload
@@ -220,7 +221,7 @@ class OptionalValue:
 NONE: Final = OptionalValue(MISSING)
 
 
-class Opaque:
+class Opaque(ABC):
     """Base of the values of library types: immutable, with a type name, an equality and a size for cost purposes."""
 
     __slots__ = ()
@@ -228,9 +229,9 @@ class Opaque:
     # Whether upstream can look the value up in a set; where it cannot, `value in [constants]` fails.
     hashable: ClassVar[bool] = True
 
+    @abstractmethod
     def equals(self, other: object) -> bool:
         """Equality with this value on the left. Raises EvaluationError where `other` has a type it cannot meet."""
-        raise NotImplementedError
 
     @property
     def cost_size(self) -> int:
