@@ -12,9 +12,20 @@ import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.http import BODY_LIMIT, Listener, RunningServer, start
+from drayman.apiserver.access import ADMIN, User
+from drayman.apiserver.exchange import Request
+from drayman.apiserver.http import (
+    BODY_LIMIT,
+    WARNING_LIMIT,
+    WARNINGS_LIMIT,
+    Listener,
+    RunningServer,
+    start,
+)
+from drayman.apiserver.limits import SMALL_BODY, Limits
 
 LARGE = "x" * 200_000
+LARGE_ENOUGH = 2 * SMALL_BODY
 
 
 @asynccontextmanager
@@ -50,6 +61,42 @@ async def test_warnings_are_quoted() -> None:
     assert warning == ['299 - "unknown field \\"what\\\\\\"ever\\""']
 
 
+async def test_warnings_without_end_are_cut() -> None:
+    """Where they are too long together, each is cut and the last ones are left out, so that clients can read the headers."""
+    harness = Harness()
+    base = await harness.namespace()
+    body = {**config("a"), **{f"{number:04d}{'x' * 400}": 1 for number in range(2_000)}}
+    async with (
+        running(harness) as (_, session),
+        session.post(f"{base}/configmaps", json=body) as response,
+    ):
+        warnings = response.headers.getall("Warning")
+    assert len(warnings) == WARNINGS_LIMIT // WARNING_LIMIT
+    assert all(len(warning) < WARNING_LIMIT + 20 for warning in warnings)
+
+
+async def test_of_several_headers_of_a_name_the_first_counts() -> None:
+    """But the groups of an impersonated user are all of them."""
+    harness = Harness()
+    seen: list[dict[str, str]] = []
+
+    class Recording:
+        async def authenticate(self, request: Request) -> User:
+            seen.append(dict(request.headers))
+            return ADMIN
+
+    harness.server.authenticator = Recording()
+    headers = [
+        ("Authorization", "Bearer a"),
+        ("Authorization", "Bearer b"),
+        ("Impersonate-Group", "g"),
+        ("Impersonate-Group", "h"),
+    ]
+    async with running(harness) as (_, session), session.get("/version", headers=headers):
+        pass
+    assert (seen[0]["authorization"], seen[0]["impersonate-group"]) == ("Bearer a", "g\nh")
+
+
 async def test_large_answers_are_compressed_for_those_who_ask() -> None:
     """And only for those."""
     harness = Harness()
@@ -79,6 +126,19 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
         async with session.get("/healthz") as response:
             assert await response.text() == "ok"
     assert (status, answer["message"]) == (413, f"Request entity too large: limit is {BODY_LIMIT}")
+
+
+async def test_bodies_beyond_what_may_be_held_at_once_are_told_to_come_again() -> None:
+    """429 for large ones; small ones get through."""
+    harness = Harness()
+    base = await harness.namespace()
+    harness.server.limits = Limits(most_body_bytes=LARGE_ENOUGH)
+    async with running(harness) as (_, session):
+        for size, status in ((LARGE_ENOUGH, 429), (10, 201)):
+            body = config(f"a{size}", k="x" * size)
+            async with session.post(f"{base}/configmaps", json=body) as response:
+                assert response.status == status
+    assert harness.server.limits.body_bytes == 0
 
 
 async def test_a_watch_streams_and_ends_with_the_server() -> None:

@@ -23,6 +23,7 @@ from drayman.api.struct import Json
 from drayman.apiserver.calls import Call
 from drayman.apiserver.errors import StatusError, bad_request
 from drayman.apiserver.exchange import JSON_TYPE, Request
+from drayman.apiserver.large_bodies import bounded, check_json, read_beside
 from drayman.apiserver.negotiation import PROTOBUF_TYPE, YAML_TYPE, parse_media_type
 from drayman.apiserver.resources import GroupVersionKind
 from drayman.apiserver.shaping import known_message, message_of
@@ -43,8 +44,13 @@ def body_type(request: Request) -> str:
     return media
 
 
-def read_object(call: Call, request: Request, *, strict: str) -> Object:
+async def read_object(call: Call, request: Request, *, strict: str) -> Object:
     """The object in a body. `strict` is the field validation asked for. Raises StatusError 400 or 415."""
+    body = request.body
+    return await read_beside(body, lambda: bounded(body, _read_object(call, request, strict)))
+
+
+def _read_object(call: Call, request: Request, strict: str) -> Object:
     kind, body = call.kind, request.body
     media = body_type(request)
     if media == PROTOBUF_TYPE:
@@ -52,6 +58,7 @@ def read_object(call: Call, request: Request, *, strict: str) -> Object:
     problems: tuple[str, ...] = ()
     try:
         if media == JSON_TYPE:
+            check_json(body)
             tree: Json = body
             identity = identify(body)
         else:

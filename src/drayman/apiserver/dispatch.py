@@ -18,6 +18,7 @@ from drayman.apiserver.creating import create
 from drayman.apiserver.deleting import delete, delete_collection
 from drayman.apiserver.errors import bad_request
 from drayman.apiserver.exchange import Answer, Request, StreamingResponse
+from drayman.apiserver.large_bodies import read_beside
 from drayman.apiserver.negotiation import PROTOBUF_TYPE, YAML_TYPE, View, negotiate
 from drayman.apiserver.options import ListOptions, delete_options, list_options, write_options
 from drayman.apiserver.patches import APPLY, patch, patch_type, read_patch
@@ -88,26 +89,26 @@ async def _handled(call: Call, request: Request, view: View) -> Answer:
     part = call.subresource
     assert part is not None
     if call.verb in ("create", "update"):
-        call = _with_body(call, request)
+        call = await _with_body(call, request)
     elif call.verb == "patch":
-        call = _with_patch(call, request)
+        call = await _with_patch(call, request)
     result = await part.handlers[call.verb](call)
     return answer(call, result, view) if isinstance(result, Result) else result
 
 
-def _with_body(call: Call, request: Request) -> Call:
+async def _with_body(call: Call, request: Request) -> Call:
     kind = "CreateOptions" if call.verb == "create" else "UpdateOptions"
     call.write = write_options(request, kind)
     if call.subresource is not None and not request.body and call.kind.kind.endswith("Options"):
         return call
-    call.body = bodies.read_object(call, request, strict=call.write.field_validation)
+    call.body = await bodies.read_object(call, request, strict=call.write.field_validation)
     return call
 
 
-def _with_patch(call: Call, request: Request) -> Call:
+async def _with_patch(call: Call, request: Request) -> Call:
     media = patch_type(request.header("content-type"), custom=call.resource.custom)
     call.write = write_options(request, "PatchOptions", is_patch=True, is_apply=media == APPLY)
-    call.patch = read_patch(media, request.body)
+    call.patch = await read_patch(media, request.body)
     return call
 
 
@@ -141,36 +142,40 @@ async def _chunks(watch: Watch, encoder: EventEncoder) -> AsyncIterator[bytes]:
 
 
 async def _create(call: Call, request: Request, view: View) -> Answer:
-    call = _with_body(call, request)
+    call = await _with_body(call, request)
     return answer(call, await create(call), view)
 
 
 async def _update(call: Call, request: Request, view: View) -> Answer:
-    call = _with_body(call, request)
+    call = await _with_body(call, request)
     return answer(call, await update(call), view)
 
 
 async def _patch(call: Call, request: Request, view: View) -> Answer:
-    call = _with_patch(call, request)
+    call = await _with_patch(call, request)
     return answer(call, await patch(call), view)
 
 
 async def _delete(call: Call, request: Request, view: View) -> Answer:
-    call.delete = delete_options(request.query, _options_body(request))
+    call.delete = delete_options(request.query, await _options_body(request))
     return answer(call, await delete(call), view)
 
 
 async def _delete_collection(call: Call, request: Request, view: View) -> Answer:
-    call.delete = delete_options(request.query, _options_body(request))
+    call.delete = delete_options(request.query, await _options_body(request))
     call.selection = list_options(request.query, watch=False)
     items = await delete_collection(call)
     return answer_page(call, Page(items, call.core.store.revision), view)
 
 
-def _options_body(request: Request) -> Json:
+async def _options_body(request: Request) -> Json:
     """The DeleteOptions in a body, None without one. Raises StatusError 400."""
     if not request.body:
         return None
+    return await read_beside(request.body, lambda: _read_options(request))
+
+
+def _read_options(request: Request) -> Json:
     media = bodies.body_type(request)
     if media == PROTOBUF_TYPE:
         return bodies.read_delete_options(request.body)

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from drayman.api.struct import Json
 from drayman.apiserver.field_values import error_body, error_text
 
 if TYPE_CHECKING:
     from drayman.api.validation import FieldError
+
+
+MOST_ERRORS: Final = 1_000
+"""Nobody reads more, and an object of a hundred thousand wrong values would be answered with fifty megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +145,8 @@ def too_large(limit: int) -> StatusError:
 
 
 def invalid(subject: Subject, errors: Iterable[FieldError]) -> StatusError:
-    """Validation refuses an object. `subject.kind` is its kind."""
-    errors = list(errors)
+    """Validation refuses an object. `subject.kind` is its kind. Of very many errors the first ones are told."""
+    errors = list(islice(errors, MOST_ERRORS))
     shown = [error_text(error) for error in errors]
     unique = list(dict.fromkeys(shown))
     summary = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

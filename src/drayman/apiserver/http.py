@@ -9,9 +9,9 @@ import asyncio
 import gzip
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
@@ -20,7 +20,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from drayman.apiserver.answers import answer_error
-from drayman.apiserver.errors import too_large
+from drayman.apiserver.connections import SLICE, Connections, WatchedServer
+from drayman.apiserver.errors import StatusError, too_large
 from drayman.apiserver.exchange import Answer, Query, Request, Response, StreamingResponse
 from drayman.apiserver.negotiation import View
 from drayman.apiserver.server import ApiServer
@@ -32,6 +33,9 @@ GZIP_FROM: Final = 128 * 1024
 GZIP_LEVEL: Final = 1
 """Clients on the same machine want the answer soon more than they want it small."""
 HEADER_LIMIT: Final = 16 * 1024
+IMPERSONATION: Final = "impersonate-"
+WARNINGS_LIMIT: Final = 4 * 1024
+WARNING_LIMIT: Final = 256
 SHUTDOWN_S: Final = 2.0
 KEEP_ALIVE_S: Final = 120.0
 
@@ -54,7 +58,7 @@ class RunningServer:
     port: int
     is_tls: bool
     _runner: web.ServerRunner
-    _open: set[asyncio.Task[None]] = field(default_factory=set)
+    connections: Connections
 
     @property
     def url(self) -> str:
@@ -62,16 +66,17 @@ class RunningServer:
         return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}"
 
     async def stop(self) -> None:
-        for task in tuple(self._open):
-            task.cancel()
+        self.connections.end()
         await self._runner.cleanup()
 
 
 async def start(server: ApiServer, listener: Listener) -> RunningServer:
     """Listen. Raises OSError where the address cannot be had."""
-    shell = _Shell(server)
+    connections = Connections(server.limits.patience_s)
+    shell = _Shell(server, connections)
     runner = web.ServerRunner(
-        web.Server(
+        WatchedServer(
+            connections,
             shell.handle,
             request_factory=_make_request,
             access_log=None,
@@ -91,7 +96,7 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
         raise
     host, port = runner.addresses[0][:2]
     server.discovery.address = f"{host}:{port}"
-    return RunningServer(server, host, port, listener.tls is not None, runner, shell.open)
+    return RunningServer(server, host, port, listener.tls is not None, runner, connections)
 
 
 def _wire_log() -> logging.Logger:
@@ -123,9 +128,9 @@ def _make_request(message, payload, protocol, writer, task):  # type: ignore[no-
 
 
 class _Shell:
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, connections: Connections) -> None:
         self._server = server
-        self.open: set[asyncio.Task[None]] = set()
+        self._connections = connections
         ids = server.core.ids
         # Clients log these to tell which of the real server's queues a request went through. Here there is one.
         self._flow = {
@@ -134,16 +139,26 @@ class _Shell:
         }
 
     async def handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
-        try:
-            body = await incoming.read() if incoming.body_exists else b""
-        except web.HTTPRequestEntityTooLarge:
-            answer: Answer = answer_error(too_large(BODY_LIMIT), View())
-        else:
-            answer = await self._server.handle(_request(incoming, body))
+        answer = await self._answer(incoming)
         headers = self._headers(answer)
-        if isinstance(answer, Response):
-            return await _whole(incoming, answer, headers)
-        return await self._stream(incoming, answer, headers)
+        if isinstance(answer, StreamingResponse):
+            return await self._stream(incoming, answer, headers)
+        body = await _fitting(incoming, answer, headers)
+        if len(body) <= SLICE or incoming.method == "HEAD":
+            return web.Response(status=answer.status, body=body, headers=headers)
+        return await self._send_large(incoming, answer.status, body, headers)
+
+    async def _answer(self, incoming: web.BaseRequest) -> Answer:
+        if not incoming.body_exists:
+            return await self._server.handle(_request(incoming, b""))
+        length = incoming.content_length
+        try:
+            with self._server.limits.body(min(length or BODY_LIMIT, BODY_LIMIT)):
+                return await self._server.handle(_request(incoming, await incoming.read()))
+        except web.HTTPRequestEntityTooLarge:
+            return answer_error(too_large(BODY_LIMIT), View())
+        except StatusError as error:
+            return answer_error(error, View())
 
     def _headers(self, answer: Answer) -> CIMultiDict[str]:
         headers = CIMultiDict(
@@ -156,7 +171,7 @@ class _Shell:
         if answer.status != 401:
             headers.update(self._flow)
         headers.update(answer.headers)
-        for warning in answer.warnings:
+        for warning in _short(answer.warnings):
             headers.add("Warning", f'299 - "{_quoted(warning)}"')
         return headers
 
@@ -165,25 +180,35 @@ class _Shell:
     ) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers=headers)
         response.enable_chunked_encoding()
-        task = asyncio.current_task()
-        assert task is not None
-        self.open.add(task)
         try:
-            await response.prepare(incoming)
-            async with aclosing(answer.chunks) as chunks:  # type: ignore[type-var]
-                async for chunk in chunks:
-                    await response.write(chunk)
-            await response.write_eof()
+            with self._connections.sending(incoming) as sending:
+                await response.prepare(incoming)
+                async with aclosing(answer.chunks) as chunks:  # type: ignore[type-var]
+                    async for chunk in chunks:
+                        await sending.write(response, chunk)
+                await response.write_eof()
         except ConnectionError:
-            log.debug("client of %s went away", incoming.path)
-        finally:
-            self.open.discard(task)
+            log.debug("the client of %s went away", incoming.path)
+        return response
+
+    async def _send_large(
+        self, incoming: web.BaseRequest, status: int, body: bytes, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        """An answer in slices: a client that reads none of them is told from one that reads slowly."""
+        response = web.StreamResponse(status=status, headers=headers)
+        response.content_length = len(body)
+        try:
+            with self._connections.sending(incoming) as sending:
+                await response.prepare(incoming)
+                await sending.write(response, body)
+                await response.write_eof()
+        except ConnectionError:
+            log.debug("the client of %s went away", incoming.path)
         return response
 
 
-async def _whole(
-    incoming: web.BaseRequest, answer: Response, headers: CIMultiDict[str]
-) -> web.Response:
+async def _fitting(incoming: web.BaseRequest, answer: Response, headers: CIMultiDict[str]) -> bytes:
+    """The body of an answer as the client takes it, compressed if that is worth it."""
     body = answer.body
     if (
         len(body) > GZIP_FROM
@@ -194,7 +219,7 @@ async def _whole(
         body = await asyncio.get_running_loop().run_in_executor(None, _compressed, body)
         headers["Content-Encoding"] = "gzip"
         headers["Vary"] = "Accept-Encoding"
-    return web.Response(status=answer.status, body=body, headers=headers)
+    return body
 
 
 def _compressed(body: bytes) -> bytes:
@@ -207,11 +232,43 @@ def _request(incoming: web.BaseRequest, body: bytes) -> Request:
         method=incoming.method,
         path=unquote(raw_path),
         query=Query(tuple(parse_qsl(query, keep_blank_values=True))) if query else Query(),
-        headers={name.lower(): value for name, value in incoming.headers.items()},
+        headers=_headers_of(incoming.headers),
         body=body,
         raw_path=raw_path,
         peer=incoming.remote or "",
     )
+
+
+def _headers_of(incoming: Mapping[str, str]) -> dict[str, str]:
+    """Headers by lower-case name. Of several of a name the first counts, but who is impersonated is said in many, one to a line."""
+    headers: dict[str, str] = {}
+    for name, value in incoming.items():
+        key = name.lower()
+        text = value if value.isascii() else _without_stray_bytes(value)
+        if key not in headers:
+            headers[key] = text
+        elif key.startswith(IMPERSONATION):
+            headers[key] += f"\n{text}"
+    return headers
+
+
+def _without_stray_bytes(text: str) -> str:
+    """A header with bytes that are no UTF-8 replaced: as halves of characters they could be neither logged nor answered."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _short(warnings: Sequence[str]) -> Iterator[str]:
+    """Warnings as far as headers should hold them: where all are too long together, the start of each until it is enough."""
+    if sum(map(len, warnings)) <= WARNINGS_LIMIT:
+        yield from warnings
+        return
+    length = 0
+    for warning in warnings:
+        if length >= WARNINGS_LIMIT:
+            return
+        text = warning[:WARNING_LIMIT]
+        length += len(text)
+        yield text
 
 
 def _quoted(text: str) -> str:

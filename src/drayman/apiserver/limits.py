@@ -12,17 +12,22 @@ from drayman.apiserver.errors import StatusError, Subject, bad_request
 from drayman.apiserver.exchange import Query
 
 RETRY_AFTER_S: Final = 1
+SMALL_BODY: Final = 64 * 1024
 _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 
 
 @dataclass(slots=True)
 class Limits:
-    """Requests and watches that are open, and how many there may be."""
+    """Requests and watches that are open, the bodies they hold, and how much of each there may be."""
 
     most_requests: int = 1_000
     most_watches: int = 10_000
+    most_body_bytes: int = 256 * 1024 * 1024
+    patience_s: float = 60.0
+    """How long a client may leave unread what it was sent before it is cut off."""
     requests: int = 0
     watches: int = 0
+    body_bytes: int = 0
 
     @contextmanager
     def request(self) -> Iterator[None]:
@@ -34,6 +39,21 @@ class Limits:
             yield
         finally:
             self.requests -= 1
+
+    @contextmanager
+    def body(self, length: int) -> Iterator[None]:
+        """Counts the bytes of a body from before it is read until it is answered. Raises StatusError 429.
+
+        Small ones are let through uncounted: clients that announce much and send it slowly keep out only their like.
+        """
+        counted = length if length > SMALL_BODY else 0
+        if counted and self.body_bytes + counted > self.most_body_bytes:
+            raise too_many()
+        self.body_bytes += counted
+        try:
+            yield
+        finally:
+            self.body_bytes -= counted
 
     @contextmanager
     def watch(self) -> Iterator[None]:

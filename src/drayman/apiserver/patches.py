@@ -29,6 +29,7 @@ from drayman.apiserver.conversion import from_hub, to_hub
 from drayman.apiserver.creating import store_new
 from drayman.apiserver.encoding import encode
 from drayman.apiserver.errors import StatusError, Subject, bad_request, conflict, invalid, not_found
+from drayman.apiserver.large_bodies import bounded, check_json, read_beside
 from drayman.apiserver.negotiation import parse_media_type
 from drayman.apiserver.ownership import manager_of
 from drayman.apiserver.patching import apply_json_patch, apply_merge_patch, apply_strategic_merge
@@ -61,13 +62,18 @@ def patch_type(header: str, *, custom: bool) -> str:
     raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", Subject())
 
 
-def read_patch(media: str, body: bytes) -> Patch:
+async def read_patch(media: str, body: bytes) -> Patch:
     """The patch in a body. Raises StatusError 400."""
+    return await read_beside(body, lambda: _read_patch(media, body))
+
+
+def _read_patch(media: str, body: bytes) -> Patch:
     try:
         if media == APPLY:
             body_tree, problems = parse_yaml_tree(body)
-            return Patch(media, plain(body_tree), problems)
-        tree = parse_tree(body)
+            return Patch(media, plain(bounded(body, body_tree)), problems)
+        check_json(body)
+        tree = bounded(body, parse_tree(body))
         prefix = "json patch " if media == JSON_PATCH else ""
         found = tuple(f'{prefix}duplicate field "{path}"' for path in _duplicates(tree))
         return Patch(media, plain(tree), found)
@@ -108,7 +114,7 @@ async def patch(call: Call) -> Result:
         patched = patched_value(
             lambda: message_of(call.resource.kind_in(call.version)), media, current, change
         )
-        return _reread(call, patched, duplicates)
+        return reread(call, patched, duplicates)
 
     return Result(await replace(call, existing, changed))
 
@@ -122,7 +128,7 @@ def patched_value(schema: Callable[[], Message], media: str, current: Object, ch
     return apply_strategic_merge(schema(), current, change)
 
 
-def _reread(call: Call, patched: Json, duplicates: tuple[str, ...]) -> Object:
+def reread(call: Call, patched: Json, duplicates: tuple[str, ...] = ()) -> Object:
     """A patched object as if it had been sent: decoded by its schema, with defaults, in the hub version."""
     kind, codec = call.resource.kind_in(call.version), call.resource.codec
     try:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
 from drayman.apiserver.calls import Call
 from drayman.apiserver.encoding import stored_form
-from drayman.apiserver.errors import StatusError, expired
+from drayman.apiserver.errors import expired
 from drayman.apiserver.options import parse_version, version_syntax
 from drayman.apiserver.reading import select, selector_of
 from drayman.apiserver.selectors import Selector
@@ -27,6 +28,9 @@ BOOKMARK_INTERVAL_S: Final = 60.0
 BOOKMARK_BEFORE_END_S: Final = 2.0
 SHORTEST_S: Final = 1800
 """A watch without a timeout ends after this long at the least and twice this long at the most."""
+LARGEST_BATCH: Final = 128
+LARGEST_BATCH_BYTES: Final = 256 * 1024
+SMALL_EVENT: Final = 512
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 BOOKMARK: Final = "BOOKMARK"
@@ -50,26 +54,40 @@ class Watch:
     selector: Selector
     initial: Sequence[Stored]
     since: int
-    subscription: Subscription | None
-    error: StatusError | None = None
+    asked: int
+    """The version the client named, 0 for none."""
+    subscription: Subscription | None = None
 
     async def batches(self) -> AsyncGenerator[list[WatchEvent], None]:
-        """Everything there is to tell, until the time is up. The last batch may be an error."""
-        if self.error is not None:
-            yield [WatchEvent(ERROR, value=self.error.to_json())]
-            return
-        first = [WatchEvent("ADDED", stored) for stored in self.initial]
-        if self.call.selection.send_initial_events and self.call.selection.allow_bookmarks:
-            first.append(self._bookmark(self.since, ends_initial_events=True))
-        if first:
-            yield first
-        self.initial = ()
-        async for batch in self._changes():
-            yield batch
+        """Everything there is to tell, until the time is up. The last batch may be an error.
 
-    async def _changes(self) -> AsyncIterator[list[WatchEvent]]:
-        subscription = self.subscription
-        assert subscription is not None
+        History is subscribed to here rather than before: an answer that nobody begins to read has nothing to clean up.
+        """
+        try:
+            self.subscription = self._subscribe()
+        except TooOldError as error:
+            yield [_gone(self.asked, error.oldest)]
+            return
+        async with aclosing(self._initial()) as initial:
+            async for batch in initial:
+                yield batch
+        async with aclosing(self._changes(self.subscription)) as changes:
+            async for batch in changes:
+                for part in _parts(batch):
+                    yield part
+
+    def _subscribe(self) -> Subscription:
+        resource, namespace = self.call.resource.storage_name, self.call.namespace or None
+        return self.call.core.store.watch(resource, namespace, since=self.since)
+
+    async def _initial(self) -> AsyncGenerator[list[WatchEvent], None]:
+        for part in _parts(WatchEvent("ADDED", stored) for stored in self.initial):
+            yield part
+        self.initial = ()
+        if self.call.selection.send_initial_events and self.call.selection.allow_bookmarks:
+            yield [self._bookmark(self.since, ends_initial_events=True)]
+
+    async def _changes(self, subscription: Subscription) -> AsyncGenerator[list[WatchEvent], None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + _timeout(self.call)
         bookmarks = self.call.selection.allow_bookmarks
@@ -79,8 +97,7 @@ class Watch:
             try:
                 events = await _next(subscription, pause - now)
             except TooOldError as error:
-                gone = expired(f"too old resource version: {error.asked} ({error.oldest})")
-                yield [WatchEvent(ERROR, value=gone.to_json())]
+                yield [_gone(error.asked, error.oldest)]
                 return
             if events is None:
                 return
@@ -146,12 +163,27 @@ def start_watch(call: Call) -> Watch:
     )
     since = store.revision if wants_state or version == 0 else version
     initial = select(call, store.list(resource, namespace)) if wants_state else ()
-    try:
-        subscription = store.watch(resource, namespace, since=since)
-    except TooOldError as error:
-        gone = expired(f"too old resource version: {version} ({error.oldest})")
-        return Watch(call, selector, (), since, None, gone)
-    return Watch(call, selector, initial, since, subscription)
+    return Watch(call, selector, initial, since, version)
+
+
+def _gone(asked: int, oldest: int) -> WatchEvent:
+    """History that a watch needs is no longer there."""
+    error = expired(f"too old resource version: {asked} ({oldest})")
+    return WatchEvent(ERROR, value=error.to_json())
+
+
+def _parts(events: Iterable[WatchEvent]) -> Iterator[list[WatchEvent]]:
+    """Events a few at a time, so that no more than that waits in memory for a client that reads slowly."""
+    part: list[WatchEvent] = []
+    size = 0
+    for event in events:
+        part.append(event)
+        size += SMALL_EVENT if event.stored is None else len(event.stored.data)
+        if len(part) >= LARGEST_BATCH or size >= LARGEST_BATCH_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _timeout(call: Call) -> float:

@@ -311,7 +311,7 @@ def test_entries_that_cannot_be_understood_stop_an_apply() -> None:
     live = configmap({"a": "1"}, uid="u", managedFields=[{"operation": "Frob"}])
     with pytest.raises(StatusError, match="failed to decode managed fields") as caught:
         apply(live, configmap({"a": "2"}), "p")
-    assert caught.value.code == 500
+    assert caught.value.code == 400
 
 
 def with_annotation(data: dict[str, str], said: dict[str, Any]) -> dict[str, Any]:

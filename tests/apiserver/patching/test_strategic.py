@@ -177,13 +177,13 @@ REFUSED: dict[str, tuple[Any, Any, int, str]] = {
     "merge as a directive": (
         pod(containers=named("a")),
         pod(containers=[{"name": "a", "$patch": "merge"}]),
-        500,
+        400,
         "merging lists cannot yet be specified in the patch",
     ),
     "items of two kinds": (
         pod(containers=named("a")),
         pod(containers=["b"]),
-        500,
+        400,
         "list element types are not identical: [[map[name:a]] [b]]",
     ),
     "keys that are not retained": (
@@ -201,7 +201,7 @@ REFUSED: dict[str, tuple[Any, Any, int, str]] = {
     "an order that does not fit the patch": (
         pod(containers=named("a")),
         {"spec": {"$setElementOrder/containers": named("a"), "containers": named("b")}},
-        500,
+        400,
         "The order in patch list:\n[map[name:b]]\n doesn't match $setElementOrder list:\n"
         "[map[name:a]]\n",
     ),

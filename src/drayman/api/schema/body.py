@@ -24,6 +24,13 @@ to a value later takes a few calls for each level, which the interpreter bounds 
 
 TOO_DEEP: Final = "exceeded max depth"
 
+MAX_VALUES: Final = 100_000
+"""Most values in a body: texts, numbers, lists, objects. The API server has no such bound but the three megabytes that a body may
+have, which hold a million of them; the largest objects of the API have some ten thousand."""
+
+MAX_MANAGED_VALUES: Final = 4 * MAX_VALUES
+"""The same with managed fields, which have an entry for each field and may have it once for each manager."""
+
 _SHOWN_BYTES: Final = 30
 _LONGEST_INT64: Final = 20
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -117,6 +124,16 @@ def depth_exceeds(tree: Json, limit: int) -> bool:
         if not level:
             return False
     return True
+
+
+def values_exceed(tree: Json, limit: int) -> bool:
+    """Whether a tree has more values in it than this. Stops counting there."""
+    pending, found = [tree], 1
+    while pending and found <= limit:
+        inside = children(pending.pop())
+        found += len(inside)
+        pending.extend(child for child in inside if isinstance(child, list | dict))
+    return found > limit
 
 
 def children(tree: Json) -> list[Json]:

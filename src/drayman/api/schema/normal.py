@@ -44,7 +44,7 @@ def _message_writer(message: Message) -> Writer:
 
     def write(value: Json) -> Json:
         if not writers:  # On first use rather than before it, because messages contain themselves.
-            writers.extend((name, _field_writer(f)) for name, f in message.fields.items())
+            writers.extend((name, field_writer(f)) for name, f in message.fields.items())
         result: dict[str, Json] = {}
         get = (value or {}).get
         for name, write_field in writers:
@@ -54,7 +54,7 @@ def _message_writer(message: Message) -> Writer:
     return write
 
 
-def _field_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
+def field_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
     """What puts a field into the result, if it belongs there."""
     if field.pointer:
         return _pointer_writer(field)

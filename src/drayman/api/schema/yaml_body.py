@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from drayman.api.schema.body import MAX_DEPTH, Number, Pairs
+from drayman.api.schema.body import MAX_DEPTH, MAX_MANAGED_VALUES, MAX_VALUES, Number, Pairs
 from drayman.api.schema.errors import UnrecognizedError
 from drayman.api.schema.json_syntax import quoted
 from drayman.api.struct import Json
@@ -75,7 +75,7 @@ class _Frame:
     anchor: str | None
     size: int = 1
     key: str | None = None
-    seen: set[str] = field(default_factory=set)
+    places: dict[str, int] = field(default_factory=dict)
     merged: list[Pairs] = field(default_factory=list)
 
 
@@ -88,8 +88,12 @@ class _Builder:
         self._stack: list[_Frame] = []
         self._anchors: dict[str, tuple[Json, int]] = {}
         self._aliased = 0
+        self._values = 0
 
     def feed(self, event: Any) -> bool:
+        self._values += 1
+        if self._values > MAX_MANAGED_VALUES:
+            raise UnrecognizedError(f"yaml: document contains more than {MAX_VALUES} values")
         match type(event).__name__:
             case "ScalarEvent":
                 self._scalar(event)
@@ -115,10 +119,11 @@ class _Builder:
     def _close(self) -> None:
         frame = self._stack.pop()
         value = frame.value
-        if isinstance(value, Pairs):
-            for source in frame.merged:
-                present = {name for name, _ in value}
-                value.extend(pair for pair in source if pair[0] not in present)
+        for source in frame.merged:
+            for name, merged in source:
+                if name not in frame.places:
+                    frame.places[name] = len(value)
+                    value.append((name, merged))
         self._remember(frame.anchor, value, frame.size)
         self._attach(value, frame.size)
 
@@ -152,10 +157,8 @@ class _Builder:
 
     def _key(self, key: str, line: int) -> None:
         frame = self._stack[-1]
-        if key in frame.seen:
+        if key in frame.places:
             self.duplicates.append(f"line {line}: key {quoted(key)} already set in map")
-            frame.value[:] = [pair for pair in frame.value if pair[0] != key]
-        frame.seen.add(key)
         frame.key = key
 
     def _attach(self, value: Json, size: int) -> None:
@@ -169,8 +172,17 @@ class _Builder:
         elif frame.key == _MERGE:
             frame.merged.extend(_mergeable(value))
         else:
-            frame.value.append((str(frame.key), value))
+            _set(frame, str(frame.key), value)
         frame.key = None
+
+
+def _set(frame: _Frame, key: str, value: Json) -> None:
+    """Give a key of a mapping its value, the last one if it is there twice."""
+    place = frame.places.setdefault(key, len(frame.value))
+    if place == len(frame.value):
+        frame.value.append((key, value))
+    else:
+        frame.value[place] = (key, value)
 
 
 def _mergeable(value: Json) -> list[Pairs]:

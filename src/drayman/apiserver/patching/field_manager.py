@@ -98,7 +98,7 @@ class FieldManager:
         try:
             managed = decode_managed(_metadata(before).get("managedFields"))
         except ManagedFieldsError as error:
-            raise internal(f"failed to decode managed fields: {error}") from error
+            raise bad_request(f"failed to decode managed fields: {error}") from error
         base = self.versions.at(_unmanaged(before), self.api_version)
         if not managed and live is not None:
             managed = self._owned_before_first_apply(base, now)
@@ -147,7 +147,7 @@ class FieldManager:
                 self.versions, live, config, self.api_version, managed, writer, force=force
             )
         except ItemError as error:
-            raise internal(f"failed to create typed live object: {error}") from error
+            raise bad_request(f"failed to create typed live object: {error}") from error
         except ConflictError as error:
             if writer.name != KUBECTL:
                 raise

@@ -6,8 +6,10 @@ list comes first; a new item comes before an old one.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from drayman.api.struct import Json
-from drayman.apiserver.errors import StatusError, internal
+from drayman.apiserver.errors import bad_request, internal
 from drayman.apiserver.patching.go_text import plain
 
 
@@ -15,24 +17,32 @@ def arranged(
     merged: list[Json], patch_order: list[Json], old_order: list[Json], key: str | None
 ) -> list[Json]:
     """The merged items in order. Items are told apart by `key`, or by their value without one."""
-    wanted = [_identity(item, key) for item in patch_order]
-    before = [_identity(item, key) for item in old_order]
-    named = [item for item in merged if _identity(item, key) in wanted]
-    others = [item for item in merged if _identity(item, key) not in wanted]
-    named.sort(key=lambda item: wanted.index(_identity(item, key)))
-    others.sort(key=lambda item: _position(before, _identity(item, key)))
+    wanted = _places(patch_order, key)
+    before = _places(old_order, key)
+    named = [item for item in merged if identity(item, key) in wanted]
+    others = [item for item in merged if identity(item, key) not in wanted]
+    named.sort(key=lambda item: wanted[identity(item, key)])
+    others.sort(key=lambda item: before.get(identity(item, key), -1))
     return _interleaved(others, named, before, key)
 
 
+def _places(items: list[Json], key: str | None) -> dict[Hashable, int]:
+    """Where each item first stands."""
+    places: dict[Hashable, int] = {}
+    for index, item in enumerate(items):
+        places.setdefault(identity(item, key), index)
+    return places
+
+
 def _interleaved(
-    others: list[Json], named: list[Json], before: list[Json], key: str | None
+    others: list[Json], named: list[Json], before: dict[Hashable, int], key: str | None
 ) -> list[Json]:
     result = []
     left = iter(others)
     waiting = next(left, None)
     for item in named:
-        place = _position(before, _identity(item, key))
-        while waiting is not None and 0 <= _position(before, _identity(waiting, key)) < place:
+        place = before.get(identity(item, key), -1)
+        while waiting is not None and 0 <= before.get(identity(waiting, key), -1) < place:
             result.append(waiting)
             waiting = next(left, None)
         result.append(item)
@@ -41,33 +51,27 @@ def _interleaved(
     return result
 
 
-def _identity(item: Json, key: str | None) -> Json:
-    if key is None:
-        return item
-    if not isinstance(item, dict) or key not in item:
-        raise _without_key(item, key)
-    return item[key]
-
-
-def _without_key(item: Json, key: str) -> StatusError:
-    return internal(f"map: {plain(item)} does not contain declared merge key: {key}")
-
-
-def _position(order: list[Json], identity: Json) -> int:
-    return order.index(identity) if identity in order else -1
+def identity(item: Json, key: str | None = None) -> Hashable:
+    """What tells an item from others: the value of its `key`, or itself without one. Raises StatusError 500."""
+    if key is not None:
+        if not isinstance(item, dict) or key not in item:
+            raise internal(f"map: {plain(item)} does not contain declared merge key: {key}")
+        item = item[key]
+    # Values that cannot be looked up are known by their text, in a pair so that no text is taken for one.
+    return (type(item).__name__, plain(item)) if isinstance(item, dict | list) else item
 
 
 def check_order(patch: list[Json], order: list[Json], key: str | None) -> None:
     """Refuse a patch whose items do not all appear, in that order, in the order it gives."""
     if not order or not patch:
         return
-    wanted = iter([_identity(item, key) for item in order])
+    wanted = iter([identity(item, key) for item in order])
     for item in patch:
         if isinstance(item, dict) and "$patch" in item:
             continue
-        identity = _identity(item, key)
-        if not any(identity == place for place in wanted):
-            raise internal(
+        sought = identity(item, key)
+        if not any(sought == place for place in wanted):
+            raise bad_request(
                 f"The order in patch list:\n{plain(patch)}\n doesn't match "
                 f"$setElementOrder list:\n{plain(order)}\n"
             )

@@ -86,8 +86,13 @@ class Comparison:
 
 def compare(shape: Shape, old: Json, new: Json) -> Comparison:
     """What changes from one value to another. Raises `ItemError` as `fields_of` does."""
+    return compare_at(shape, old, new, ())
+
+
+def compare_at(shape: Shape, old: Json, new: Json, path: Path) -> Comparison:
+    """The same for values at some place of an object. One of them may be MISSING."""
     comparer = _Comparer()
-    comparer.visit(shape, old, new, ())
+    comparer.visit(shape, old, new, path)
     return Comparison(comparer.removed.build(), comparer.modified.build(), comparer.added.build())
 
 

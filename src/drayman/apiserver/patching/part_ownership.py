@@ -1,0 +1,94 @@
+"""Ownership after a write that changes a few fields, worked out on the entries as they are stored.
+
+The general way reads every entry into sets, takes the changes from all of them and writes them out again. Mostly the fields that a
+write changes belong to the writer or to nobody. That can be seen by looking up just these in the stored entries, and the others stay
+as they are.
+"""
+
+from __future__ import annotations
+
+from drayman.api.struct import Json
+from drayman.apiserver.patching.field_set import FieldSet, decode, encode
+from drayman.apiserver.patching.managed_fields import MAX_UPDATE_MANAGERS, Manager
+from drayman.apiserver.patching.ownership import UNTRACKED
+from drayman.apiserver.patching.tracing import Comparison
+
+Entry = dict[str, Json]
+
+
+def entries_after(
+    entries: list[Entry], change: Comparison, writer: Manager, now: str
+) -> list[Entry] | None:
+    """The entries after an update by `writer`, or None where somebody owns fields in another version.
+
+    Entries that stay as they are, are those that came in and not copies.
+    """
+    left: list[Entry] = []
+    fields = change.changed - UNTRACKED
+    gains = bool(fields)
+    for entry in entries:
+        if entry["apiVersion"] != writer.api_version:
+            return None
+        kept = _kept(entry, change)
+        if gains and _writer_of(entry) == writer:
+            fields |= decode(kept["fieldsV1"])
+        elif kept["fieldsV1"]:
+            left.append(kept)
+    if gains:
+        left.append(_entry(writer, fields, now))
+    if len(left) > MAX_UPDATE_MANAGERS:
+        return None
+    left.sort(key=_order)
+    return left
+
+
+def _kept(entry: Entry, change: Comparison) -> Entry:
+    """What an owner keeps: all, unless something of it changes or is gone."""
+    fields = entry.get("fieldsV1") or {}
+    if not any(_owns_any(fields, s) for s in (change.modified, change.added, change.removed)):
+        return entry if fields else {**entry, "fieldsV1": {}}
+    left = decode(fields) - change.changed - change.removed
+    return {**entry, "fieldsV1": encode(left)}
+
+
+def _writer_of(entry: Entry) -> Manager:
+    operation = entry["operation"]
+    version = entry["apiVersion"] if operation == "Update" else ""
+    return Manager(entry.get("manager", ""), operation, version, entry.get("subresource", ""))
+
+
+def _order(entry: Entry) -> tuple[str, ...]:
+    return (
+        entry["operation"],
+        entry.get("time", ""),
+        entry.get("manager", ""),
+        entry["apiVersion"],
+        entry.get("subresource", ""),
+    )
+
+
+def _owns_any(fields: Json, some: FieldSet) -> bool:
+    """Whether any member of a set is among the fields of a stored entry."""
+    for element in some.members:
+        below = fields.get(element)
+        if below is not None and (not below or "." in below):
+            return True
+    for element, inner in some.children.items():
+        below = fields.get(element)
+        if below and _owns_any(below, inner):
+            return True
+    return False
+
+
+def _entry(writer: Manager, fields: FieldSet, now: str) -> Entry:
+    entry: Entry = {
+        "manager": writer.name,
+        "operation": writer.operation,
+        "apiVersion": writer.api_version,
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": encode(fields),
+    }
+    if writer.subresource:
+        entry["subresource"] = writer.subresource
+    return entry
