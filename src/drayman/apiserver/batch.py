@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drayman.apiserver.errors import StatusError, Subject, already_exists, conflict
+from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Key, Operation, Stored
 from drayman.cluster.embedded.store import Store, Subscription
 
@@ -13,7 +15,7 @@ class Batch:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._changed: dict[Key, Stored | None] = {}
+        self._changed: dict[str, dict[Key, Stored | None]] = {}
         self.operations: list[Operation] = []
 
     @property
@@ -24,18 +26,19 @@ class Batch:
         return self.latest(key)
 
     def latest(self, key: Key) -> Stored | None:
-        return self._changed[key] if key in self._changed else self._store.latest(key)
+        changed = self._changed.get(key.resource)
+        if changed is not None and key in changed:
+            return changed[key]
+        return self._store.latest(key)
 
     def list(self, resource: str, namespace: str | None = None) -> tuple[Stored, ...]:
-        found = {stored.key: stored for stored in self._store.list(resource, namespace)}
-        for key, stored in self._changed.items():
-            if key.resource != resource or namespace not in (None, key.namespace):
-                continue
-            if stored is None:
-                found.pop(key, None)
-            else:
-                found[key] = stored
-        return tuple(found[key] for key in sorted(found))
+        before = self._store.list(resource, namespace)
+        changed = self._changed.get(resource)
+        if changed is None:
+            return before
+        found: dict[Key, Stored | None] = {stored.key: stored for stored in before}
+        found.update((k, s) for k, s in changed.items() if namespace in (None, k.namespace))
+        return tuple(stored for _, stored in sorted(found.items()) if stored is not None)
 
     def list_at(self, resource: str, namespace: str | None, revision: int) -> tuple[Stored, ...]:
         return self._store.list_at(resource, namespace, revision)
@@ -48,16 +51,30 @@ class Batch:
         results = []
         for operation in operations:
             key = operation.key
-            if key in self._changed:
+            changed = self._changed.setdefault(key.resource, {})
+            if key in changed:
                 # Decided on top of an earlier write of this batch, so there is no revision to expect.
                 operation = type(operation)(key, operation.encode)
             revision = self._store.revision + len(self.operations) + 1
             stored = Stored(key, revision, operation.encode(revision))
-            self._changed[key] = None if isinstance(operation, Delete) else stored
+            changed[key] = None if isinstance(operation, Delete) else stored
             self.operations.append(operation)
             results.append(stored)
         return tuple(results)
 
     async def commit(self) -> tuple[Stored, ...]:
-        """Write everything. One result per operation, in order."""
-        return await self._store.write(self.operations)
+        """Write everything. One result per operation, in order.
+
+        Raises StatusError 409 if somebody else has written one of the objects since it was decided about; then nothing is written.
+        """
+        try:
+            return await self._store.write(self.operations)
+        except ConflictError as error:
+            raise conflict_of(error) from error
+
+
+def conflict_of(error: ConflictError) -> StatusError:
+    """What the API answers where the store found another revision than a write was decided on."""
+    plural, _, group = error.key.resource.partition(".")
+    subject = Subject(plural, group, error.key.name)
+    return already_exists(subject) if error.expected == 0 else conflict(subject)

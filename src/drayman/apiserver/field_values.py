@@ -24,9 +24,7 @@ _ON_THE_WIRE: Final = ("drayman.api.meta",)
 
 
 def error_body(error: FieldError) -> str:
-    """The message of a field error without the field. Kinds of error that word theirs themselves are left to it."""
-    if type(error).body is not FieldError.body:
-        return error.body
+    """The message of a field error without the field: `FieldError.body`, but with the value as the server has it inside."""
     text = error.kind.label
     if error.kind not in _WITHOUT_VALUE:
         text += f": {shown(error.value)}"

@@ -45,12 +45,26 @@ class Cache(Generic[T]):
         """The values that some object has in an index."""
         return tuple(self._indexes[index])
 
+    def add_indexers(self, indexers: Mapping[str, Indexer[T]]) -> None:
+        """Index what is there and what comes. Raises ValueError for a name that another indexer has."""
+        for name, indexer in indexers.items():
+            if self._indexers.get(name, indexer) is not indexer:
+                raise ValueError(f"there is another index {name!r}")
+            if name not in self._indexers:
+                self._indexers[name], self._indexes[name] = indexer, {}
+                for key, value in self._objects.items():
+                    self._enter(name, key, value)
+
     def put(self, key: Key, value: T) -> None:
         self.remove(key)
         self._objects[key] = value
-        for name, indexer in self._indexers.items():
-            for found in indexer(value):
-                self._indexes[name].setdefault(found, {})[key] = value
+        for name in self._indexers:
+            self._enter(name, key, value)
+
+    def _enter(self, name: str, key: Key, value: T) -> None:
+        index = self._indexes[name]
+        for found in self._indexers[name](value):
+            index.setdefault(found, {})[key] = value
 
     def remove(self, key: Key) -> None:
         """Forget an object; one that is not known is no error."""

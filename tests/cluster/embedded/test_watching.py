@@ -257,3 +257,20 @@ def test_history_is_bounded(open_store, retention, kept):
 
     clock = lambda: next(seconds) / 2  # noqa: E731 a write looks at the clock twice
     asyncio.run(scenario(open_store(retention, clock)))
+
+
+def test_a_watch_of_everything_has_one_order(open_store):
+    """Changes of all resources come in the order of their revisions, also of resources that had no objects before."""
+
+    async def scenario(store: Store) -> None:
+        await create(store, key("a"), key("b", "", "nodes"))
+        subscription = store.watch_all(since=1)
+        assert await take(subscription, 1) == [2]
+        await create(store, key("a", resource="configmaps"))
+        await create(store, key("c"), key("d", "", "nodes"))
+        assert await take(subscription, 3) == [3, 4, 5]
+        assert {stored.revision for stored in store.list_all()} == {1, 2, 3, 4, 5}
+        store.close()
+        assert subscription.closed
+
+    asyncio.run(scenario(open_store()))

@@ -2,123 +2,142 @@
 
 An object whose owners are all gone is deleted. One that is deleted in the foreground stays until the dependents that block it are gone; one
 that is deleted as an orphan lets its dependents go first. The rules are Kubernetes'.
+
+Whether an owner is gone is read from the store, by the name, kind and uid of the reference: the graph says what to look at, never
+that something does not exist. Only an owner that was seen to go needs no second look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Final
 
 from drayman.apiserver.calls import Call
 from drayman.apiserver.core import Core
 from drayman.apiserver.deleting import FOREGROUND, ORPHAN, delete
 from drayman.apiserver.encoding import decode
 from drayman.apiserver.errors import StatusError
-from drayman.apiserver.lifecycle.graph import Graph, Node, Owner
+from drayman.apiserver.lifecycle.graph import Graph, Node, Owner, node_of
+from drayman.apiserver.lifecycle.stored_resources import StoredResources
 from drayman.apiserver.options import DeleteOptions, WriteOptions
-from drayman.apiserver.resources import Resource
 from drayman.apiserver.strategy import Object
 from drayman.apiserver.updating import update
 from drayman.cluster.embedded.model import Key
 
-_MANAGER = "garbage-collector"
+_MANAGER: Final = "garbage-collector"
+_NOT_FOUND: Final = 404
+
+
+class UnknownOwnerError(Exception):
+    """Nobody can tell whether an owner exists, because its kind is not served."""
+
+    def __init__(self, node: Node, owner: Owner) -> None:
+        super().__init__(f"{node.key} is owned by a {owner.kind} of {owner.api_version}")
 
 
 class Collector:
-    """Decides about one object at a time."""
+    """Decides about one object at a time. `core` is what it reads and writes: a batch, or the server itself."""
 
-    def __init__(self, core: Core, graph: Graph) -> None:
-        self._core = core
+    def __init__(self, graph: Graph, resources: StoredResources) -> None:
         self._graph = graph
+        self._resources = resources
 
-    async def attend(self, uid: str) -> None:
-        """Do what is due for an object. Raises StatusError where the server refuses; trying again later may help."""
+    async def attend(self, core: Core, uid: str) -> None:
+        """Do what is due for an object.
+
+        Raises StatusError where the server refuses and UnknownOwnerError; trying again later may help.
+        """
         node = self._graph.get(uid)
         if node is None:
             return
-        if node.deleting and ORPHAN in node.finalizers:
-            await self._set_free(node)
-        elif node.deleting and FOREGROUND in node.finalizers:
-            await self._finish_foreground(node)
-        elif not node.deleting:
-            await self._delete_if_unowned(node)
+        if node.owners:
+            await self._attend_dependent(core, node)
+        if node.frees and not self._graph.has_dependents(uid):
+            await self._change(core, node, lambda obj: _without_finalizer(obj, ORPHAN))
+        elif node.waits and not self._graph.is_blocked(uid):
+            await self._change(core, node, lambda obj: _without_finalizer(obj, FOREGROUND))
 
-    async def _set_free(self, node: Node) -> None:
-        for dependent in self._graph.dependents(node.uid):
-            await self._change(dependent.key, lambda obj: _without_owners(obj, {node.uid}))
-        await self._change(node.key, lambda obj: _without_finalizer(obj, ORPHAN))
+    async def _attend_dependent(self, core: Core, node: Node) -> None:
+        freeing = {owner.uid for owner in node.owners if self._frees(owner.uid)}
+        if freeing:
+            await self._change(core, node, lambda obj: _without_owners(obj, freeing))
+        elif not node.is_deleted:
+            await self._delete_if_unowned(core, node)
 
-    async def _finish_foreground(self, node: Node) -> None:
-        dependents = list(self._graph.dependents(node.uid))
-        for dependent in dependents:
-            if not dependent.deleting:
-                await self._delete_if_unowned(dependent)
-        blocking = (d for d in dependents if any(o.uid == node.uid and o.blocks for o in d.owners))
-        if not any(self._graph.get(d.uid) for d in blocking):
-            await self._change(node.key, lambda obj: _without_finalizer(obj, FOREGROUND))
-
-    async def _delete_if_unowned(self, node: Node) -> None:
-        if not node.owners:
-            return
-        gone = {owner.uid for owner in node.owners if not self._exists(owner, node.key)}
+    async def _delete_if_unowned(self, core: Core, node: Node) -> None:
+        gone = {owner.uid for owner in node.owners if not self._exists(core, owner, node)}
         waiting = {o.uid for o in node.owners if o.uid not in gone and self._waits(o.uid)}
         if len(gone) + len(waiting) < len({owner.uid for owner in node.owners}):
             if gone or waiting:
-                await self._change(node.key, lambda obj: _without_owners(obj, gone | waiting))
+                await self._change(core, node, lambda obj: _without_owners(obj, gone | waiting))
             return
-        has_dependents = any(self._graph.dependents(node.uid))
-        policy = "Foreground" if waiting and has_dependents else "Background"
-        await self._delete(node, policy)
+        dependents = self._graph.dependents(node.uid) if waiting else ()
+        if any(dependent.waits for dependent in dependents):
+            # They own each other, and each would wait for the other for ever.
+            await self._change(core, node, _unblocked)
+        await self._delete(core, node, "Foreground" if dependents else _own_policy(node))
+
+    def _frees(self, uid: str) -> bool:
+        owner = self._graph.get(uid)
+        return owner is not None and owner.frees
 
     def _waits(self, uid: str) -> bool:
         owner = self._graph.get(uid)
-        return owner is not None and owner.deleting and FOREGROUND in owner.finalizers
+        return owner is not None and owner.waits
 
-    def _exists(self, owner: Owner, dependent: Key) -> bool:
-        """Whether an owner is there. One of a kind that is not served counts as there: nobody can tell."""
+    def _exists(self, core: Core, owner: Owner, node: Node) -> bool:
+        """Whether an owner is there: in the namespace of its dependent or, if it is of such a kind, in none."""
+        if self._graph.is_gone(owner.uid, node.key):
+            return False
         group, _, version = owner.api_version.rpartition("/")
-        resource = self._core.resources.find_kind(group, version, owner.kind)
+        resource = core.resources.find_kind(group, version, owner.kind)
         if resource is None:
-            return True
-        namespace = dependent.namespace if resource.namespaced else ""
-        found = self._core.store.latest(Key(resource.storage_name, namespace, owner.name))
-        return found is not None and found.value["metadata"]["uid"] == owner.uid
+            raise UnknownOwnerError(node, owner)
+        if resource.namespaced and not node.key.namespace:
+            return True  # There is no namespace to look in. Such a reference is wrong, and nothing is deleted for it.
+        namespace = node.key.namespace if resource.namespaced else ""
+        found = core.store.latest(Key(resource.storage_name, namespace, owner.name))
+        return found is not None and node_of(found).uid == owner.uid
 
-    async def _delete(self, node: Node, policy: str) -> None:
-        call = self._call(node.key, "delete")
+    async def _delete(self, core: Core, node: Node, policy: str) -> None:
+        call = self._call(core, node.key, "delete")
         if call is not None:
             options = DeleteOptions(propagation=policy, uid=node.uid)
-            await _unless_gone(delete, replace(call, delete=options))
+            await unless_gone(delete, replace(call, delete=options))
 
-    async def _change(self, key: Key, change: Callable[[Object], bool]) -> None:
+    async def _change(self, core: Core, node: Node, change: Callable[[Object], bool]) -> None:
         """Rewrite an object, if it is still there and the change does anything."""
-        call, stored = self._call(key, "update"), self._core.store.latest(key)
+        call, stored = self._call(core, node.key, "update"), core.store.latest(node.key)
         if call is None or stored is None:
             return
         obj = decode(stored.data)
-        if change(obj):
+        if obj["metadata"]["uid"] == node.uid and change(obj):
             options = WriteOptions(manager=_MANAGER)
-            await _unless_gone(update, replace(call, body=obj, write=options))
+            await unless_gone(update, replace(call, body=obj, write=options))
 
-    def _call(self, key: Key, verb: str) -> Call | None:
-        resource = resource_stored_as(self._core, key.resource)
+    def _call(self, core: Core, key: Key, verb: str) -> Call | None:
+        resource = self._resources.find(key.resource)
         if resource is None:
             return None
         version = resource.hub_kind.version
-        return Call(self._core, resource, version, verb, key.namespace, key.name)
+        return Call(core, resource, version, verb, key.namespace, key.name)
 
 
-def resource_stored_as(core: Core, storage: str) -> Resource | None:
-    """The resource whose objects have this name in the store."""
-    return next((r for r in core.resources if r.storage_name == storage), None)
-
-
-async def _unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> None:
+async def unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> None:
+    """Do something about an object; if there is none any more, nothing had to be done."""
     try:
         await act(call)
     except StatusError as error:
-        if error.code != 404:
+        if error.code != _NOT_FOUND:
             raise
+
+
+def _own_policy(node: Node) -> str:
+    """What becomes of the dependents of an object that is deleted for want of owners: as its finalizers have it."""
+    if ORPHAN in node.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in node.finalizers else "Background"
 
 
 def _without_owners(obj: Object, uids: set[str]) -> bool:
@@ -133,3 +152,12 @@ def _without_finalizer(obj: Object, finalizer: str) -> bool:
     before = metadata.get("finalizers") or []
     metadata["finalizers"] = [name for name in before if name != finalizer]
     return len(metadata["finalizers"]) < len(before)
+
+
+def _unblocked(obj: Object) -> bool:
+    """The object with owners that need not wait for it."""
+    owners = obj["metadata"].get("ownerReferences") or []
+    blocking = [owner for owner in owners if owner.get("blockOwnerDeletion")]
+    for owner in blocking:
+        owner["blockOwnerDeletion"] = False
+    return bool(blocking)

@@ -1,85 +1,139 @@
-"""Who owns whom, kept up to date from the changes of the store."""
+"""Who owns whom, kept up to date from the changes of the store.
+
+Most objects own nothing the graph has to know, are owned by nobody and wait for nobody: those are not kept. And nothing but the
+metadata of an object is ever decoded, because the graph sees every change there is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Final
 
-from drayman.apiserver.strategy import Object
-from drayman.cluster.embedded.model import Key
+import msgspec
+
+from drayman.apiserver.deleting import FOREGROUND, ORPHAN
+from drayman.cluster.embedded.model import Key, Stored
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
     """A reference from an object to one that owns it."""
 
-    api_version: str
-    kind: str
-    name: str
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    block_owner_deletion: bool | None = None
+    """Whether the owner waits for this object when it is deleted in the foreground."""
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
-    blocks: bool  # whether the owner waits for this object when it is deleted in the foreground
+    owner_references: tuple[Owner, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+    deletion_timestamp: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class _Head(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+
+_heads: Final = msgspec.json.Decoder(_Head)
+
+
+class Node(msgspec.Struct, frozen=True):
     """An object, as far as its life depends on others."""
 
     key: Key
     uid: str
-    owners: tuple[Owner, ...]
-    finalizers: tuple[str, ...]
-    deleting: bool
+    owners: tuple[Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    is_deleted: bool = False
+    """Whether somebody has asked it to go."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it stays until its dependents are gone."""
+        return self.is_deleted and FOREGROUND in self.finalizers
+
+    @property
+    def frees(self) -> bool:
+        """Whether it stays until its dependents no longer name it."""
+        return self.is_deleted and ORPHAN in self.finalizers
 
 
-def node_of(key: Key, obj: Object) -> Node:
-    metadata = obj["metadata"]
-    owners = tuple(
-        Owner(
-            reference.get("apiVersion", ""),
-            reference.get("kind", ""),
-            reference.get("name", ""),
-            reference.get("uid", ""),
-            bool(reference.get("blockOwnerDeletion")),
-        )
-        for reference in metadata.get("ownerReferences") or ()
-    )
+def node_of(stored: Stored) -> Node:
+    metadata = _heads.decode(stored.data).metadata
     return Node(
-        key,
-        metadata["uid"],
-        owners,
-        tuple(metadata.get("finalizers") or ()),
-        "deletionTimestamp" in metadata,
+        stored.key,
+        metadata.uid,
+        metadata.owner_references or (),
+        metadata.finalizers or (),
+        metadata.deletion_timestamp is not None,
     )
 
 
 class Graph:
-    """Objects by uid, and the dependents of each owner."""
+    """The objects that have owners, or that hold on for their dependents."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
-        self._dependents: dict[str, set[str]] = {}
+        self._dependents: dict[str, dict[str, Node]] = {}
+        self._gone: dict[str, str] = {}
+        """The namespace of each owner that was seen to go while objects named it. It cannot come back: its id is its own."""
+
+    def clear(self) -> None:
+        for table in (self._nodes, self._dependents, self._gone):
+            table.clear()
 
     def put(self, node: Node) -> None:
-        self.drop(node.uid)
+        self.remove(node.uid)
+        if not (node.owners or node.waits or node.frees):
+            return
         self._nodes[node.uid] = node
         for owner in node.owners:
-            self._dependents.setdefault(owner.uid, set()).add(node.uid)
+            self._dependents.setdefault(owner.uid, {})[node.uid] = node
 
-    def drop(self, uid: str) -> None:
+    def remove(self, uid: str) -> None:
+        """Forget an object, as a dependent. What names it as an owner goes on doing so."""
         node = self._nodes.pop(uid, None)
-        if node is None:
-            return
-        for owner in node.owners:
-            dependents = self._dependents.get(owner.uid)
-            if dependents is not None:
-                dependents.discard(uid)
-                if not dependents:
-                    del self._dependents[owner.uid]
+        for owner in () if node is None else node.owners:
+            dependents = self._dependents.get(owner.uid, {})
+            dependents.pop(uid, None)
+            if not dependents:
+                self._dependents.pop(owner.uid, None)
+                self._gone.pop(owner.uid, None)
+
+    def note_gone(self, node: Node) -> None:
+        """Remember that an object is no more, as long as others name it as their owner."""
+        if node.uid in self._dependents:
+            self._gone[node.uid] = node.key.namespace
+        self.remove(node.uid)
 
     def get(self, uid: str) -> Node | None:
         return self._nodes.get(uid)
 
-    def dependents(self, uid: str) -> Iterator[Node]:
-        """The objects that name this one as an owner, in a stable order."""
-        found = (self._nodes[dependent] for dependent in self._dependents.get(uid, ()))
-        return iter(sorted(found, key=lambda node: node.key))
+    def holds_on(self, uid: str) -> bool:
+        """Whether an object stays for the sake of its dependents."""
+        node = self._nodes.get(uid)
+        return node is not None and (node.waits or node.frees)
+
+    def is_gone(self, uid: str, dependent: Key) -> bool:
+        """Whether an owner was seen to go. A namespaced object owns nothing that is in no namespace, gone or not."""
+        namespace = self._gone.get(uid)
+        return namespace is not None and (not namespace or bool(dependent.namespace))
+
+    def dependents(self, uid: str) -> tuple[Node, ...]:
+        """The objects that name this one as an owner."""
+        return tuple(self._dependents.get(uid, {}).values())
+
+    def has_dependents(self, uid: str) -> bool:
+        return uid in self._dependents
+
+    def is_blocked(self, uid: str) -> bool:
+        """Whether an object has dependents that it must outlive, others than itself."""
+        dependents = self._dependents.get(uid, {}).values()
+        return any(blocks(node, uid) for node in dependents if node.uid != uid)
+
+
+def blocks(node: Node, uid: str) -> bool:
+    """Whether an object keeps this owner from going first."""
+    return any(owner.uid == uid and owner.block_owner_deletion for owner in node.owners)

@@ -10,6 +10,7 @@ dropped a few at a time as new ones come, so that no write pays for all of them;
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 
 import msgspec
 
@@ -56,7 +57,9 @@ class History:
         self._by_resource: dict[str, deque[Event]] = {}
         self._bytes = 0
         self._views: OrderedDict[tuple[str, str | None, int], tuple[Stored, ...]] = OrderedDict()
-        self._latest_slice: tuple[tuple[str, str | None, int, int], tuple[Event, ...]] | None = None
+        self._latest_slice: (
+            tuple[tuple[str | None, str | None, int, int], tuple[Event, ...]] | None
+        ) = None
 
     def append(self, event: Event, time: float) -> None:
         """Add the next change, made at `time`."""
@@ -93,8 +96,8 @@ class History:
         self._moved_on(dropped)
         return dropped
 
-    def since(self, resource: str, namespace: str | None, after: int) -> tuple[Event, ...]:
-        """The changes of a resource after a revision. Raises TooOldError."""
+    def since(self, resource: str | None, namespace: str | None, after: int) -> tuple[Event, ...]:
+        """The changes of a resource, or of all, after a revision. Raises TooOldError."""
         if after < self.oldest:
             raise TooOldError(after, self.oldest)
         # Watchers that are woken together ask for the same slice: they share one tuple.
@@ -102,7 +105,7 @@ class History:
         if self._latest_slice is not None and self._latest_slice[0] == wanted:
             return self._latest_slice[1]
         found: list[Event] = []
-        for event in reversed(self._by_resource.get(resource, ())):
+        for event in self._newest_first(resource):
             if event.revision <= after:
                 break
             if namespace is None or event.key.namespace == namespace:
@@ -137,12 +140,17 @@ class History:
     ) -> dict[Key, Stored | None]:
         """What each object changed since was at a revision."""
         undo: dict[Key, Stored | None] = {}
-        for event in reversed(self._by_resource.get(resource, ())):
+        for event in self._newest_first(resource):
             if event.revision <= revision:
                 break
             if namespace is None or event.key.namespace == namespace:
                 undo[event.key] = event.previous
         return undo
+
+    def _newest_first(self, resource: str | None) -> Iterator[Event]:
+        if resource is not None:
+            return reversed(self._by_resource.get(resource, ()))
+        return (change.event for change in reversed(self._changes))
 
     def _drop_first(self) -> Dropped:
         change = self._changes.popleft()

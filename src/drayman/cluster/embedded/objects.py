@@ -62,6 +62,12 @@ class Objects:
             keys = keys[begin:end]
         return tuple(map(table.by_key.__getitem__, keys))
 
+    def list_all(self) -> tuple[Stored, ...]:
+        """Every object there is, resource by resource."""
+        return tuple(
+            stored for table in self._resources.values() for stored in table.by_key.values()
+        )
+
     def count(self, resource: str) -> int:
         table = self._resources.get(resource)
         return 0 if table is None else len(table.keys)

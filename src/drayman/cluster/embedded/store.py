@@ -142,12 +142,23 @@ class Store:
             )
         return self._history.state_at(self._objects, resource, namespace, revision)
 
+    def list_all(self) -> tuple[Stored, ...]:
+        """Every object there is, resource by resource."""
+        return self._objects.list_all()
+
     def count(self, resource: str) -> int:
         """How many objects a resource has."""
         return self._objects.count(resource)
 
     def watch(self, resource: str, namespace: str | None = None, *, since: int) -> Subscription:
         """The changes of a resource after revision `since`. Raises TooOldError if some of them are gone."""
+        return self._subscribe(resource, namespace, since)
+
+    def watch_all(self, *, since: int) -> Subscription:
+        """The changes of every resource, those still to come too, in one order. Raises TooOldError."""
+        return self._subscribe(None, None, since)
+
+    def _subscribe(self, resource: str | None, namespace: str | None, since: int) -> Subscription:
         if self._closed:
             raise StoreError("the store is closed")
         if since < self._history.oldest:

@@ -14,7 +14,8 @@ from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.history import History
 from drayman.cluster.embedded.model import Event
 
-_Scope = tuple[str, str | None]
+_Scope = tuple[str | None, str | None]
+"""A resource and a namespace; None for all of them."""
 
 
 class Watchers:
@@ -30,7 +31,7 @@ class Watchers:
 
     def wake(self, events: Iterable[Event], before: int) -> None:
         """Wake whoever waits for one of these events, the store having been at revision `before` until now."""
-        scopes: set[_Scope] = set()
+        scopes: set[_Scope] = {(None, None)}
         for event in events:
             key = event.key
             scopes.add((key.resource, key.namespace))
@@ -72,7 +73,12 @@ class Subscription:
     """
 
     def __init__(
-        self, history: History, watchers: Watchers, resource: str, namespace: str | None, since: int
+        self,
+        history: History,
+        watchers: Watchers,
+        resource: str | None,
+        namespace: str | None,
+        since: int,
     ) -> None:
         self.scope: _Scope = (resource, namespace)
         self._history = history
@@ -89,6 +95,11 @@ class Subscription:
         if self._asleep:
             return max(self._place, self._history.newest)
         return self._place
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, with the store or before."""
+        return self._closed
 
     def pending(self) -> tuple[Event, ...]:
         """What has happened since the last batch, possibly nothing, without waiting. Raises TooOldError."""

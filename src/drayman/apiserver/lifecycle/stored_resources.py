@@ -1,0 +1,29 @@
+"""From the name that objects have in the store to the resource that serves them."""
+
+from __future__ import annotations
+
+from drayman.apiserver.resources import Resource, Resources
+
+
+class StoredResources:
+    """An index that follows the table of resources, custom ones too."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._places: dict[str, tuple[str, str, str]] = {}
+
+    def find(self, storage: str) -> Resource | None:
+        """The resource whose objects have this name in the store, as it is served now."""
+        return self._served(storage) or self._served_anew(storage)
+
+    def _served(self, storage: str) -> Resource | None:
+        place = self._places.get(storage)
+        return None if place is None else self._resources.find(*place)
+
+    def _served_anew(self, storage: str) -> Resource | None:
+        # Where two resources show the same objects, the first one is as good as the other.
+        self._places = {
+            resource.storage_name: (resource.group, resource.versions[0], resource.plural)
+            for resource in reversed(list(self._resources))
+        }
+        return self._served(storage)

@@ -1,0 +1,225 @@
+"""Instances in this process: what a start leaves in its folder, what it refuses in one sentence, and what an end leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import stat
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from drayman.apiserver.instance import Folder, Instance, InstanceError, Options, start
+from drayman.cluster.embedded import Key
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options(Folder(tmp_path / "data"))
+
+
+@asynccontextmanager
+async def started(options: Options) -> AsyncIterator[Instance]:
+    """An instance for the time of a test."""
+    instance = await start(options)
+    try:
+        yield instance
+    finally:
+        await instance.stop()
+
+
+async def refusal(options: Options) -> str:
+    """The sentence with which an instance does not start, after which nothing of it runs."""
+    before = asyncio.all_tasks()
+    with pytest.raises(InstanceError) as refused:
+        await start(options)
+    assert asyncio.all_tasks() == before
+    sentence = str(refused.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+async def test_a_start_fills_its_folder(options: Options) -> None:
+    """Everything an instance needs is in its folder, for the owner only; the record is there while it runs."""
+    folder = options.folder
+    async with started(options) as instance:
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+        for path in (folder.kubeconfig, folder.token, folder.signing_key, folder.store):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        record = folder.running()
+        assert record is not None
+        assert (record.pid, record.url) == (os.getpid(), instance.url)
+        assert record.durable
+        config = json.loads(folder.kubeconfig.read_bytes())
+        assert config["clusters"][0]["cluster"]["server"] == instance.url
+        assert instance.store.get(Key("namespaces", "", "default")) is not None
+    assert folder.running() is None
+
+
+async def test_objects_tokens_and_keys_outlive_the_instance(options: Options) -> None:
+    """A second start on the same folder goes on where the first ended."""
+    folder = options.folder
+    async with started(options) as instance:
+        revision = instance.store.revision
+        uid = instance.store.list("namespaces")[0].value["metadata"]["uid"]
+        secrets = [path.read_bytes() for path in (folder.token, folder.signing_key)]
+    async with started(options) as instance:
+        assert instance.store.revision == revision
+        assert instance.store.list("namespaces")[0].value["metadata"]["uid"] == uid
+        assert [p.read_bytes() for p in (folder.token, folder.signing_key)] == secrets
+
+
+async def test_in_memory_no_object_is_written(options: Options) -> None:
+    """Without durability there is no store file, and the next instance begins anew."""
+    options = replace(options, durable=False)
+    async with started(options):
+        record = options.folder.running()
+        assert record is not None
+        assert not record.durable
+        assert not options.folder.store.exists()
+
+
+async def test_the_kubeconfig_goes_where_it_is_asked_to(options: Options, tmp_path: Path) -> None:
+    """It is for its owner only there too, also in place of a file that everybody could read."""
+    path = tmp_path / "config"
+    path.write_text("old")
+    path.chmod(0o644)
+    async with started(replace(options, kubeconfig=path)) as instance:
+        assert instance.kubeconfig == path
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert not options.folder.kubeconfig.exists()
+
+
+async def test_stopping_leaves_nothing_open(options: Options, tmp_path: Path) -> None:
+    """No task, no socket, no lock and no open file is left; stopping twice is stopping once."""
+    tasks, files = asyncio.all_tasks(), open_files()
+    instance = await start(replace(options, audit_log=tmp_path / "audit"))
+    port = int(instance.url.rpartition(":")[2])
+    await instance.stop()
+    await instance.stop()
+    assert asyncio.all_tasks() == tasks
+    assert open_files() == files
+    async with started(replace(options, port=port)) as again:
+        assert again.url == instance.url
+
+
+def open_files() -> int:
+    if not sys.platform.startswith("linux"):
+        return 0
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def test_without_controllers_nothing_is_tidied_up(options: Options) -> None:
+    """The API alone runs no task that changes objects."""
+    before = asyncio.all_tasks()
+    async with started(replace(options, controllers=False)):
+        assert not [t for t in asyncio.all_tasks() - before if t.get_name() == "lifecycle"]
+    async with started(options):
+        assert [t for t in asyncio.all_tasks() - before if t.get_name() == "lifecycle"]
+
+
+async def test_a_second_instance_on_the_same_folder(options: Options) -> None:
+    """It is told who has the folder, and the first one goes on undisturbed."""
+    async with started(options) as instance:
+        sentence = await refusal(options)
+        assert sentence == f"{options.folder.store} is in use by process {os.getpid()}"
+        record = options.folder.running()
+        assert record is not None
+        assert record.url == instance.url
+
+
+async def test_a_taken_port(options: Options, tmp_path: Path) -> None:
+    """The sentence names the address; what was opened before is closed, so that another try can succeed."""
+    audit = tmp_path / "audit"
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = listener.getsockname()[1]
+        files = open_files()
+        sentence = await refusal(replace(options, port=port, audit_log=audit))
+        assert sentence == f"cannot listen on 127.0.0.1:{port}: address already in use"
+        assert open_files() == files
+    assert options.folder.running() is None
+    async with started(replace(options, port=port)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("store.db", "is not a Drayman store"),
+        ("admin.token", "holds no token"),
+        ("accounts.key", "is no signing key"),
+        ("pki/ca.crt", "is no certificate"),
+        ("pki/server.key", "is no private key"),
+    ],
+)
+async def test_a_broken_file(options: Options, name: str, words: str) -> None:
+    """The sentence names the file, which is left as it is."""
+    async with started(options):
+        pass
+    path, content = options.folder.path / name, b"\xff broken" * 1000
+    path.write_bytes(content)
+    sentence = await refusal(options)
+    assert sentence.startswith(str(path))
+    assert words in sentence
+    assert path.read_bytes() == content
+
+
+async def test_folders_that_cannot_be(options: Options, tmp_path: Path) -> None:
+    """A file, a path below a file, and a place where nobody can make anything, whoever asks."""
+    file = tmp_path / "file"
+    file.touch()
+    assert await refusal(replace(options, folder=Folder(file))) == f"{file} is not a directory"
+    below = file / "below"
+    sentence = await refusal(replace(options, folder=Folder(below)))
+    assert sentence == f"cannot make {below}: not a directory"
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="needs a folder that root cannot write in"
+)
+@pytest.mark.parametrize("path", ["/proc/drayman", "/proc/self"], ids=["to-be-made", "there"])
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
+async def test_a_folder_that_cannot_be_written(options: Options, path: str, durable: bool) -> None:
+    """The sentence names the folder or the file in it, also for root."""
+    sentence = await refusal(replace(options, folder=Folder(Path(path)), durable=durable))
+    assert path in sentence
+
+
+@pytest.mark.parametrize("which", ["kubeconfig", "audit_log"])
+async def test_files_that_cannot_be_written(options: Options, tmp_path: Path, which: str) -> None:
+    """The sentence names the file that was asked for, and the folder is free again."""
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "below"
+    assert str(path) in await refusal(replace(options, **{which: path}))
+    async with started(options):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.0.2.1", False),
+        ("example.com", False),
+    ],
+)
+def test_loopback_is_told_from_the_rest(options: Options, host: str, expected: bool) -> None:
+    """Only addresses of this machine itself are loopback; names other than localhost could be anything."""
+    assert replace(options, host=host).is_loopback == expected
+
+
+async def test_an_address_of_another_machine(options: Options) -> None:
+    """An address that is not of this machine cannot be listened on, and the sentence says so."""
+    sentence = await refusal(replace(options, host="192.0.2.1"))
+    assert sentence == "cannot listen on 192.0.2.1:0: cannot assign requested address"

@@ -1,0 +1,142 @@
+"""The server for clients in the same process: what a batch answers, and how it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from building import Harness, config
+from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.batch import Batch
+from drayman.apiserver.errors import StatusError
+from drayman.cluster.backend import BackendWrite, Target
+from drayman.cluster.embedded import Delete, Key, Put
+from drayman.cluster.errors import StatusError as RefusedError
+from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions
+
+CONFIG = Target("", "v1", "configmaps", "ns")
+
+
+def text(revision: int) -> bytes:
+    return b'{"metadata":{"uid":"u","resourceVersion":"%d"}}' % revision
+
+
+async def backend_with(*names: str) -> tuple[Harness, ServerBackend]:
+    harness = Harness()
+    await harness.namespace()
+    backend = ServerBackend(harness.server.core)
+    for name in names:
+        await backend.create(CONFIG, config(name), WriteOptions())
+    return harness, backend
+
+
+def version(document: Any) -> str:
+    return str(document.value["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (Put(Key("leases.coordination.k8s.io", "ns", "n"), text, expected=0), "AlreadyExists"),
+        (Put(Key("leases.coordination.k8s.io", "ns", "n"), text, expected=7), "Conflict"),
+        (Delete(Key("leases.coordination.k8s.io", "ns", "n"), text, expected=7), "Conflict"),
+        (Delete(Key("leases.coordination.k8s.io", "ns", "other"), text), "Conflict"),
+    ],
+    ids=["create", "update", "delete", "delete-absent"],
+)
+async def test_a_batch_that_somebody_else_was_ahead_of(operation: Any, reason: str) -> None:
+    """It is answered with 409 about the object, and nothing of it is written."""
+    harness = Harness()
+    batch = Batch(harness.store)
+    first = Put(Key("configmaps", "ns", "first"), text, expected=0)
+    await batch.write([first, operation])
+    await harness.store.write([Put(Key("leases.coordination.k8s.io", "ns", "n"), text)])
+    with pytest.raises(StatusError) as refused:
+        await batch.commit()
+    error = refused.value
+    assert (error.code, error.reason) == (409, reason)
+    assert error.subject is not None
+    assert error.subject.qualified == "leases.coordination.k8s.io"
+    assert harness.store.get(first.key) is None
+
+
+async def test_a_batch_shows_its_own_writes() -> None:
+    """Within a batch an object is as its latest write left it, in lists too, and the store is untouched."""
+    harness = Harness()
+    keys = [Key("configmaps", namespace, name) for namespace in ("a", "b") for name in ("x", "y")]
+    await harness.store.write([Put(key, text) for key in keys])
+    batch = Batch(harness.store)
+    assert batch.list("configmaps") == harness.store.list("configmaps")
+    new = Key("configmaps", "a", "w")
+    await batch.write([Delete(keys[0], text), Put(new, text, expected=0)])
+    assert [stored.key for stored in batch.list("configmaps")] == [new, *keys[1:]]
+    assert [stored.key for stored in batch.list("configmaps", "a")] == [new, keys[1]]
+    assert batch.latest(keys[0]) is None
+    await batch.write([Put(keys[0], text, expected=0)])
+    assert [stored.key for stored in batch.list("configmaps", "a")] == [new, *keys[:2]]
+    assert [stored.key for stored in harness.store.list("configmaps")] == keys
+    await batch.commit()
+    assert len(harness.store.list("configmaps")) == 5
+
+
+async def test_every_answer_of_a_batch_has_its_real_version() -> None:
+    """Also that of a write which changes nothing after one that did."""
+    harness, backend = await backend_with("one")
+    same = config("one", key="value")
+    target = CONFIG._replace(name="one")
+    changed, unchanged, created = await backend.write_many(
+        [
+            BackendWrite("update", target, same),
+            BackendWrite("update", target, same),
+            BackendWrite("create", CONFIG, config("two")),
+        ]
+    )
+    now = await backend.get(target, GetOptions())
+    assert version(changed) == version(unchanged) == version(now)
+    assert int(version(created)) == harness.store.revision == int(version(now)) + 1
+
+
+async def test_names_made_up_in_a_batch_differ() -> None:
+    """Two objects of one batch with the same beginning get names of their own."""
+    _, backend = await backend_with()
+    body: dict[str, Any] = {**config(""), "metadata": {"generateName": "c-"}}
+    made = await backend.write_many([BackendWrite("create", CONFIG, body) for _ in range(20)])
+    assert len({document.value["metadata"]["name"] for document in made}) == 20
+
+
+async def test_a_precondition_in_a_batch() -> None:
+    """The wrong uid or version refuses the whole batch; a deletion before it is not written either."""
+    harness, backend = await backend_with("one", "two")
+    before = harness.store.revision
+    for options in (DeleteOptions(uid="other"), DeleteOptions(resource_version="1")):
+        with pytest.raises(RefusedError) as refused:
+            await backend.write_many(
+                [
+                    BackendWrite("delete", CONFIG._replace(name="one"), options=DeleteOptions()),
+                    BackendWrite("delete", CONFIG._replace(name="two"), options=options),
+                ]
+            )
+        assert refused.value.code == 409
+    assert harness.store.revision == before
+
+
+@pytest.mark.parametrize("media", ["", "application/json", "application/yaml", "text/plain", "x"])
+async def test_a_patch_of_no_known_type(media: str) -> None:
+    """It is refused with 415, as over HTTP, and nothing is written."""
+    harness, backend = await backend_with("one")
+    before = harness.store.revision
+    with pytest.raises(RefusedError) as refused:
+        await backend.patch(CONFIG._replace(name="one"), media, {}, WriteOptions())
+    assert refused.value.code == 415
+    assert harness.store.revision == before
+
+
+async def test_a_store_that_cannot_write_is_an_error_of_the_server() -> None:
+    """Clients in the same process see the 500 that others see, not an exception of the store."""
+    harness, backend = await backend_with()
+    harness.store.close()
+    with pytest.raises(RefusedError) as refused:
+        await backend.create(CONFIG, config("late"), WriteOptions())
+    assert refused.value.code == 500
+    assert "the store is closed" in str(refused.value)
