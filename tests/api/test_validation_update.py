@@ -69,6 +69,12 @@ CASES: dict[str, tuple[Json, Change, Change, Expected]] = {
         {"metadata/deletionTimestamp": "2024-01-01T00:00:00Z"},
         {("metadata.deletionTimestamp", INVALID)},
     ),
+    "time to go by update": (
+        CLAIM,
+        {},
+        {"metadata/deletionGracePeriodSeconds": 5},
+        {("metadata.deletionGracePeriodSeconds", INVALID)},
+    ),
     "finalizer of what is deleted": (
         CLAIM,
         {"metadata/deletionTimestamp": "2024-01-01T00:00:00Z"},

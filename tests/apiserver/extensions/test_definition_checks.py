@@ -35,7 +35,51 @@ def _version(**members):
 REQUIRED, INVALID = "FieldValueRequired", "FieldValueInvalid"
 FORBIDDEN, UNSUPPORTED = "FieldValueForbidden", "FieldValueNotSupported"
 RULE = f"{SPEC}.x-kubernetes-validations[0]"
+HOOK = "spec.conversion.webhookClientConfig"
+
+
+def _hook(**client):
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    return _set(conversion={"strategy": "Webhook", "webhook": webhook})
+
+
 CASES = {
+    "webhook at a plain address": (
+        _hook(url="http://u:p@host/x?q#f"),
+        {(f"{HOOK}.url", INVALID)},
+    ),
+    "webhook at no service, which upstream reports the other way round": (
+        _hook(service={"name": "s", "port": 70000, "path": "a//B_"}),
+        {
+            (f"{HOOK}.service.name", REQUIRED),
+            (f"{HOOK}.service.port", INVALID),
+            (f"{HOOK}.service.path", INVALID),
+        },
+    ),
+    "webhook of two kinds": (
+        _hook(url="https://host", service={"name": "s", "namespace": "n"}),
+        {(HOOK, REQUIRED)},
+    ),
+    "reviews nobody asks for": (
+        _set(conversion={"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}}),
+        {("spec.conversion.conversionReviewVersions", FORBIDDEN)},
+    ),
+    "reviews of no known version": (
+        _set(
+            conversion={
+                "strategy": "Webhook",
+                "webhook": {
+                    "clientConfig": {"url": "https://host"},
+                    "conversionReviewVersions": ["v3", "v3", "V"],
+                },
+            }
+        ),
+        {
+            ("spec.conversion.conversionReviewVersions", INVALID),
+            ("spec.conversion.conversionReviewVersions[1]", INVALID),
+            ("spec.conversion.conversionReviewVersions[2]", INVALID),
+        },
+    ),
     "no scope": (_set(scope=""), {("spec.scope", REQUIRED)}),
     "no kind": (
         lambda spec: spec["names"].pop("kind"),

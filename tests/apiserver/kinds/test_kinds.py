@@ -69,7 +69,7 @@ def test_a_job_finds_its_own_pods() -> None:
             "apps",
             "Deployment",
             {"template": TEMPLATE},
-            {("spec.selector", "Required")},
+            {("spec.selector", "Required"), ("spec.template.metadata.labels", "Invalid")},
             id="selects nothing",
         ),
         pytest.param(
@@ -162,7 +162,13 @@ def test_claimed_volumes_can_be_mounted() -> None:
         "serviceName": "s",
         "template": {**TEMPLATE, "spec": {"containers": [container]}},
         "volumeClaimTemplates": [
-            {"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+            {
+                "metadata": {"name": "v"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                },
+            }
         ],
     }
     assert problems("apps", "StatefulSet", make("apps", "StatefulSet", spec=spec)) == set()

@@ -38,7 +38,13 @@ def container(**members: Any) -> Object:
         ),
         pytest.param(
             container(
-                env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "p"}}}]
+                env=[
+                    {
+                        "name": "A",
+                        "value": "x",
+                        "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+                    }
+                ]
             ),
             {("spec.containers[0].env[0].valueFrom", "Invalid")},
             id="value and source",

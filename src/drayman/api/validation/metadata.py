@@ -85,6 +85,9 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
         yield invalid(f"{path}.uid", new.uid, IMMUTABLE)
     if new.deletion_timestamp is not None and old.deletion_timestamp is None:
         yield invalid(f"{path}.deletionTimestamp", new.deletion_timestamp, IMMUTABLE)
+    grace = new.deletion_grace_period_seconds
+    if grace is not None and grace != old.deletion_grace_period_seconds:
+        yield invalid(f"{path}.deletionGracePeriodSeconds", grace, IMMUTABLE)
     added = sorted(set(new.finalizers) - set(old.finalizers))
     if added and old.deletion_timestamp is not None:
         listed = ", ".join(json.dumps(finalizer, ensure_ascii=False) for finalizer in added)

@@ -13,17 +13,21 @@ from drayman.api.validation.names import label_key, label_value
 _BAD_OPERATOR: Final = "not a valid selector operator"
 
 
-def check_node_selector(selector: NodeSelector, path: str) -> Errors:
+def check_node_selector(selector: NodeSelector, path: str, *, check_values: bool = True) -> Errors:
+    """A selector. Values that no label can have match nothing, which some places accept."""
     terms = selector.node_selector_terms
     if not terms:
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for index, term in enumerate(terms):
-        yield from _term(term, f"{path}.nodeSelectorTerms[{index}]")
+        yield from _term(term, f"{path}.nodeSelectorTerms[{index}]", check_values)
 
 
-def _term(term: NodeSelectorTerm, path: str) -> Errors:
+def _term(term: NodeSelectorTerm, path: str, check_values: bool) -> Errors:
     for index, expression in enumerate(term.match_expressions):
-        yield from _expression(expression, f"{path}.matchExpressions[{index}]")
+        where = f"{path}.matchExpressions[{index}]"
+        yield from _expression(expression, where)
+        for place, value in enumerate(expression.values if check_values else ()):
+            yield from label_value(value, f"{where}.values[{place}]")
     for index, field in enumerate(term.match_fields):
         yield from _field(field, f"{path}.matchFields[{index}]")
 
@@ -49,8 +53,6 @@ def _expression(requirement: NodeSelectorRequirement, path: str) -> Errors:
         case _:
             yield invalid(f"{path}.operator", operator, _BAD_OPERATOR)
     yield from label_key(requirement.key, f"{path}.key")
-    for index, value in enumerate(values):
-        yield from label_value(value, f"{path}.values[{index}]")
 
 
 def _field(requirement: NodeSelectorRequirement, path: str) -> Errors:

@@ -10,11 +10,11 @@ from drayman.api.schema.body import depth_exceeds
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     FieldError,
-    forbidden,
     invalid,
     not_supported,
     required,
 )
+from drayman.apiserver.extensions.conversion_checks import conversion_errors
 from drayman.apiserver.extensions.definition import (
     COLUMNS,
     ESTABLISHED,
@@ -43,7 +43,6 @@ MAX_DEPTH: Final = 200
 _SCOPES: Final = ("Cluster", "Namespaced")
 _IMMUTABLE: Final = "field is immutable"
 _NAMES: Final = ("plural", "singular", "kind", "listKind")
-_REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 _MIXED: Final = "may have mixed case, but should otherwise match: "
 
 
@@ -100,7 +99,7 @@ def _spec_errors(definition: Definition, old: Definition | None) -> Iterator[Fie
             yield required(f"spec.names.{name}")
     yield from _names_errors(names, "spec.names")
     yield from _shared_errors(definition, old)
-    yield from _conversion_errors(spec)
+    yield from conversion_errors(spec)
 
 
 def _group_errors(group: str) -> Iterator[FieldError]:
@@ -266,34 +265,3 @@ def _preserve_errors(definition: Definition, old: Definition | None) -> Iterator
     if definition.spec.get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         yield invalid("spec.preserveUnknownFields", True, text)
-
-
-def _conversion_errors(spec: Mapping[str, Json]) -> Iterator[FieldError]:
-    conversion, path = spec.get("conversion"), "spec.conversion"
-    if conversion is None:
-        return
-    strategy, webhook = conversion.get("strategy") or "", conversion.get("webhook")
-    if not strategy:
-        yield required(f"{path}.strategy")
-    elif strategy not in ("None", "Webhook"):
-        yield not_supported(f"{path}.strategy", strategy, ("None", "Webhook"))
-    if strategy != "Webhook":
-        if webhook is not None:
-            text = "should not be set when strategy is not set to Webhook"
-            yield forbidden(f"{path}.webhookClientConfig", text)
-        return
-    client = (webhook or {}).get("clientConfig")
-    if client is None:
-        text = "required when strategy is set to Webhook"
-        yield required(f"{path}.webhookClientConfig", text)
-    elif ("url" in client) is ("service" in client):
-        text = "exactly one of url or service is required"
-        yield required(f"{path}.webhookClientConfig", text)
-    versions = (webhook or {}).get("conversionReviewVersions") or []
-    where = f"{path}.conversionReviewVersions"
-    if not versions:
-        yield required(where)
-    elif not set(versions) & set(_REVIEW_VERSIONS):
-        yield invalid(
-            where, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"
-        )

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.formats import Problems
-from drayman.api.validation.field_errors import FieldError, invalid, not_supported, required
-from drayman.apiserver.kinds.checks import unchanged
+from drayman.api.formats import Problems, dns_subdomain_problems
+from drayman.api.validation.field_errors import (
+    FieldError,
+    invalid,
+    invalid_each,
+    not_supported,
+    required,
+)
+from drayman.apiserver.kinds.checks import label_selector, unchanged
 from drayman.apiserver.kinds.reading import (
     at,
     each_at,
@@ -38,7 +44,7 @@ def _check_rules(obj: Object, *, namespaced: bool) -> Errors:
             if namespaced:
                 detail = "namespaced rules cannot apply to non-resource URLs"
                 yield invalid(f"{where}.nonResourceURLs", rule["nonResourceURLs"], detail)
-            elif any(items_at(rule, name) for name in ("apiGroups", "resources", "resourceNames")):
+            if any(items_at(rule, name) for name in ("apiGroups", "resources", "resourceNames")):
                 detail = "rules cannot apply to both regular resources and non-resource URLs"
                 yield invalid(f"{where}.nonResourceURLs", rule["nonResourceURLs"], detail)
             continue
@@ -56,6 +62,14 @@ def _check_role(obj: Object, _context: Context) -> Errors:
 
 def _check_cluster_role(obj: Object, _context: Context) -> Errors:
     yield from _check_rules(obj, namespaced=False)
+    if obj.get("aggregationRule") is not None:
+        path = "aggregationRule.clusterRoleSelectors"
+        selectors = items_at(obj, "aggregationRule", "clusterRoleSelectors")
+        if not selectors:
+            detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            yield required(path, detail)
+        for index, selector in enumerate(selectors):
+            yield from label_selector(selector, f"{path}[{index}]")
 
 
 def _default_binding(obj: Object, _context: Context) -> None:
@@ -84,6 +98,9 @@ def _subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
     if kind not in _SUBJECTS:
         yield not_supported(f"{path}.kind", kind, _SUBJECTS)
         return
+    name = text_at(subject, "name")
+    if kind == "ServiceAccount" and name:
+        yield from invalid_each(f"{path}.name", name, dns_subdomain_problems(name))
     wanted = "" if kind == "ServiceAccount" else GROUP
     if group != wanted:
         yield not_supported(f"{path}.apiGroup", group, (wanted,))

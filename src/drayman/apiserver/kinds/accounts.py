@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.validation.field_errors import invalid
-from drayman.apiserver.kinds.checks import NOT_NEGATIVE
-from drayman.apiserver.kinds.reading import each_at, map_at, member, set_default
-from drayman.apiserver.kinds.rules import Errors, Rules
+from drayman.apiserver.kinds.quota_rules import (
+    check_limit_range,
+    check_quota,
+    check_quota_update,
+)
+from drayman.apiserver.kinds.reading import each_at, member, set_default
+from drayman.apiserver.kinds.rules import Rules
 from drayman.apiserver.strategy import Context, Object
 
 
@@ -26,12 +29,6 @@ def _default_limits(obj: Object, _context: Context) -> None:
                 target.setdefault(name, amount)
 
 
-def _check_quota(obj: Object, _context: Context) -> Errors:
-    for name, amount in map_at(obj, "spec", "hard").items():
-        if str(amount).startswith("-"):
-            yield invalid(f"spec.hard[{name}]", str(amount), NOT_NEGATIVE)
-
-
 def _default_endpoints(obj: Object, _context: Context) -> None:
     for _, subset in each_at(obj, "", "subsets"):
         for _, port in each_at(subset, "", "ports"):
@@ -39,6 +36,6 @@ def _default_endpoints(obj: Object, _context: Context) -> None:
 
 
 SERVICE_ACCOUNT: Final = Rules()
-RESOURCE_QUOTA: Final = Rules(checks=_check_quota)
-LIMIT_RANGE: Final = Rules(defaults=_default_limits)
+RESOURCE_QUOTA: Final = Rules(checks=check_quota, update_checks=check_quota_update)
+LIMIT_RANGE: Final = Rules(defaults=_default_limits, checks=check_limit_range)
 ENDPOINTS: Final = Rules(defaults=_default_endpoints)

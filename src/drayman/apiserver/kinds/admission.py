@@ -1,7 +1,7 @@
 """Admission for built-in kinds: what a write needs to know of other objects.
 
-In the order they run: the pod's service account, its priority and that of groups of pods, the cost of its runtime, the taints it
-puts up with, and the taint a new node starts with.
+In the order they run: the limits of the namespace, the pod's service account, its priority and that of groups of pods, the cost
+of its runtime, the taint a new node starts with, and the taints a pod puts up with.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from drayman.api.struct import Json
 from drayman.apiserver.admission import AdmissionPlugin, Admitted
 from drayman.apiserver.errors import StatusError, forbidden
 from drayman.apiserver.kinds.leases import overhead_of
+from drayman.apiserver.kinds.limit_ranges import LimitRanges
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
 from drayman.apiserver.strategy import Object
@@ -231,4 +232,11 @@ class TaintNewNodes(AdmissionPlugin):
 def admission_plugins(*, service_accounts: bool = False) -> list[AdmissionPlugin]:
     """The plug-ins in order. With `service_accounts`, pods need one that exists."""
     accounts: list[AdmissionPlugin] = [DefaultServiceAccount()] if service_accounts else []
-    return [*accounts, Priority(), RuntimeOverhead(), TaintNewNodes(), DefaultTolerations()]
+    return [
+        LimitRanges(),
+        *accounts,
+        Priority(),
+        RuntimeOverhead(),
+        TaintNewNodes(),
+        DefaultTolerations(),
+    ]

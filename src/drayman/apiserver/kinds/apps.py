@@ -162,7 +162,7 @@ def _default_daemon_set(obj: Object, _context: Context) -> None:
 
 def _check_daemon_set(obj: Object, _context: Context) -> Errors:
     spec = map_at(obj, "spec")
-    yield from check_selector(spec, "daemonset")
+    yield from check_selector(spec, "daemonset", needed=False)
     yield from check_running_template(spec, "DaemonSet")
     yield from check_numbers(spec, "spec", "minReadySeconds", "revisionHistoryLimit")
     strategy = map_at(spec, "updateStrategy")

@@ -8,13 +8,18 @@ from typing import Final
 from drayman.api import formats
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
-from drayman.api.validation.field_errors import invalid, not_supported, required
+from drayman.api.validation.field_errors import (
+    invalid,
+    not_supported,
+    required,
+)
 from drayman.apiserver.kinds.checks import MAX_INT32, label_selector, one_of, unchanged
+from drayman.apiserver.kinds.job_policies import check_completion, check_policies
 from drayman.apiserver.kinds.pods.defaults import default_template
 from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.reading import at, each_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
-from drayman.apiserver.kinds.workloads import check_numbers, template_warnings
+from drayman.apiserver.kinds.workloads import check_numbers, selects, template_warnings
 from drayman.apiserver.strategy import Context, Object
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
@@ -37,9 +42,7 @@ _SETTLED: Final = (
     "managedBy",
     "successPolicy",
 )
-_COMPLETION_MODES: Final = ("NonIndexed", "Indexed")
 _RESTART_POLICIES: Final = ("OnFailure", "Never")
-_MOST_PARALLEL: Final = 100_000
 _CRON_NAME_LENGTH: Final = 52
 """Jobs get eleven characters more."""
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
@@ -58,7 +61,8 @@ def _default_job(obj: Object, _context: Context) -> None:
     labels = at(spec, "template", "metadata", "labels")
     metadata = member(obj, "metadata")
     if labels and not metadata.get("labels"):
-        metadata["labels"] = dict(labels)
+        # One and the same object, so that the labels made up for the pods become the job's too.
+        metadata["labels"] = labels
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     on_failure = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
@@ -84,26 +88,52 @@ def _prepare_job(obj: Object, _context: Context) -> None:
     for keys, value in ((_NAME_LABELS, name), (_UID_LABELS, uid)):
         for key in keys:
             labels.setdefault(key, value)
+    if not at(obj, "metadata", "labels"):
+        obj["metadata"]["labels"] = labels
     member(member(spec, "selector"), "matchLabels").setdefault(CONTROLLER_UID, uid)
 
 
 def _check_job(obj: Object, _context: Context) -> Errors:
     spec = map_at(obj, "spec")
+    yield from _made_up_selector(obj)
     yield from _job_spec(spec, "spec")
     if spec.get("selector") is None:
         yield required("spec.selector")
-        return
-    yield from label_selector(spec["selector"], "spec.selector")
+    yield from label_selector(spec.get("selector"), "spec.selector")
     labels = map_at(spec, "template", "metadata", "labels")
-    wanted = map_at(spec, "selector", "matchLabels")
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if selects(spec.get("selector"), labels) is False:
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels, detail)
+    completions = spec.get("completions")
+    if spec.get("completionMode") == "Indexed" and completions:
+        longest = f"{text_at(obj, 'metadata', 'name')}-{completions - 1}"
+        if formats.dns_label_problems(longest):
+            detail = f"will not able to create pod with invalid DNS label: {longest}"
+            yield invalid("metadata.name", text_at(obj, "metadata", "name"), detail)
+
+
+def _made_up_selector(obj: Object) -> Errors:
+    """The labels and the selector that the server makes up are not the client's to choose."""
+    spec = map_at(obj, "spec")
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return
+    name, uid = text_at(obj, "metadata", "name"), text_at(obj, "metadata", "uid")
+    labels = map_at(spec, "template", "metadata", "labels")
+    wanted = dict.fromkeys(_NAME_LABELS, name) | dict.fromkeys(_UID_LABELS, uid)
+    for key, value in wanted.items():
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            yield required(path, f"must be '{value}'")
+        elif labels[key] != value:
+            yield invalid(path, labels, f"must be '{value}'")
+    if selects(spec["selector"], wanted) is False:
+        yield invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
 
 
 def _job_spec(spec: Object, path: str) -> Errors:
     yield from check_numbers(spec, path, *_COUNTS)
-    yield from _completion(spec, path)
+    yield from check_completion(spec, path)
+    yield from check_policies(spec, path)
     yield from check_template(spec.get("template"), f"{path}.template")
     policy = at(spec, "template", "spec", "restartPolicy")
     where = f"{path}.template.spec.restartPolicy"
@@ -115,28 +145,17 @@ def _job_spec(spec: Object, path: str) -> Errors:
         yield invalid(where, policy, 'only "Never" is supported when podFailurePolicy is specified')
 
 
-def _completion(spec: Object, path: str) -> Errors:
-    mode = spec.get("completionMode")
-    yield from one_of(mode, f"{path}.completionMode", _COMPLETION_MODES, needed=False)
-    if mode == "Indexed":
-        if spec.get("completions") is None:
-            yield required(f"{path}.completions", "when completion mode is Indexed")
-        if (spec.get("parallelism") or 0) > _MOST_PARALLEL:
-            detail = (
-                f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
-            )
-            yield invalid(f"{path}.parallelism", spec["parallelism"], detail)
-        return
-    for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
-        if spec.get(name) is not None:
-            yield invalid(f"{path}.{name}", spec[name], "requires indexed completion mode")
-
-
 def _check_job_update(new: Object, old: Object, _context: Context) -> Errors:
     for name in _SETTLED:
         yield from unchanged(new, old, "spec", name)
     if at(new, "spec", "completionMode") != "Indexed":
         yield from unchanged(new, old, "spec", "completions")
+    elif at(new, "spec", "completions") not in (
+        at(old, "spec", "completions"),
+        at(new, "spec", "parallelism"),
+    ):
+        detail = "can only be modified in tandem with spec.parallelism"
+        yield invalid("spec.completions", at(new, "spec", "completions"), detail)
     if not _may_change_template(old):
         yield from unchanged(new, old, "spec", "template")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -75,6 +76,17 @@ def port_number_or_name(value: Json, path: str) -> Errors:
         yield from port_number(value, path)
     elif isinstance(value, str):
         yield from port_name(value, path)
+
+
+def ip_address(value: Json, path: str) -> Errors:
+    """An address of either family. Forms that programs read differently are refused."""
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        return
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
 def data_key(key: str, path: str) -> Errors:

@@ -85,6 +85,7 @@ RESOURCES: Final = (
         strategy=LEASE,
         columns=(NAME, column("Holder", text("spec", "holderIdentity")), AGE),
         creates_on_update=True,
+        requires_version_on_update=True,
     ),
     Resource(
         group="discovery.k8s.io",
@@ -110,6 +111,8 @@ RESOURCES: Final = (
         namespaced=False,
         strategy=RUNTIME_CLASS,
         columns=(NAME, column("Handler", text("handler")), AGE),
+        creates_on_update=True,
+        requires_version_on_update=True,
     ),
     Resource(
         group="policy",
@@ -219,6 +222,8 @@ RESOURCES: Final = (
         plural="csidrivers",
         namespaced=False,
         strategy=storage.CSI_DRIVER,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
         columns=(
             NAME,
             column("AttachRequired", _flag("spec", "attachRequired"), "boolean"),
@@ -240,6 +245,8 @@ RESOURCES: Final = (
         plural="csinodes",
         namespaced=False,
         strategy=storage.CSI_NODE,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
         columns=(
             NAME,
             column("Drivers", lambda obj, _now: len(items_at(obj, "spec", "drivers")), "integer"),
@@ -271,6 +278,8 @@ RESOURCES: Final = (
         plural="volumeattachments",
         namespaced=False,
         strategy=storage.VOLUME_ATTACHMENT,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
         columns=(
             NAME,
             column("Attacher", text("spec", "attacher")),

@@ -128,6 +128,7 @@ POOL_STATUS_REQUESTS: Final = Resource(
     plural="resourcepoolstatusrequests",
     namespaced=False,
     strategy=pool_status.REQUEST,
+    answers_with_deleted_object=True,
     requires_version_on_update=True,
     columns=(
         NAME,

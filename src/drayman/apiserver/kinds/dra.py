@@ -7,12 +7,14 @@ the types do not know in full.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from drayman.api import validation
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Namespace
 from drayman.api.defaults import with_defaults
+from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     GROUP,
     DeviceTaintRule,
@@ -23,6 +25,9 @@ from drayman.api.resource import (
 from drayman.api.schema import normalise
 from drayman.api.struct import ApiStruct
 from drayman.api.validation import FieldError, SelectorChecker
+from drayman.api.validation.claim_status import check_status
+from drayman.api.validation.metadata import check_metadata_update
+from drayman.api.validation.requests import RequestNames
 from drayman.api.validation.resource_slice import warnings
 from drayman.api.versions import v1beta1
 from drayman.apiserver.kinds.reading import at, member
@@ -72,6 +77,8 @@ def _namespace(context: Context, obj: Object) -> Namespace | None:
 class DeviceKindStrategy(Strategy):
     """The main endpoint of a kind."""
 
+    quick_parts: ClassVar = frozenset({("metadata", "finalizers")})
+
     type_: type[ApiStruct]
     selectors: SelectorChecker
 
@@ -97,10 +104,22 @@ class DeviceKindStrategy(Strategy):
         after, before = convert(self.type_, new), convert(self.type_, old)
         return validation.validate_update(after, before, self.selectors)
 
+    def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
+        # What is being deleted may be gone with its last finalizer, and gets no new ones.
+        finalizers = new["metadata"].get("finalizers") or ()
+        return "deletionTimestamp" not in old["metadata"] and _are_sound(tuple(finalizers))
+
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
         if self.type_ is not ResourceSlice:
             return []
         return [f"{path}: {message}" for path, message in warnings(convert(ResourceSlice, new))]
+
+
+@lru_cache(maxsize=1 << 10)
+def _are_sound(finalizers: tuple[str, ...]) -> bool:
+    """Whether finalizers are named as they must be."""
+    wanted = ObjectMeta(finalizers=finalizers)
+    return not any(check_metadata_update(wanted, ObjectMeta()))
 
 
 def _renew_taint(new: Object, old: Object, context: Context) -> None:
@@ -119,7 +138,14 @@ class DeviceKindStatusStrategy(StatusStrategy):
     reset_fields: ClassVar = (("metadata",), ("spec",))
     keeps_metadata: ClassVar = ("*",)
 
+    quick_parts: ClassVar = frozenset(
+        ("status", name) for name in ("allocation", "reservedFor", "devices")
+    )
+
     type_: type[ApiStruct]
+
+    def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
+        return self.type_ is ResourceClaim and _is_plain_change(new, old)
 
     def default(self, obj: Object, context: Context) -> None:
         _default(self.type_, obj, context)
@@ -150,3 +176,16 @@ def _drop_stale_devices(new: Object, old: Object) -> None:
             for item, device in zip(status["devices"], claim.status.devices, strict=True)
             if id(device) in places
         ]
+
+
+def _is_plain_change(new: Object, old: Object) -> bool:
+    """Whether the status of a claim changes as it may, with nothing to fill in, to drop or to look up in the namespace."""
+    claim, before = convert(ResourceClaim, new), convert(ResourceClaim, old)
+    results = claim.status.allocation.devices.results if claim.status.allocation else ()
+    if any(r.admin_access or not all(t.operator for t in r.tolerations) for r in results):
+        return False
+    if before.status.devices and claim.status.allocation != before.status.allocation:
+        return False
+    names = RequestNames.of(claim.spec.devices)
+    deleting = claim.metadata.deletion_timestamp is not None
+    return not any(check_status(claim.status, before.status, names, deleting=deleting))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api import formats
-from drayman.api.validation.field_errors import invalid, invalid_each, required
+from drayman.api.validation.field_errors import duplicate, invalid, invalid_each, required
+from drayman.api.validation.metadata import check_labels
 from drayman.apiserver.kinds.checks import one_of, unchanged
+from drayman.apiserver.kinds.pods.resources import container_resources
+from drayman.apiserver.kinds.pods.scheduling import check_tolerations
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules
 from drayman.apiserver.strategy import Context, Object
@@ -42,8 +45,21 @@ def _check_slice_update(new: Object, old: Object, _context: Context) -> Errors:
 
 
 def _check_runtime(obj: Object, _context: Context) -> Errors:
-    handler = text_at(obj, "handler")
-    yield from invalid_each("handler", handler, formats.dns_label_problems(handler))
+    if handler := text_at(obj, "handler"):
+        yield from invalid_each("handler", handler, formats.dns_label_problems(handler))
+    else:
+        yield required("handler")
+    if obj.get("overhead") is not None:
+        yield from container_resources({"limits": overhead_of(obj)}, "overhead")
+    scheduling = map_at(obj, "scheduling")
+    yield from check_labels(map_at(scheduling, "nodeSelector"), "scheduling.nodeSelector")
+    yield from check_tolerations(scheduling, "scheduling")
+    seen: list[Object] = []
+    for where, toleration in each_at(scheduling, "scheduling", "tolerations"):
+        key = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+        if key in seen:
+            yield duplicate(where, toleration)
+        seen.append(key)
 
 
 def _check_runtime_update(new: Object, old: Object, _context: Context) -> Errors:

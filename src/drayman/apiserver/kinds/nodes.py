@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Final
 
-from drayman.api.validation.field_errors import duplicate, forbidden
+from drayman.api.validation.field_errors import duplicate, forbidden, invalid
 from drayman.apiserver.kinds.pods.resources import parse_amounts, quantity_value
 from drayman.apiserver.kinds.pods.scheduling import check_taints
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
@@ -27,6 +28,17 @@ def _check(obj: Object, _context: Context) -> Errors:
     # Upstream reports taints under the metadata.
     yield from check_taints(at(obj, "spec", "taints"), "metadata.taints")
     yield from _amounts(obj)
+    ranges = items_at(obj, "spec", "podCIDRs")
+    families = set()
+    for index, text in enumerate(ranges):
+        try:
+            families.add(ipaddress.ip_network(text, strict=False).version)
+        except ValueError:
+            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+            yield invalid(f"spec.podCIDRs[{index}]", text, detail)
+    if len(ranges) > 1 and len(families) != len(ranges):
+        detail = "may specify no more than one CIDR for each IP family"
+        yield invalid("spec.podCIDRs", ranges, detail)
 
 
 def _amounts(obj: Object) -> Errors:

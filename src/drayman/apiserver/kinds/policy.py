@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.validation.field_errors import forbidden, invalid
+from drayman.api.codec import convert
+from drayman.api.meta import Condition
+from drayman.api.validation.field_errors import forbidden, invalid, not_supported
+from drayman.api.validation.metadata import check_conditions
 from drayman.apiserver.kinds.checks import (
     IMMUTABLE,
     at_most_whole,
@@ -12,7 +15,7 @@ from drayman.apiserver.kinds.checks import (
     label_selector,
     one_of,
 )
-from drayman.apiserver.kinds.reading import map_at, text_at
+from drayman.apiserver.kinds.reading import items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import check_numbers
 from drayman.apiserver.strategy import Context, Object
@@ -24,8 +27,8 @@ SYSTEM_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
 }
 PREEMPT: Final = "PreemptLowerPriority"
-PREEMPTION_POLICIES: Final = ("Never", PREEMPT)
-_UNHEALTHY: Final = ("IfHealthyBudget", "AlwaysAllow")
+PREEMPTION_POLICIES: Final = (PREEMPT, "Never")
+_UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def _check_budget(obj: Object, _context: Context) -> Errors:
@@ -44,10 +47,14 @@ def _check_budget(obj: Object, _context: Context) -> Errors:
         yield from at_most_whole(value, f"spec.{name}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    yield from one_of(policy, "spec.unhealthyPodEvictionPolicy", _UNHEALTHY, needed=False)
+    if policy is not None and policy not in _UNHEALTHY:
+        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
 
 
 def _check_budget_status(new: Object, _old: Object, _context: Context) -> Errors:
+    conditions = items_at(new, "status", "conditions")
+    typed = tuple(convert(Condition, condition) for condition in conditions)
+    yield from check_conditions(typed, "status.conditions")
     yield from check_numbers(
         map_at(new, "status"),
         "status",
@@ -74,8 +81,7 @@ def _check_class(obj: Object, _context: Context) -> Errors:
     elif value > HIGHEST_USER_PRIORITY:
         detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
         yield forbidden("value", detail)
-    policy = obj.get("preemptionPolicy")
-    yield from one_of(policy, "preemptionPolicy", PREEMPTION_POLICIES, needed=False)
+    yield from one_of(obj.get("preemptionPolicy"), "preemptionPolicy", PREEMPTION_POLICIES)
 
 
 def _check_class_update(new: Object, old: Object, _context: Context) -> Errors:

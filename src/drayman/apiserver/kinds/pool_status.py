@@ -10,6 +10,7 @@ from drayman.api.codec import convert
 from drayman.api.meta import Condition
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
+    duplicate,
     invalid,
     invalid_each,
     required,
@@ -54,8 +55,11 @@ def _pool_name(name: str, path: str) -> Errors:
     if formats.byte_length(name) > POOL_LENGTH:
         yield too_long(path, POOL_LENGTH)
     for index, part in enumerate(name.split("/")):
-        for problem in formats.dns_subdomain_problems(part):
-            yield invalid(path, name, f"segment {index}: {problem}")
+        if not part:
+            yield invalid(path, name, f"segment {index}: must not be empty")
+            continue
+        for problem in formats.long_name_problems(part):
+            yield invalid(path, part, f"segment {index}: {problem}")
 
 
 def _at_least(value: Json, least: int, path: str) -> Errors:
@@ -81,27 +85,38 @@ def _check_update(new: Object, old: Object, _context: Context) -> Errors:
 
 
 def _check_status(new: Object, old: Object, _context: Context) -> Errors:
-    status = new.get("status")
-    if old.get("status") is not None:
-        if status != old["status"]:
-            yield invalid("status", _go_status(status), IMMUTABLE)
+    status, before = new.get("status"), old.get("status")
+    if before is not None and status != before:
+        # An answer is final.
+        yield invalid("status", _go_status(status), IMMUTABLE)
+    if status is None or status == before:
         return
-    if status is None:
-        return
+    yield from _declared(status, before or {})
+    if before is None:
+        conditions = items_at(status, "conditions")
+        typed = tuple(convert(Condition, condition) for condition in conditions)
+        yield from check_conditions(typed, "status.conditions")
+
+
+def _declared(status: Object, before: Object) -> Errors:
+    """What the fields themselves ask for. Those that did not change are not questioned again."""
     if status.get("poolCount") is None:
         yield required("status.poolCount")
-    yield from _at_least(status.get("poolCount"), 0, "status.poolCount")
-    pools = items_at(status, "pools")
+    elif status["poolCount"] != before.get("poolCount"):
+        yield from _at_least(status["poolCount"], 0, "status.poolCount")
+    pools, conditions = items_at(status, "pools"), items_at(status, "conditions")
     if len(pools) > MOST_POOLS:
         yield too_many("status.pools", len(pools), MOST_POOLS)
-    else:
+    elif pools != items_at(before, "pools"):
         for where, pool in each_at(status, "status", "pools"):
             yield from _pool(pool, where)
-    conditions = items_at(status, "conditions")
     if len(conditions) > MOST_CONDITIONS:
         yield too_many("status.conditions", len(conditions), MOST_CONDITIONS)
-    typed = tuple(convert(Condition, condition) for condition in conditions)
-    yield from check_conditions(typed, "status.conditions")
+    else:
+        kinds = [text_at(condition, "type") for condition in conditions]
+        for index, kind in enumerate(kinds):
+            if kind in kinds[:index]:
+                yield duplicate(f"status.conditions[{index}]", kind)
 
 
 def _go_status(status: Json) -> Json:
@@ -118,14 +133,18 @@ def _pool(pool: Object, path: str) -> Errors:
         yield from _pool_name(name, f"{path}.poolName")
     else:
         yield required(f"{path}.poolName")
-    yield from _at_least(pool.get("generation"), 0, f"{path}.generation")
+    # Nothing tells a generation of zero from one that is missing.
+    if pool.get("generation"):
+        yield from _at_least(pool["generation"], 0, f"{path}.generation")
+    else:
+        yield required(f"{path}.generation")
     for count, least in _COUNTS:
         yield from _at_least(pool.get(count), least, f"{path}.{count}")
     problem = text_at(pool, "validationError")
     if formats.byte_length(problem) > LONGEST_PROBLEM:
         yield too_long(f"{path}.validationError", LONGEST_PROBLEM)
     if (node := pool.get("nodeName")) is not None:
-        yield from invalid_each(f"{path}.nodeName", node, formats.dns_subdomain_problems(node))
+        yield from invalid_each(f"{path}.nodeName", node, formats.long_name_problems(node))
 
 
 def _condition(obj: Object, kind: str) -> Object | None:

@@ -10,38 +10,24 @@ import ipaddress
 from typing import Final
 
 from drayman.api.formats import dns_label_problems
-from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    duplicate,
-    forbidden,
-    invalid,
-    required,
-)
 from drayman.apiserver.errors import internal_error
-from drayman.apiserver.kinds.checks import (
-    IMMUTABLE,
-    one_of,
-    port_number,
-    port_number_or_name,
+from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, set_default
+from drayman.apiserver.kinds.rules import Rules, StatusRules
+from drayman.apiserver.kinds.service_checks import (
+    HEADLESS,
+    check_service,
+    check_service_update,
+    is_reachable,
+    needs_address,
 )
-from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, set_default, text_at
-from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.strategy import Context, Object, restore
 
-TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 SERVICE_NETWORK: Final = ipaddress.IPv4Network("10.96.0.0/16")
 RESERVED: Final = 2
 """The first addresses are the network's own and that of the API itself."""
 FIRST_NODE_PORT: Final = 30000
 NODE_PORTS: Final = 2768
-HEADLESS: Final = "None"
-_AFFINITIES: Final = ("ClientIP", "None")
-_PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _STICKY_S: Final = 10800
-
-
-def _needs_address(spec: Object) -> bool:
-    return spec.get("type") in ("ClusterIP", "NodePort", "LoadBalancer")
 
 
 def _needs_node_ports(spec: Object) -> bool:
@@ -63,10 +49,9 @@ def _default(obj: Object, _context: Context) -> None:
         set_default(port, "protocol", "TCP")
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
-    reachable = spec["type"] in ("NodePort", "LoadBalancer") or spec.get("externalIPs")
-    if reachable:
+    if is_reachable(spec):
         set_default(spec, "externalTrafficPolicy", "Cluster")
-    if _needs_address(spec):
+    if needs_address(spec):
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
@@ -75,7 +60,7 @@ def _default(obj: Object, _context: Context) -> None:
 def _allocate(obj: Object, context: Context) -> None:
     """Hand out what the service needs and has not asked for itself."""
     spec = member(obj, "spec")
-    if not _needs_address(spec):
+    if not needs_address(spec):
         return
     others = [
         other
@@ -141,11 +126,11 @@ class ServiceRules(Rules):
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         restore(new, old, "status")
         spec, before = member(new, "spec"), map_at(old, "spec")
-        if _needs_address(spec) and _needs_address(before):
+        if needs_address(spec) and needs_address(before):
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if not spec.get(name):
                     restore(spec, before, name)
-        elif _needs_address(before):
+        elif needs_address(before):
             _give_back(spec, before)
         _keep_node_ports(spec, before)
         _allocate(new, context)
@@ -171,93 +156,11 @@ def _keep_node_ports(spec: Object, before: Object) -> None:
             port.pop("nodePort", None)
 
 
-def _check(obj: Object, _context: Context) -> Errors:
-    spec = map_at(obj, "spec")
-    kind = spec.get("type")
-    headless = spec.get("clusterIP") == HEADLESS
-    yield from one_of(kind, "spec.type", TYPES)
-    if kind == "ExternalName":
-        yield from _external(spec)
-    elif not headless and not items_at(spec, "ports"):
-        yield required("spec.ports")
-    if kind in ("LoadBalancer", "NodePort") and headless:
-        detail = f"may not be set to 'None' for {kind} services"
-        yield invalid("spec.clusterIPs[0]", HEADLESS, detail)
-    yield from one_of(spec.get("sessionAffinity"), "spec.sessionAffinity", _AFFINITIES)
-    yield from _ports(spec)
-    yield from _addresses(spec)
-
-
-def _external(spec: Object) -> Errors:
-    if spec.get("clusterIP"):
-        detail = "may not be set when type is ExternalName"
-        yield forbidden("spec.clusterIPs", detail)
-    if not text_at(spec, "externalName"):
-        yield required("spec.externalName")
-
-
-def _addresses(spec: Object) -> Errors:
-    for index, address in enumerate(items_at(spec, "clusterIPs")):
-        if address != HEADLESS and not _is_address(address):
-            detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            yield invalid(f"spec.clusterIPs[{index}]", address, detail)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _ports(spec: Object) -> Errors:
-    names: set[str] = set()
-    seen: set[tuple[Json, Json]] = set()
-    several = len(items_at(spec, "ports")) > 1
-    for where, port in each_at(spec, "spec", "ports"):
-        name = text_at(port, "name")
-        if several and not name:
-            yield required(f"{where}.name")
-        elif name:
-            yield from _port_name(name, names, f"{where}.name")
-        yield from port_number(port.get("port", 0), f"{where}.port")
-        yield from one_of(port.get("protocol"), f"{where}.protocol", _PROTOCOLS)
-        yield from port_number_or_name(port.get("targetPort"), f"{where}.targetPort")
-        if (
-            port.get("nodePort")
-            and not _needs_node_ports(spec)
-            and spec.get("type") != "LoadBalancer"
-        ):
-            detail = f"may not be used when `type` is '{spec.get('type')}'"
-            yield forbidden(f"{where}.nodePort", detail)
-        key = (port.get("protocol"), port.get("port"))
-        if key in seen:
-            yield duplicate(where, {"protocol": key[0], "port": key[1]})
-        seen.add(key)
-
-
-def _port_name(name: str, names: set[str], path: str) -> Errors:
-    for problem in dns_label_problems(name):
-        yield invalid(path, name, problem)
-    if name in names:
-        yield duplicate(path, name)
-    names.add(name)
-
-
-def _check_update(new: Object, old: Object, _context: Context) -> Errors:
-    after, before = map_at(new, "spec"), map_at(old, "spec")
-    if not (_needs_address(after) and _needs_address(before)):
-        return
-    if before.get("clusterIP") and after.get("clusterIP") != before["clusterIP"]:
-        yield invalid("spec.clusterIPs[0]", items_at(after, "clusterIPs"), IMMUTABLE)
-
-
 SERVICE: Final = ServiceRules(
     name_problems=dns_label_problems,
     defaults=_default,
     prepare=_allocate,
-    checks=_check,
-    update_checks=_check_update,
+    checks=check_service,
+    update_checks=check_service_update,
 )
 STATUS: Final = StatusRules()

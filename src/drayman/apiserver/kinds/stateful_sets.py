@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.formats import dns_label_problems
-from drayman.api.validation.field_errors import invalid, invalid_each
-from drayman.apiserver.kinds.checks import one_of, unchanged
+from drayman.api.validation import FieldError
+from drayman.api.validation.field_errors import forbidden, invalid, invalid_each
+from drayman.apiserver.kinds.checks import one_of
 from drayman.apiserver.kinds.pods.defaults import default_template
 from drayman.apiserver.kinds.reading import (
     each_at,
@@ -17,6 +18,7 @@ from drayman.apiserver.kinds.reading import (
     text_at,
 )
 from drayman.apiserver.kinds.rules import Errors, Rules
+from drayman.apiserver.kinds.storage import check_claim_spec
 from drayman.apiserver.kinds.workloads import (
     check_numbers,
     check_running_template,
@@ -27,6 +29,15 @@ from drayman.apiserver.strategy import Context, Object
 
 _UPDATE_TYPES: Final = ("RollingUpdate", "OnDelete")
 _RETENTION: Final = ("Retain", "Delete")
+_CHANGEABLE: Final = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
 
 
 def _default_stateful_set(obj: Object, _context: Context) -> None:
@@ -48,6 +59,16 @@ def _default_stateful_set(obj: Object, _context: Context) -> None:
         set_default(member(claim, "status"), "phase", "Pending")
 
 
+class StatefulSetRules(Rules):
+    """StatefulSets. What cannot change is not questioned again."""
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        errors = super().validate(obj, context)
+        for where, claim in each_at(obj, "", "spec", "volumeClaimTemplates"):
+            errors += check_claim_spec(map_at(claim, "spec"), f"{where}.spec")
+        return errors
+
+
 def _check_stateful_set(obj: Object, _context: Context) -> Errors:
     spec = map_at(obj, "spec")
     policy = spec.get("podManagementPolicy")
@@ -59,6 +80,7 @@ def _check_stateful_set(obj: Object, _context: Context) -> Errors:
         path = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
         yield from one_of(choice, path, _RETENTION)
     yield from check_numbers(spec, "spec", "replicas", "minReadySeconds")
+    yield from check_numbers(map_at(spec, "ordinals"), "spec.ordinals", "start")
     if service := text_at(spec, "serviceName"):
         yield from invalid_each("spec.serviceName", service, dns_label_problems(service))
     yield from check_selector(spec, "statefulset")
@@ -91,11 +113,17 @@ def _with_claimed_volumes(spec: Object) -> Object:
 
 
 def _check_stateful_set_update(new: Object, old: Object, _context: Context) -> Errors:
-    for name in ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"):
-        yield from unchanged(new, old, "spec", name)
+    after, before = map_at(new, "spec"), map_at(old, "spec")
+    names = (after.keys() | before.keys()) - set(_CHANGEABLE)
+    if any(after.get(name) != before.get(name) for name in names):
+        detail = (
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
+            " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+        )
+        yield forbidden("spec", detail)
 
 
-STATEFUL_SET: Final = Rules(
+STATEFUL_SET: Final = StatefulSetRules(
     name_problems=dns_label_problems,
     defaults=_default_stateful_set,
     checks=_check_stateful_set,

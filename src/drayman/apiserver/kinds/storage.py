@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.validation.field_errors import forbidden, invalid, required
-from drayman.apiserver.kinds.checks import one_of, unchanged
+from drayman.api.formats import dns_subdomain_problems, label_key_problems
+from drayman.api.quantity import Quantity
+from drayman.api.validation.field_errors import (
+    forbidden,
+    invalid,
+    invalid_each,
+    not_supported,
+    required,
+)
+from drayman.api.validation.names import driver_name
+from drayman.apiserver.kinds.checks import label_selector, one_of, unchanged
+from drayman.apiserver.kinds.pods.defaults import default_source
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.strategy import Context, Object, restore
@@ -13,6 +23,7 @@ from drayman.apiserver.strategy import Context, Object, restore
 CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ALONE: Final = "ReadWriteOncePod"
 _RECLAIM: Final = ("Delete", "Recycle", "Retain")
 _BINDING: Final = ("Immediate", "WaitForFirstConsumer")
 _VOLUME_MODES: Final = ("Block", "Filesystem")
@@ -36,15 +47,31 @@ def _prepare_claim(obj: Object, _context: Context) -> None:
 
 
 def _check_claim(obj: Object, _context: Context) -> Errors:
-    spec = map_at(obj, "spec")
+    yield from check_claim_spec(map_at(obj, "spec"), "spec")
+
+
+def check_claim_spec(spec: Object, path: str) -> Errors:
+    """What a claim for a volume asks for, in a claim or in a template of claims."""
     modes = items_at(spec, "accessModes")
     if not modes:
-        yield required("spec.accessModes", "at least 1 access mode is required")
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in modes:
-        yield from one_of(mode, "spec.accessModes", _ACCESS_MODES)
-    if not map_at(spec, "resources", "requests").get("storage"):
-        yield required("spec.resources[storage]")
-    yield from one_of(spec.get("volumeMode"), "spec.volumeMode", _VOLUME_MODES, needed=False)
+        if mode not in _ACCESS_MODES:
+            yield not_supported(f"{path}.accessModes", mode, _ACCESS_MODES)
+    if _ALONE in modes and any(mode in _ACCESS_MODES and mode != _ALONE for mode in modes):
+        detail = "may not use ReadWriteOncePod with other access modes"
+        yield forbidden(f"{path}.accessModes", detail)
+    yield from label_selector(spec.get("selector"), f"{path}.selector")
+    amount = map_at(spec, "resources", "requests").get("storage")
+    if amount is None:
+        yield required(f"{path}.resources[storage]")
+    elif Quantity.parse(str(amount)) <= Quantity(0):
+        yield invalid(f"{path}.resources[storage]", str(amount), "must be greater than zero")
+    if name := text_at(spec, "storageClassName"):
+        yield from invalid_each(f"{path}.storageClassName", name, dns_subdomain_problems(name))
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in _VOLUME_MODES:
+        yield not_supported(f"{path}.volumeMode", mode, _VOLUME_MODES)
 
 
 def _check_claim_update(new: Object, old: Object, _context: Context) -> Errors:
@@ -63,6 +90,7 @@ def _default_volume(obj: Object, _context: Context) -> None:
     set_default(member(obj, "status"), "phase", "Pending")
     set_default(spec, "persistentVolumeReclaimPolicy", "Retain")
     spec.setdefault("volumeMode", "Filesystem")
+    default_source(spec)
 
 
 def _prepare_volume(obj: Object, context: Context) -> None:
@@ -88,7 +116,9 @@ def _default_class(obj: Object, _context: Context) -> None:
 
 
 def _check_class(obj: Object, _context: Context) -> Errors:
-    if not text_at(obj, "provisioner"):
+    if provisioner := text_at(obj, "provisioner").lower():
+        yield from invalid_each("provisioner", provisioner, label_key_problems(provisioner))
+    else:
         yield required("provisioner")
     yield from one_of(obj.get("reclaimPolicy"), "reclaimPolicy", ("Delete", "Retain"))
     yield from one_of(obj.get("volumeBindingMode"), "volumeBindingMode", _BINDING)
@@ -122,9 +152,12 @@ def _prepare_csi_node(obj: Object, _context: Context) -> None:
 
 
 def _check_attachment(obj: Object, _context: Context) -> Errors:
-    for name in ("attacher", "nodeName"):
-        if not text_at(obj, "spec", name):
-            yield required(f"spec.{name}")
+    yield from driver_name(text_at(obj, "spec", "attacher"), "spec.attacher")
+    node = text_at(obj, "spec", "nodeName")
+    yield from invalid_each("spec.nodeName", node, dns_subdomain_problems(node))
+    if name := text_at(obj, "spec", "source", "persistentVolumeName"):
+        path = "spec.source.persistentVolumeName"
+        yield from invalid_each(path, name, dns_subdomain_problems(name))
     if not any((at(obj, "spec", "source") or {}).values()):
         detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
         yield required("spec.source", detail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from drayman.api import labels
 from drayman.api.codec import convert
@@ -26,25 +26,35 @@ def check_numbers(obj: Json, path: str, *names: str) -> Errors:
         yield from not_negative(at(obj, name), f"{path}.{name}")
 
 
-def check_selector(spec: Object, word: str) -> Errors:
-    """A selector that selects something, and its own pods among that. `word` is how upstream calls the kind."""
-    selector = spec.get("selector")
+def selects(selector: Json, own: Mapping[str, str]) -> bool | None:
+    """Whether a selector selects these labels; None where it cannot be understood. None given selects nothing."""
     if selector is None:
-        yield required("spec.selector")
-        return
-    yield from label_selector(selector, "spec.selector")
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        yield invalid("spec.selector", selector, f"empty selector is invalid for {word}")
-        return
+        return False
     try:
         matcher = labels.compile_selector(convert(LabelSelector, selector))
     except SelectorError:
-        yield invalid("spec.selector", selector, "invalid label selector")
-        return
+        return None
+    return matcher.matches(own)
+
+
+def check_selector(spec: Object, word: str, *, needed: bool = True) -> Errors:
+    """A selector that selects something, and its own pods among that. `word` is how upstream calls the kind."""
+    selector = spec.get("selector")
+    if selector is None and needed:
+        yield required("spec.selector")
+    yield from label_selector(selector, "spec.selector")
+    if selector is not None and not any(
+        selector.get(name) for name in ("matchLabels", "matchExpressions")
+    ):
+        yield invalid("spec.selector", selector, f"empty selector is invalid for {word}")
     own = map_at(spec, "template", "metadata", "labels")
-    if not matcher.matches(own):
-        detail = "`selector` does not match template `labels`"
-        yield invalid(f"{_TEMPLATE}.metadata.labels", own, detail)
+    match selects(selector, own):
+        case None:
+            if needed:
+                yield invalid("spec.selector", selector, "invalid label selector")
+        case False:
+            detail = "`selector` does not match template `labels`"
+            yield invalid(f"{_TEMPLATE}.metadata.labels", own, detail)
 
 
 def check_running_template(

@@ -1,8 +1,8 @@
-"""Containers: names, images, ports, environment, mounts and probes."""
+"""Containers: their names, images and ports, and what holds for each of the three kinds there are."""
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 from typing import Final
 
 from drayman.api import formats
@@ -13,17 +13,17 @@ from drayman.api.validation.field_errors import (
     invalid,
     invalid_each,
     not_found,
+    not_supported,
     required,
+    too_many,
 )
-from drayman.apiserver.kinds.checks import (
-    not_negative,
-    one_of,
-    port_name,
-    port_number,
-    port_number_or_name,
-)
+from drayman.apiserver.kinds.checks import one_of, port_name, port_number
 from drayman.apiserver.kinds.pods.defaults import PROBES
-from drayman.apiserver.kinds.pods.resources import container_resources
+from drayman.apiserver.kinds.pods.environment import check_environment
+from drayman.apiserver.kinds.pods.mounts import Volumes, check_mounts
+from drayman.apiserver.kinds.pods.probes import check_lifecycle, no_lifecycle
+from drayman.apiserver.kinds.pods.resources import COMPUTE, container_resources
+from drayman.apiserver.kinds.pods.security import check_container_security
 from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.strategy import Object
@@ -31,46 +31,77 @@ from drayman.apiserver.strategy import Object
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
-_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-_PROBE_NUMBERS: Final = (
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
+RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
+_RESTART_ACTIONS: Final = ("Restart", "RestartAllContainers")
+_EXIT_CODE_OPERATORS: Final = ("In", "NotIn")
+_MOST_RULES: Final = 20
+_MOST_EXIT_CODES: Final = 255
+_RESIZE_POLICIES: Final = ("NotRequired", "RestartContainer")
+_EPHEMERAL_FORBIDDEN: Final = (
+    "ports",
+    "lifecycle",
+    *PROBES,
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
 )
-_VALUE_SOURCES: Final = (
-    "fieldRef",
-    "resourceFieldRef",
-    "configMapKeyRef",
-    "secretKeyRef",
-    "fileKeyRef",
-)
-_ENVIRONMENT_NAME: Final = re.compile(r"[ -<>-~]+")
-_EPHEMERAL_FORBIDDEN: Final = ("ports", "lifecycle", *PROBES)
+_NOT_EPHEMERAL: Final = "cannot be set for an Ephemeral Container"
 
 
-def check_containers(spec: Object, path: str) -> Errors:
-    """All containers of a pod."""
-    volumes = {text_at(volume, "name") for volume in items_at(spec, "volumes")}
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the containers of a pod have in common."""
+
+    volumes: Volumes
+    all_volumes: list[Json]
+    grace: int | None
+    restart_policy: Json
+    host_users: bool
+    is_pod: bool
+
+
+def check_containers(spec: Object, volumes: Volumes, path: str, *, is_pod: bool) -> Errors:
+    """All containers of a pod, which has these valid volumes, or of a template."""
+    pod = Surroundings(
+        volumes,
+        items_at(spec, "volumes"),
+        spec.get("terminationGracePeriodSeconds"),
+        spec.get("restartPolicy"),
+        spec.get("hostUsers") is not False,
+        is_pod,
+    )
     containers = list(each_at(spec, path, "containers"))
     if not containers:
         yield required(f"{path}.containers")
     names: set[str] = set()
     for where, container in containers:
-        yield from _common(container, volumes, where)
+        yield from _common(container, pod, where)
         yield from _unique_name(container, names, where)
-        yield from _lifecycle(container, where)
+        yield from check_lifecycle(container, pod.grace, where)
+        if "restartPolicy" in container or "restartPolicyRules" in container:
+            yield from _restarts(container, where)
     yield from _host_port_conflicts(containers)
+    if spec.get("initContainers"):
+        yield from _init_containers(spec, pod, names, path)
+    if spec.get("ephemeralContainers"):
+        yield from _ephemeral_containers(spec, pod, names, path)
+
+
+def _init_containers(spec: Object, pod: Surroundings, names: set[str], path: str) -> Errors:
     for where, container in each_at(spec, path, "initContainers"):
-        yield from _common(container, volumes, where)
+        yield from _common(container, pod, where)
+        yield from _restarts(container, where)
         yield from _unique_name(container, names, where)
-        yield from _host_port_conflicts([(where, container)])
-        yield from _init_lifecycle(container, where)
-    for where, container in each_at(spec, path, "ephemeralContainers"):
-        yield from _common(container, volumes, where)
-        yield from _unique_name(container, names, where)
-        yield from _ephemeral(container, where)
+        # Each on its own, as they do not run together; upstream counts each as the first.
+        yield from _host_port_conflicts([(f"{path}.initContainers[0]", container)])
+        if container.get("restartPolicy") == "Always":
+            yield from check_lifecycle(container, pod.grace, where)
+        else:
+            yield from no_lifecycle(container, where)
+            for place, policy in each_at(container, where, "resizePolicy"):
+                if policy.get("restartPolicy") == "RestartContainer":
+                    detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                    yield invalid(f"{place}.restartPolicy", "RestartContainer", detail)
 
 
 def _unique_name(container: Object, names: set[str], path: str) -> Errors:
@@ -81,21 +112,34 @@ def _unique_name(container: Object, names: set[str], path: str) -> Errors:
         names.add(name)
 
 
-def _common(container: Object, volumes: set[str], path: str) -> Errors:
+def _common(container: Object, pod: Surroundings, path: str) -> Errors:
     name = text_at(container, "name")
     if name:
         yield from invalid_each(f"{path}.name", name, formats.dns_label_problems(name))
     else:
         yield required(f"{path}.name")
-    if not text_at(container, "image"):
+    image = text_at(container, "image")
+    if not image:
         yield required(f"{path}.image")
+    elif pod.is_pod and image != image.strip():
+        # A template may name an image that something else will replace.
+        yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
     policy = container.get("terminationMessagePolicy")
     yield from one_of(policy, f"{path}.terminationMessagePolicy", MESSAGE_POLICIES)
-    yield from _ports(container, path)
-    yield from _environment(container, path)
-    yield from _mounts(container, volumes, path)
+    if container.get("ports"):
+        yield from _ports(container, path)
+    if container.get("env") or container.get("envFrom"):
+        yield from check_environment(container, pod.all_volumes, path)
+    if container.get("volumeMounts") or container.get("volumeDevices"):
+        yield from check_mounts(container, pod.volumes, path)
     yield from one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", PULL_POLICIES)
-    yield from container_resources(container.get("resources"), f"{path}.resources")
+    if container.get("resources"):
+        yield from container_resources(container["resources"], f"{path}.resources")
+    if container.get("resizePolicy"):
+        yield from _resizing(container, pod.restart_policy, f"{path}.resizePolicy")
+    if context := container.get("securityContext"):
+        place = f"{path}.securityContext"
+        yield from check_container_security(context, place, host_users=pod.host_users)
 
 
 def _ports(container: Object, path: str) -> Errors:
@@ -128,100 +172,60 @@ def _host_port_conflicts(containers: list[tuple[str, Object]]) -> Errors:
             taken.add(key)
 
 
-def _environment(container: Object, path: str) -> Errors:
-    for where, variable in each_at(container, path, "env"):
-        name = text_at(variable, "name")
-        if not name:
-            yield required(f"{where}.name")
-        elif not _ENVIRONMENT_NAME.fullmatch(name):
-            detail = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            yield invalid(f"{where}.name", name, detail)
-        if isinstance(source := variable.get("valueFrom"), dict):
-            yield from _value_source(source, text_at(variable, "value"), f"{where}.valueFrom")
+def _restarts(container: Object, path: str) -> Errors:
+    """Whether a container starts again when it ends, and by which exit codes."""
+    policy = container.get("restartPolicy")
+    rules = items_at(container, "restartPolicyRules")
+    if policy is None:
+        if rules:
+            detail = "must specify restartPolicy when restart rules are used"
+            yield required(f"{path}.restartPolicy", detail)
+    elif policy not in RESTART_POLICIES:
+        yield not_supported(f"{path}.restartPolicy", policy, RESTART_POLICIES)
+    if len(rules) > _MOST_RULES:
+        yield too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES)
+    for where, rule in each_at(container, path, "restartPolicyRules"):
+        action, codes = text_at(rule, "action"), rule.get("exitCodes")
+        if action not in _RESTART_ACTIONS:
+            yield not_supported(f"{where}.action", action, _RESTART_ACTIONS)
+        if codes is None:
+            yield required(f"{where}.exitCodes", "must be specified")
+            continue
+        operator, values = text_at(codes, "operator"), items_at(codes, "values")
+        if operator not in _EXIT_CODE_OPERATORS:
+            yield not_supported(f"{where}.exitCodes.operator", operator, _EXIT_CODE_OPERATORS)
+        if len(values) > _MOST_EXIT_CODES:
+            yield too_many(f"{where}.exitCodes.values", len(values), _MOST_EXIT_CODES)
 
 
-def _value_source(source: Object, value: str, path: str) -> Errors:
-    given = [name for name in _VALUE_SOURCES if source.get(name) is not None]
-    if not given:
-        names = ", ".join(f"`{name}`" for name in _VALUE_SOURCES[:-1])
-        yield invalid(path, "", f"must specify one of: {names} or `{_VALUE_SOURCES[-1]}`")
-    elif value:
-        yield invalid(path, "", "may not be specified when `value` is not empty")
-    elif len(given) > 1:
-        yield invalid(path, "", "may not have more than one field specified at a time")
-    for name in ("configMapKeyRef", "secretKeyRef"):
-        if name in given and not text_at(source, name, "key"):
-            yield required(f"{path}.{name}.key")
-    if "fieldRef" in given and not text_at(source, "fieldRef", "fieldPath"):
-        yield required(f"{path}.fieldRef.fieldPath")
+def _resizing(container: Object, restart_policy: Json, path: str) -> Errors:
+    seen: set[str] = set()
+    for index, item in enumerate(items_at(container, "resizePolicy")):
+        resource, policy = text_at(item, "resourceName"), text_at(item, "restartPolicy")
+        if resource in seen:
+            yield duplicate(f"{path}[{index}]", resource)
+        seen.add(resource)
+        yield from one_of(resource, path, COMPUTE)
+        yield from one_of(policy, path, _RESIZE_POLICIES)
+        if restart_policy == "Never" and policy != "NotRequired":
+            detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            yield invalid(path, policy, detail)
 
 
-def _mounts(container: Object, volumes: set[str], path: str) -> Errors:
-    taken: set[str] = set()
-    for where, mount in each_at(container, path, "volumeMounts"):
-        name, place = text_at(mount, "name"), text_at(mount, "mountPath")
-        if not name:
-            yield required(f"{where}.name")
-        if name not in volumes:
-            yield not_found(f"{where}.name", name)
-        if not place:
-            yield required(f"{where}.mountPath")
-        if place in taken:
-            yield invalid(f"{where}.mountPath", place, "must be unique")
-        taken.add(place)
-
-
-def _lifecycle(container: Object, path: str) -> Errors:
-    for hook in ("postStart", "preStop"):
-        if isinstance(handler := at(container, "lifecycle", hook), dict):
-            yield from _handler(handler, f"{path}.lifecycle.{hook}")
-    for name in PROBES:
-        if isinstance(probe := container.get(name), dict):
-            yield from _probe(probe, f"{path}.{name}", repeats=name == "readinessProbe")
-
-
-def _init_lifecycle(container: Object, path: str) -> Errors:
-    if container.get("restartPolicy") == "Always":
-        yield from _lifecycle(container, path)
-        return
-    for name in ("lifecycle", *PROBES):
-        if container.get(name) is not None:
-            detail = "may not be set for init containers without restartPolicy=Always"
-            yield forbidden(f"{path}.{name}", detail)
-
-
-def _ephemeral(container: Object, path: str) -> Errors:
-    for name in _EPHEMERAL_FORBIDDEN:
-        if container.get(name):
-            yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
-    if any((container.get("resources") or {}).values()):
-        yield forbidden(f"{path}.resources", "cannot be set for an Ephemeral Container")
-
-
-def _probe(probe: Object, path: str, *, repeats: bool) -> Errors:
-    yield from _handler(probe, path)
-    for name in _PROBE_NUMBERS:
-        yield from not_negative(probe.get(name), f"{path}.{name}")
-    if not repeats and probe.get("successThreshold") != 1:
-        yield invalid(f"{path}.successThreshold", probe.get("successThreshold"), "must be 1")
-
-
-def _handler(handler: Object, path: str) -> Errors:
-    given = [name for name in _HANDLERS if handler.get(name) is not None]
-    if not given:
-        yield required(path, "must specify a handler type")
-    for name in given[1:]:
-        yield forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
-    for name in given[:1]:
-        yield from _action(name, handler[name], f"{path}.{name}")
-
-
-def _action(name: str, action: Json, path: str) -> Errors:
-    match name:
-        case "exec":
-            if not items_at(action, "command"):
-                yield required(f"{path}.command")
-        case "httpGet" | "tcpSocket":
-            yield from port_number_or_name(at(action, "port") or 0, f"{path}.port")
-        case "grpc":
-            yield from port_number(at(action, "port") or 0, f"{path}.port")
+def _ephemeral_containers(spec: Object, pod: Surroundings, names: set[str], path: str) -> Errors:
+    others = frozenset(names)
+    for where, container in each_at(spec, path, "ephemeralContainers"):
+        yield from _common(container, pod, where)
+        yield from _unique_name(container, names, where)
+        target = text_at(container, "targetContainerName")
+        if target and target not in others:
+            yield not_found(f"{where}.targetContainerName", target)
+        for name in _EPHEMERAL_FORBIDDEN:
+            if container.get(name):
+                yield forbidden(f"{where}.{name}", _NOT_EPHEMERAL)
+        if any((container.get("resources") or {}).values()):
+            yield forbidden(f"{where}.resources", _NOT_EPHEMERAL)
+        for place, mount in each_at(container, where, "volumeMounts"):
+            for name in ("subPath", "subPathExpr"):
+                if at(mount, name):
+                    yield forbidden(f"{place}.{name}", _NOT_EPHEMERAL)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.apiserver.kinds.pods.pod_level import default_pod_level
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default
 from drayman.apiserver.strategy import Object
 
@@ -48,6 +49,8 @@ def default_pod(pod: Object) -> None:
             _default_requests(container)
             if spec.get("hostNetwork"):
                 _default_host_ports(container)
+    if isinstance(spec.get("resources"), dict):
+        default_pod_level(spec)
 
 
 def default_template(template: Json) -> None:
@@ -132,13 +135,11 @@ def _default_volume(volume: Object) -> None:
         _default_field_ref(item.get("fieldRef"))
     for source in _objects(volume, "projected", "sources"):
         _default_projection(source)
-    if isinstance(path := volume.get("hostPath"), dict):
-        path.setdefault("type", "")
     if isinstance(claim := at(volume, "ephemeral", "volumeClaimTemplate", "spec"), dict):
         claim.setdefault("volumeMode", "Filesystem")
     if isinstance(image := volume.get("image"), dict):
         set_default(image, "pullPolicy", pull_policy(image.get("reference") or ""))
-    _default_network_volumes(volume)
+    default_source(volume)
 
 
 def _default_projection(source: Object) -> None:
@@ -148,8 +149,10 @@ def _default_projection(source: Object) -> None:
         _default_field_ref(item.get("fieldRef"))
 
 
-def _default_network_volumes(volume: Object) -> None:
-    """Sources of volumes whose defaults are their makers'."""
+def default_source(volume: Object) -> None:
+    """Sources that volumes of pods and volumes of the cluster have in common."""
+    if isinstance(path := volume.get("hostPath"), dict):
+        path.setdefault("type", "")
     if isinstance(iscsi := volume.get("iscsi"), dict):
         set_default(iscsi, "iscsiInterface", "default")
     if isinstance(rbd := volume.get("rbd"), dict):

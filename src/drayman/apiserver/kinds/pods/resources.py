@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Final
 
 from drayman.api import formats
@@ -18,23 +18,30 @@ from drayman.apiserver.kinds.rules import Errors
 COMPUTE: Final = ("cpu", "memory")
 HUGE_PAGES: Final = "hugepages-"
 _CONTAINER_RESOURCES: Final = (*COMPUTE, "ephemeral-storage")
-_QUOTA_RESOURCES: Final = frozenset(
+QUOTA_RESOURCES: Final = frozenset(
     (
-        "bindings",
+        *(
+            f"{prefix}{name}"
+            for prefix in ("", "requests.", "limits.")
+            for name in _CONTAINER_RESOURCES
+        ),
         "configmaps",
-        "count",
         "persistentvolumeclaims",
         "pods",
         "replicationcontrollers",
+        "requests.storage",
         "resourcequotas",
         "secrets",
         "services",
         "services.loadbalancers",
         "services.nodeports",
-        "storage",
     )
 )
+"""What quotas can limit besides resources with a domain in their names."""
 _MILLI: Final = 1000
+
+CheckName = Callable[[str, str], Errors]
+"""Told the name of a resource and the path of its amount, says what is wrong with the name."""
 
 
 def is_native_resource(name: str) -> bool:
@@ -46,25 +53,34 @@ def is_huge_pages(name: str) -> bool:
     return name.startswith(HUGE_PAGES)
 
 
+def is_quota_huge_pages(name: str) -> bool:
+    return is_huge_pages(name.removeprefix("requests."))
+
+
+def can_overcommit(name: str) -> bool:
+    """Whether a resource can be promised more often than it exists."""
+    return is_native_resource(name) and not is_huge_pages(name)
+
+
 def _is_standard(name: str) -> bool:
-    return (
-        name in _CONTAINER_RESOURCES
-        or name in _QUOTA_RESOURCES
-        or is_huge_pages(name)
-        or name.startswith(("requests.", "limits."))
-    )
+    return name in QUOTA_RESOURCES or name == "storage" or is_quota_huge_pages(name)
+
+
+def resource_name_problems(name: str) -> formats.Problems:
+    """Why a name is not that of any resource."""
+    problems = formats.label_key_problems(name)
+    if not problems and "/" not in name and not _is_standard(name):
+        return ("must be a standard resource type or fully qualified",)
+    return problems
 
 
 def container_resource_name(name: str, path: str) -> Errors:
     """The name of something a container can ask for."""
-    yield from invalid_each(path, name, formats.label_key_problems(name))
+    yield from invalid_each(path, name, resource_name_problems(name))
     if "/" in name:
         if not is_native_resource(name) and not is_extended_resource_name(name):
             yield invalid(path, name, "doesn't follow extended resource name standard")
-        return
-    if not _is_standard(name):
-        yield invalid(path, name, "must be a standard resource type or fully qualified")
-    if name not in _CONTAINER_RESOURCES and not is_huge_pages(name):
+    elif name not in _CONTAINER_RESOURCES and not is_huge_pages(name):
         yield invalid(path, name, "must be a standard resource for containers")
 
 
@@ -81,32 +97,36 @@ def parse_amounts(amounts: dict[str, Json]) -> dict[str, Quantity]:
 
 def container_resources(resources: Json, path: str) -> Errors:
     """Limits and requests of one container. References to claims are checked with the pod's claims."""
+    yield from requirements(resources, path, container_resource_name)
+
+
+def requirements(resources: Json, path: str, check_name: CheckName) -> Errors:
+    """Limits and requests of what has these names for resources."""
     limits = parse_amounts(map_at(resources, "limits"))
     requests = parse_amounts(map_at(resources, "requests"))
     for name, amount in limits.items():
-        yield from _amount(name, amount, f"{path}.limits[{name}]")
+        yield from _amount(name, amount, f"{path}.limits[{name}]", check_name)
     for name, amount in requests.items():
-        yield from _amount(name, amount, f"{path}.requests[{name}]")
+        yield from _amount(name, amount, f"{path}.requests[{name}]", check_name)
         yield from _within_limit(name, amount, limits.get(name), path)
     names = limits.keys() | requests.keys()
     if any(map(is_huge_pages, names)) and not names & set(COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
 
 
-def _amount(name: str, amount: Quantity, path: str) -> Errors:
-    yield from container_resource_name(name, path)
+def _amount(name: str, amount: Quantity, path: str, check_name: CheckName) -> Errors:
+    yield from check_name(name, path)
     yield from quantity_value(name, amount, path)
-    if is_huge_pages(name):
-        yield from _whole_pages(name, amount, path)
+    if is_huge_pages(name) and not _is_whole_pages(name, amount):
+        yield invalid(path, str(amount), f"{amount} is not positive integer multiple of {name}")
 
 
 def _within_limit(name: str, amount: Quantity, limit: Quantity | None, path: str) -> Errors:
-    can_overcommit = is_native_resource(name) and not is_huge_pages(name)
     if limit is None:
-        if not can_overcommit:
+        if not can_overcommit(name):
             detail = "Limit must be set for non overcommitable resources"
             yield required(f"{path}.limits", detail)
-    elif amount != limit and not can_overcommit:
+    elif amount != limit and not can_overcommit(name):
         detail = f"must be equal to {name} limit of {limit}"
         yield invalid(f"{path}.requests", str(amount), detail)
     elif limit < amount:
@@ -114,16 +134,12 @@ def _within_limit(name: str, amount: Quantity, limit: Quantity | None, path: str
         yield invalid(f"{path}.requests", str(amount), detail)
 
 
-def _whole_pages(name: str, amount: Quantity, path: str) -> Errors:
-    size_text = name.removeprefix(HUGE_PAGES)
-    if not re.fullmatch("[0-9]+[A-Za-z]*", size_text):
-        return
+def _is_whole_pages(name: str, amount: Quantity) -> bool:
+    """Whether an amount is a number of pages, whose size is part of the name."""
     try:
-        size = Quantity.parse(size_text).rounded_up()
+        size = Quantity.parse(name.removeprefix(HUGE_PAGES))
     except QuantityError:
-        yield invalid(path, str(amount), "unable to parse the size of the pages")
-        return
-    if size and amount.rounded_up() % size:
-        yield invalid(
-            path, str(amount), f"{amount} is not positive integer multiple of {size_text}"
-        )
+        return False
+    if size <= Quantity(0) or size.milli() % _MILLI:
+        return False
+    return amount.rounded_up() % size.rounded_up() == 0

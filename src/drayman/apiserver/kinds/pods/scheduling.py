@@ -11,6 +11,7 @@ from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     FieldError,
     duplicate,
+    forbidden,
     invalid,
     invalid_each,
     not_supported,
@@ -18,12 +19,14 @@ from drayman.api.validation.field_errors import (
 )
 from drayman.api.validation.node_selectors import check_node_selector
 from drayman.apiserver.kinds.checks import label_selector, one_of, positive
-from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
+from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.strategy import Object
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS: Final = ("Equal", "Exists")
+_ALL_OPERATORS: Final = (*_TOLERATION_OPERATORS, "Lt", "Gt")
+"""Comparing numbers is not switched on, but named among the choices to those who try."""
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _INCLUSION: Final = ("Honor", "Ignore")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -32,7 +35,8 @@ _HEAVIEST: Final = 100
 _ONE_TERM: Final = ".nodeSelectorTerms[0]"
 
 
-def check_affinity(affinity: Json, path: str) -> Errors:
+def check_affinity(spec: Object, path: str) -> Errors:
+    affinity, path = spec.get("affinity"), f"{path}.affinity"
     if isinstance(node := at(affinity, "nodeAffinity"), dict):
         yield from _node_affinity(node, f"{path}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
@@ -47,7 +51,7 @@ def _node_affinity(affinity: Object, path: str) -> Errors:
     for where, preferred in each_at(affinity, path, _PREFERRED):
         yield from _weight(preferred, where)
         selector = convert(NodeSelector, {"nodeSelectorTerms": [preferred.get("preference") or {}]})
-        for error in check_node_selector(selector, where):
+        for error in check_node_selector(selector, where, check_values=False):
             place = error.path.replace(f"{where}{_ONE_TERM}", f"{where}.preference", 1)
             yield FieldError(error.kind, place, error.value, error.detail)
 
@@ -72,14 +76,41 @@ def _pod_term(term: Object, path: str) -> Errors:
     for namespace in items_at(term, "namespaces"):
         problems = formats.dns_label_problems(namespace)
         yield from invalid_each(f"{path}.namespace", namespace, problems)
-    yield from _topology_key(term, path)
-
-
-def _topology_key(value: Object, path: str) -> Errors:
-    key = text_at(value, "topologyKey")
+    yield from _label_keys(term, path)
+    key = text_at(term, "topologyKey")
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
     yield from invalid_each(f"{path}.topologyKey", key, formats.label_key_problems(key))
+
+
+def _label_keys(term: Object, path: str) -> Errors:
+    """Keys whose values are taken from the pod itself and added to its selector."""
+    matching, differing = items_at(term, "matchLabelKeys"), items_at(term, "mismatchLabelKeys")
+    if not (matching or differing):
+        return
+    selector = term.get("labelSelector")
+    for name, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", differing)):
+        if keys and selector is None:
+            detail = "must not be specified when labelSelector is not set"
+            yield forbidden(f"{path}.{name}", detail)
+            continue
+        for index, key in enumerate(keys):
+            yield from invalid_each(f"{path}.{name}[{index}]", key, formats.label_key_problems(key))
+    seen = set(map_at(selector, "matchLabels"))
+    for expression in items_at(selector, "matchExpressions"):
+        key = text_at(expression, "key")
+        if key in matching and key in seen:
+            detail = "exists in both matchLabelKeys and labelSelector"
+            yield invalid(f"{path}[{_last(matching, key)}]", key, detail)
+        seen.add(key)
+    for index, key in enumerate(matching):
+        if key in differing:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
+
+
+def _last(keys: list[Json], key: str) -> int:
+    return len(keys) - 1 - keys[::-1].index(key)
 
 
 def check_tolerations(spec: Object, path: str) -> Errors:
@@ -106,6 +137,8 @@ def _toleration(toleration: Object, path: str) -> Errors:
             if value:
                 detail = "value must be empty when `operator` is 'Exists'"
                 yield invalid(f"{path}.operator", value, detail)
+        case "Lt" | "Gt":
+            yield not_supported(f"{path}.operator", operator, _ALL_OPERATORS)
         case _:
             yield not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
     yield from one_of(effect, f"{path}.effect", TAINT_EFFECTS, needed=False)
@@ -118,9 +151,7 @@ def check_spreading(spec: Object, path: str) -> Errors:
     ]
     for index, (where, item) in enumerate(each_at(spec, path, "topologySpreadConstraints")):
         yield from positive(item.get("maxSkew"), f"{where}.maxSkew")
-        if text_at(item, "topologyKey"):
-            yield from _topology_key(item, where)
-        else:
+        if not text_at(item, "topologyKey"):
             yield required(f"{where}.topologyKey", "can not be empty")
         action = text_at(item, "whenUnsatisfiable")
         if action not in _UNSATISFIABLE:
@@ -130,7 +161,9 @@ def check_spreading(spec: Object, path: str) -> Errors:
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {then}}}")
         yield from _minimum_domains(item, action, where)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            yield from one_of(item.get(name), f"{where}.{name}", _INCLUSION, needed=False)
+            if item.get(name) is not None and item[name] not in _INCLUSION:
+                yield not_supported(f"{where}.{name}", item[name], _INCLUSION)
+        yield from _label_keys(item, where)
         yield from label_selector(item.get("labelSelector"), f"{where}.labelSelector")
 
 

@@ -13,18 +13,23 @@ from drayman.api.validation.field_errors import (
     forbidden,
     invalid,
     invalid_each,
+    not_supported,
     required,
 )
 from drayman.api.validation.metadata import check_annotations, check_labels
 from drayman.api.validation.pod import MIRROR_ANNOTATION, validate_pod
-from drayman.apiserver.kinds.checks import MAX_INT32, not_negative, one_of
+from drayman.apiserver.kinds.checks import MAX_INT32, one_of
 from drayman.apiserver.kinds.pods.containers import check_containers
+from drayman.apiserver.kinds.pods.network import check_host_network, check_names
+from drayman.apiserver.kinds.pods.pod_level import check_pod_level
+from drayman.apiserver.kinds.pods.resources import container_resources
 from drayman.apiserver.kinds.pods.scheduling import (
     check_affinity,
     check_gates,
     check_spreading,
     check_tolerations,
 )
+from drayman.apiserver.kinds.pods.security import check_pod_security
 from drayman.apiserver.kinds.pods.volumes import check_volumes
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -32,7 +37,9 @@ from drayman.apiserver.strategy import Object
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-PREEMPTION_POLICIES: Final = ("Never", "PreemptLowerPriority")
+PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+SYSTEMS: Final = ("linux", "windows")
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _LABELS: Final = ("hostname", "subdomain")
 _SUBDOMAINS: Final = (
     "serviceAccountName",
@@ -41,26 +48,44 @@ _SUBDOMAINS: Final = (
     "runtimeClassName",
 )
 
+_SCHEDULING: Final = (
+    ("affinity", check_affinity),
+    ("schedulingGates", check_gates),
+    ("topologySpreadConstraints", check_spreading),
+    ("tolerations", check_tolerations),
+)
+
 
 def check_pod(pod: Object) -> Errors:
     """A pod, its metadata aside: the spec, and what holds for pods and not for templates."""
     spec = map_at(pod, "spec")
-    yield from check_pod_spec(spec, "spec", map_at(pod, "metadata"))
-    yield from _mirror(pod)
+    metadata = map_at(pod, "metadata")
+    if metadata.get("annotations"):
+        yield from _annotations(metadata, spec)
+    yield from check_pod_spec(spec, "spec", metadata, is_pod=True)
     if not text_at(spec, "serviceAccountName"):
         yield from _no_tokens(spec)
-    grace = spec.get("terminationGracePeriodSeconds")
-    yield from not_negative(grace, "spec.terminationGracePeriodSeconds")
 
 
-def _mirror(pod: Object) -> Errors:
-    """A mirror shows a pod that some node runs of its own accord, so it must say which."""
-    if MIRROR_ANNOTATION in map_at(pod, "metadata", "annotations") and not text_at(
-        pod, "spec", "nodeName"
-    ):
+def _annotations(metadata: Object, spec: Object) -> Errors:
+    """Annotations that mean something."""
+    annotations, path = map_at(metadata, "annotations"), "metadata.annotations"
+    if MIRROR_ANNOTATION in annotations and not text_at(spec, "nodeName"):
+        # A mirror shows a pod that some node runs of its own accord, so it must say which.
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        path = f"metadata.annotations[{MIRROR_ANNOTATION}]"
-        yield invalid(path, pod["metadata"]["annotations"][MIRROR_ANNOTATION], detail)
+        yield invalid(f"{path}[{MIRROR_ANNOTATION}]", annotations[MIRROR_ANNOTATION], detail)
+    if DELETION_COST in annotations and not _is_cost(annotations[DELETION_COST]):
+        detail = "must be a 32bit integer"
+        yield invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], detail)
+
+
+def _is_cost(text: str) -> bool:
+    """Whether a text is a number of 32 bits, written in the one way there is."""
+    try:
+        number = int(text)
+    except ValueError:
+        return False
+    return str(number) == text and -MAX_INT32 - 1 <= number <= MAX_INT32
 
 
 def _no_tokens(spec: Object) -> Errors:
@@ -71,25 +96,47 @@ def _no_tokens(spec: Object) -> Errors:
                 yield forbidden(f"{place}.serviceAccountToken", detail)
 
 
-def check_pod_spec(spec: Object, path: str, metadata: Json = None) -> Errors:
+def check_pod_spec(
+    spec: Object, path: str, metadata: Json = None, *, is_pod: bool = False
+) -> Errors:
     """What pods and templates have in common."""
-    yield from check_volumes(spec, path)
+    volumes: dict[str, Object] = {}
+    if spec.get("volumes"):
+        volumes, errors = check_volumes(spec, metadata if is_pod else None, path)
+        yield from errors
     yield from _claims(spec, path, metadata)
-    yield from check_containers(spec, path)
+    yield from check_containers(spec, volumes, path, is_pod=is_pod)
+    if spec.get("resources"):
+        yield from check_pod_level(spec, path)
+    if spec.get("hostNetwork"):
+        yield from check_host_network(spec, path, is_pod=is_pod)
     yield from one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", RESTART_POLICIES)
     yield from one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", DNS_POLICIES)
-    yield from check_labels(map_at(spec, "nodeSelector"), f"{path}.nodeSelector")
-    yield from check_affinity(spec.get("affinity"), f"{path}.affinity")
-    yield from check_gates(spec, path)
-    yield from check_spreading(spec, path)
-    yield from check_tolerations(spec, path)
+    if spec.get("nodeSelector"):
+        yield from check_labels(spec["nodeSelector"], f"{path}.nodeSelector")
+    yield from check_pod_security(spec, path)
+    yield from check_names(spec, path)
+    for member, check in _SCHEDULING:
+        if spec.get(member):
+            yield from check(spec, path)
     yield from _names(spec, path)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= MAX_INT32:
         detail = f"must be between 1 and {MAX_INT32}, inclusive"
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, detail)
-    policy = spec.get("preemptionPolicy")
-    yield from one_of(policy, f"{path}.preemptionPolicy", PREEMPTION_POLICIES, needed=False)
+    if (policy := spec.get("preemptionPolicy")) is not None:
+        yield from one_of(policy, f"{path}.preemptionPolicy", PREEMPTION_POLICIES)
+    if spec.get("overhead"):
+        yield from container_resources({"limits": spec["overhead"]}, f"{path}.overhead")
+    if spec.get("os") is not None:
+        yield from _system(text_at(spec, "os", "name"), f"{path}.os")
+
+
+def _system(name: str, path: str) -> Errors:
+    if not name:
+        yield required(f"{path}.name")
+    elif name not in SYSTEMS:
+        yield not_supported(path, name, SYSTEMS)
 
 
 def _names(spec: Object, path: str) -> Errors:
@@ -99,9 +146,10 @@ def _names(spec: Object, path: str) -> Errors:
     for name in _SUBDOMAINS:
         if value := text_at(spec, name):
             yield from invalid_each(f"{path}.{name}", value, formats.dns_subdomain_problems(value))
-    for where, secret in each_at(spec, path, "imagePullSecrets"):
-        if not text_at(secret, "name"):
-            yield required(f"{where}.name")
+    for where, gate in each_at(spec, path, "readinessGates"):
+        condition = text_at(gate, "conditionType")
+        problems = formats.label_key_problems(condition)
+        yield from invalid_each(f"{where}.conditionType", condition, problems)
 
 
 def _claims(spec: Object, path: str, metadata: Json) -> Errors:

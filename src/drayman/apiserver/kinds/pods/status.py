@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import ipaddress
+from typing import Final
+
 from drayman.api import formats
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.quantity import Quantity
+from drayman.api.struct import Json
 from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, required
 from drayman.api.validation.pod import validate_pod_status
-from drayman.apiserver.kinds.checks import IMMUTABLE
+from drayman.apiserver.kinds.checks import IMMUTABLE, ip_address
 from drayman.apiserver.kinds.pods.resources import is_native_resource
 from drayman.apiserver.kinds.pods.updating import check_annotation_changes
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.strategy import Context, Object
 
+_OWN_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
+_NOT_NEGATIVE: Final = "must be a non-negative integer"
+_FAMILIES: Final = 2
+
 
 def check_pod_status(new: Object, old: Object, _context: Context) -> Errors:
     yield from check_annotation_changes(new, old)
+    status = map_at(new, "status")
+    yield from _conditions(status)
     yield from _nominated_node(new, old)
-    generation = at(new, "status", "observedGeneration")
-    if generation is not None and generation < 0:
-        yield invalid("status.observedGeneration", generation, "must be a non-negative integer")
+    yield from _generation(status.get("observedGeneration"), "status.observedGeneration")
     quality, before = text_at(new, "status", "qosClass"), text_at(old, "status", "qosClass")
     if quality != before:
         yield invalid("status.qosClass", quality, IMMUTABLE)
-    status = map_at(new, "status")
+    yield from _state_changes(new, old)
     if status.get("resourceClaimStatuses") or status.get("extendedResourceClaimStatus"):
         yield from validate_pod_status(convert(Pod, {"spec": new["spec"], "status": status}))
     for where, item in each_at(status, "status", "nodeAllocatableResourceClaimStatuses"):
         yield from _node_allocatable(new, item, where)
+    yield from _addresses(status, map_at(old, "status"))
+
+
+def _generation(value: Json, path: str) -> Errors:
+    if isinstance(value, int) and value < 0:
+        yield invalid(path, value, _NOT_NEGATIVE)
+
+
+def _conditions(status: Object) -> Errors:
+    for where, condition in each_at(status, "status", "conditions"):
+        yield from _generation(condition.get("observedGeneration"), f"{where}.observedGeneration")
+        kind = text_at(condition, "type")
+        if kind not in _OWN_CONDITIONS:
+            # The capital letter is upstream's.
+            yield from invalid_each(f"{where}.Type", kind, formats.label_key_problems(kind))
 
 
 def _nominated_node(new: Object, old: Object) -> Errors:
@@ -42,6 +65,62 @@ def _nominated_node(new: Object, old: Object) -> Errors:
         yield forbidden(path, "may not be set on pods that are already bound to a node")
 
 
+def _state_changes(new: Object, old: Object) -> Errors:
+    """A container that has ended stays so, unless something lets it start again."""
+    if not _ended(old):
+        return
+    spec = map_at(old, "spec")
+    restarts_all = any(
+        text_at(rule, "action") == "RestartAllContainers"
+        for name in ("initContainers", "containers")
+        for container in items_at(spec, name)
+        for rule in items_at(container, "restartPolicyRules")
+    )
+    for name, statuses in (
+        ("containers", "containerStatuses"),
+        ("initContainers", "initContainerStatuses"),
+        ("ephemeralContainers", "ephemeralContainerStatuses"),
+    ):
+        if restarts_all and name != "ephemeralContainers":
+            continue
+        now = {text_at(item, "name"): item for item in items_at(new, "status", statuses)}
+        for where, before in each_at(old, "", "status", statuses):
+            ended = at(before, "state", "terminated")
+            after = now.get(text_at(before, "name"))
+            if ended is None or after is None or at(after, "state", "terminated") is not None:
+                continue
+            if not _may_restart(spec, name, text_at(before, "name"), ended.get("exitCode") or 0):
+                detail = "may not be transitioned to non-terminated state"
+                yield forbidden(f"{where}.state", detail)
+
+
+def _ended(pod: Object) -> bool:
+    return any(
+        at(status, "state", "terminated") is not None
+        for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        for status in items_at(pod, "status", name)
+    )
+
+
+def _may_restart(spec: Object, kind: str, name: str, code: int) -> bool:
+    found = [item for item in items_at(spec, kind) if text_at(item, "name") == name]
+    if kind == "ephemeralContainers" or not found:
+        return False
+    policy = found[0].get("restartPolicy")
+    if policy is not None and any(
+        (code in items_at(rule, "exitCodes", "values"))
+        == (text_at(rule, "exitCodes", "operator") == "In")
+        for rule in items_at(found[0], "restartPolicyRules")
+    ):
+        return True
+    match policy or spec.get("restartPolicy"):
+        case "Never":
+            return False
+        case "OnFailure":
+            return code != 0
+    return True
+
+
 def _node_allocatable(pod: Object, item: Object, path: str) -> Errors:
     """Resources of the node that a claim uses up. The claim must be one of the pod's."""
     name = text_at(item, "resourceClaimName")
@@ -50,14 +129,41 @@ def _node_allocatable(pod: Object, item: Object, path: str) -> Errors:
         *items_at(pod, "status", "resourceClaimStatuses"),
     )
     if not name:
-        yield required(f"{path}.resourceClaimName")
-    elif not any(text_at(claim, "resourceClaimName") == name for claim in claims):
+        yield required(f"{path}.resourceClaimName", "must not be empty")
+    if not any(at(claim, "resourceClaimName") == name for claim in claims):
         yield invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference")
-    if not items_at(item, "containers"):
-        yield required(f"{path}.containers", "must not be empty")
+    for member in ("containers", "resources"):
+        if not item.get(member):
+            yield required(f"{path}.{member}", "must not be empty")
     for resource, amount in map_at(item, "resources").items():
         place = f"{path}.resources[{resource}]"
         if not is_native_resource(resource):
             yield invalid(place, resource, "must be a node allocatable resource name")
-        elif Quantity.parse(str(amount)) < Quantity(0):
+        if Quantity.parse(str(amount)) < Quantity(0):
             yield invalid(place, str(amount), "must be non-negative")
+
+
+def _addresses(status: Object, before: Object) -> Errors:
+    """Addresses of the pod and of its host: at most one of each family. Those that were there before are left alone."""
+    hosts = items_at(status, "hostIPs")
+    if hosts and text_at(hosts[0], "ip") != text_at(status, "hostIP"):
+        detail = "must be equal to `hostIP`"
+        yield invalid("status.hostIPs[0].ip", text_at(hosts[0], "ip"), detail)
+    for name in ("podIPs", "hostIPs"):
+        addresses = [text_at(item, "ip") for item in items_at(status, name)]
+        known = {text_at(item, "ip") for item in items_at(before, name)}
+        for index, address in enumerate(addresses):
+            if address not in known:
+                yield from ip_address(address, f"status.{name}[{index}]")
+        if len(addresses) > 1 and not _is_a_pair(addresses):
+            detail = "may specify no more than one IP for each IP family"
+            yield invalid(f"status.{name}", status[name], detail)
+
+
+def _is_a_pair(addresses: list[str]) -> bool:
+    """Whether these are two addresses, one of each family."""
+    try:
+        versions = {ipaddress.ip_address(address).version for address in addresses}
+    except ValueError:
+        return False
+    return len(versions) == _FAMILIES == len(addresses)

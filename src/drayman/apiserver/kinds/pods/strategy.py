@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from drayman.api.struct import Json
 from drayman.api.validation import FieldError
 from drayman.api.validation.field_errors import forbidden
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
 from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_status
+from drayman.apiserver.kinds.pods.label_keys import merge_label_keys
 from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.spec import check_pod
 from drayman.apiserver.kinds.pods.status import check_pod_status
@@ -21,6 +23,13 @@ from drayman.apiserver.kinds.rules import Errors, StatusRules, metadata_of
 from drayman.apiserver.strategy import Context, Object, Strategy, restore
 
 FINISHED: Final = ("Succeeded", "Failed")
+_QUICK_STATUS: Final = (
+    *("conditions", "phase", "message", "reason", "nominatedNodeName", "startTime"),
+    *("hostIP", "hostIPs", "podIP", "podIPs", "initContainerStatuses", "containerStatuses"),
+    *("resourceClaimStatuses", "extendedResourceClaimStatus"),
+    "nodeAllocatableResourceClaimStatuses",
+)
+"""What schedulers, kubelets and controllers write of a pod's status, all the time."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _DEFAULT_GRACE_S: Final = 30
 
@@ -38,6 +47,7 @@ class PodStrategy(Strategy):
         obj["status"] = status = {"phase": "Pending", "qosClass": quality_class(obj["spec"])}
         if items_at(obj, "spec", "schedulingGates"):
             status["conditions"] = [_gated_condition(context)]  # type: ignore[assignment]
+        merge_label_keys(obj)
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         restore(new, old, "status")
@@ -119,29 +129,33 @@ class ResizeStrategy(Strategy):
     """Only the resources of containers, and what says how to change them, do change."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
-        asked = {
-            (name, text_at(container, "name")): container
-            for name in ("containers", "initContainers")
-            for container in items_at(new, "spec", name)
-        }
+        asked = map_at(new, "spec")
+        if not _same_containers(asked, old["spec"]):
+            # Left as it is for the checks to refuse.
+            restore(new, old, "status")
+            return
         for name in list(new):
             if name != "metadata":
                 restore(new, old, name)
         spec = new["spec"] = dict(old["spec"])
+        restore(spec, asked, "resources")
         for name in ("containers", "initContainers"):
             if name in spec:
-                spec[name] = [
-                    _resized(container, asked.get((name, text_at(container, "name"))))
-                    for container in spec[name]
-                ]
+                spec[name] = [_resized(*pair) for pair in zip(spec[name], asked[name], strict=True)]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         return [*_unconditional(new, old), *check_resize(new, old)]
 
 
-def _resized(container: Object, asked: Object | None) -> Object:
-    if asked is None:
-        return container
+def _same_containers(new: Object, old: Object) -> bool:
+    return all(
+        [text_at(item, "name") for item in items_at(new, kind)]
+        == [text_at(item, "name") for item in items_at(old, kind)]
+        for kind in ("containers", "initContainers")
+    )
+
+
+def _resized(container: Object, asked: Object) -> Object:
     resized = dict(container)
     for name in ("resources", "resizePolicy"):
         restore(resized, asked, name)
@@ -157,12 +171,32 @@ class PodStatusStrategy(StatusRules):
         ("metadata", "ownerReferences"),
     )
     keeps_metadata: ClassVar = ("ownerReferences", "deletionTimestamp")
+    quick_parts: ClassVar = frozenset(("status", name) for name in _QUICK_STATUS)
+
+    def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
+        default_pod_status(new)
+        _keep_generations(new["status"], map_at(old, "status"))
+        return not any(check_pod_status(new, old, context))
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         super().prepare_for_update(new, old, context)
-        status = member(new, "status")
-        if not status.get("qosClass"):
-            restore(status, map_at(old, "status"), "qosClass")
+        status, before = member(new, "status"), map_at(old, "status")
+        for name in ("qosClass", "observedGeneration"):
+            if not status.get(name):
+                restore(status, before, name)
+        _keep_generations(status, before)
+
+
+def _keep_generations(status: Object, before: Object) -> None:
+    """What a condition was observed of is not lost to clients that do not know of it."""
+    known: dict[str, list[Json]] = {}
+    for condition in items_at(before, "conditions"):
+        known.setdefault(text_at(condition, "type"), []).append(condition)
+    for condition in items_at(status, "conditions"):
+        earlier = known.get(text_at(condition, "type"))
+        was = earlier.pop(0).get("observedGeneration") if earlier else None
+        if was and not condition.get("observedGeneration"):
+            condition["observedGeneration"] = was
 
 
 POD_STATUS: Final = PodStatusStrategy(update_checks=check_pod_status)

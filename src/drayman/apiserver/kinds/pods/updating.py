@@ -187,24 +187,66 @@ def check_resize(new: Object, old: Object) -> Errors:
         yield forbidden(_NO_FIELD, "static pods cannot be resized")
         return
     after, before = map_at(new, "spec"), map_at(old, "spec")
+    if text_at(before, "os", "name") == "windows":
+        yield forbidden(_NO_FIELD, "windows pods cannot be resized")
+        return
     if quality_class(after) != quality_class(before):
         detail = "Pod QOS Class may not change as a result of resizing"
         yield invalid("spec", text_at(new, "status", "qosClass"), detail)
+    if items_at(old, "status", "nodeAllocatableResourceClaimStatuses"):
+        detail = "pods with node allocatable resource claims cannot be resized"
+        yield forbidden("spec", detail)
+    yield from _resized_pod(after, before)
+    order = list(_same_order(after, before))
+    yield from order
+    if order:
+        return
     for name in ("containers", "initContainers"):
         for (where, container), was in zip(
-            each_at(after, "spec", name), items_at(before, name), strict=False
+            each_at(after, "spec", name), items_at(before, name), strict=True
         ):
-            yield from _resized(container, was, f"{where}.resources")
+            place = "spec" if name == "containers" else where
+            yield from _resized(container, was, f"{where}.resources", place)
 
 
-def _resized(container: Object, was: Object, path: str) -> Errors:
+def _same_order(after: Object, before: Object) -> Errors:
+    for name in ("containers", "initContainers"):
+        new, old = items_at(after, name), items_at(before, name)
+        if len(new) != len(old):
+            yield forbidden(f"spec.{name}", f"{name} may not be added or removed on resize")
+            continue
+        for index, (container, was) in enumerate(zip(new, old, strict=True)):
+            if text_at(container, "name") != text_at(was, "name"):
+                detail = f"{name} may not be renamed or reordered on resize"
+                yield forbidden(f"spec.{name}[{index}].name", detail)
+
+
+def _resized_pod(after: Object, before: Object) -> Errors:
+    """What the pod asks for as a whole."""
+    if not (after.get("resources") or before.get("resources")):
+        return
+    if before.get("resources") and not after.get("resources"):
+        yield forbidden("spec.resources", "pod-level resources cannot be removed")
+        return
+    for amounts in ("requests", "limits"):
+        new, old = map_at(after, "resources", amounts), map_at(before, "resources", amounts)
+        if old.keys() - new.keys():
+            detail = f"pod-level resource {amounts} cannot be removed"
+            yield forbidden(f"spec.resources.{amounts}", detail)
+        if _others(new) != _others(old):
+            yield forbidden("spec", "only cpu and memory resources are mutable at pod-level")
+
+
+def _resized(container: Object, was: Object, path: str, place: str) -> Errors:
     for amounts in ("requests", "limits"):
         new = map_at(container, "resources", amounts)
         old = map_at(was, "resources", amounts)
-        if any(name in old and name not in new for name in COMPUTE):
-            yield forbidden(path, f"resource {amounts} cannot be removed")
+        if old.keys() - new.keys():
+            yield forbidden(f"{path}.{amounts}", f"resource {amounts} cannot be removed")
         if _others(new) != _others(old):
-            yield forbidden("spec", "only cpu and memory resources are mutable")
+            yield forbidden(place, "only cpu and memory resources are mutable")
+    if container.get("resizePolicy") != was.get("resizePolicy"):
+        yield forbidden(place, "only cpu and memory resources are mutable")
 
 
 def _others(amounts: Object) -> Object:

@@ -6,6 +6,7 @@ from typing import Final
 
 from drayman.api import formats
 from drayman.api.struct import Json
+from drayman.api.validation import FieldError
 from drayman.api.validation.field_errors import (
     duplicate,
     forbidden,
@@ -13,7 +14,7 @@ from drayman.api.validation.field_errors import (
     invalid_each,
     required,
 )
-from drayman.apiserver.kinds.checks import one_of
+from drayman.apiserver.kinds.pods.volume_sources import check_source
 from drayman.apiserver.kinds.reading import each_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.strategy import Object
@@ -28,21 +29,22 @@ SOURCES: Final = (
     "nfs",
     "iscsi",
     "glusterfs",
+    "flocker",
     "persistentVolumeClaim",
     "rbd",
     "cinder",
     "cephfs",
-    "flocker",
+    "quobyte",
     "downwardAPI",
     "fc",
     "flexVolume",
     "configMap",
     "azureFile",
     "vsphereVolume",
-    "quobyte",
+    "photonPersistentDisk",
+    "portworxVolume",
     "azureDisk",
     "storageos",
-    "portworxVolume",
     "projected",
     "scaleIO",
     "csi",
@@ -50,62 +52,61 @@ SOURCES: Final = (
     "image",
 )
 """In the order they are looked at: the first one counts, the others are one too many."""
-_NAMED: Final = {
-    "secret": "secretName",
-    "configMap": "name",
-    "persistentVolumeClaim": "claimName",
-    "hostPath": "path",
-    "csi": "driver",
-}
-"""What a source cannot do without."""
-_MODES: Final = 0o777
-_HOST_PATH_TYPES: Final = (
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
-)
+_UPSTREAM_NAMES: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+"""Sources whose names upstream misspells where they are one too many."""
 
 
-def check_volumes(spec: Object, path: str) -> Errors:
-    names: set[str] = set()
+def check_volumes(spec: Object, metadata: Json, path: str) -> tuple[dict[str, Object], Errors]:
+    """The valid volumes by name, which containers may refer to, and what is wrong with the others.
+
+    `metadata` is that of the pod, from whose name those of volumes made for it derive; None in a template.
+    """
+    volumes: dict[str, Object] = {}
+    errors: list[FieldError] = []
+    pod = text_at(metadata, "name")
     for where, volume in each_at(spec, path, "volumes"):
-        name = text_at(volume, "name")
-        if not name:
-            yield required(f"{where}.name")
-        elif problems := formats.dns_label_problems(name):
-            yield from invalid_each(f"{where}.name", name, problems)
-        elif name in names:
-            yield duplicate(f"{where}.name", name)
-        names.add(name)
-        yield from _source(volume, where)
+        found = list(_volume(volume, volumes, pod, where))
+        errors += found
+        if not found:
+            volumes[text_at(volume, "name")] = volume
+    if pod and any("ephemeral" in volume for volume in volumes.values()):
+        errors += _references_to_made(spec, pod, path)
+    return volumes, iter(errors)
 
 
-def _source(volume: Object, path: str) -> Errors:
+def _volume(volume: Object, earlier: dict[str, Object], pod: str, path: str) -> Errors:
+    name = text_at(volume, "name")
+    yield from _source(volume, path, is_pod=bool(pod))
+    if volume.get("ephemeral") is not None and pod and name:
+        made = f"{pod}-{name}"
+        for problem in formats.dns_subdomain_problems(made):
+            yield invalid(f"{path}.name", name, f'PVC name "{made}": {problem}')
+    if not name:
+        yield required(f"{path}.name")
+    else:
+        yield from invalid_each(f"{path}.name", name, formats.dns_label_problems(name))
+    if name in earlier:
+        yield duplicate(f"{path}.name", name)
+
+
+def _references_to_made(spec: Object, pod: str, path: str) -> Errors:
+    """A volume made for the pod is the pod's already and cannot be asked for once more."""
+    volumes = list(each_at(spec, path, "volumes"))
+    made = {f"{pod}-{text_at(volume, 'name')}" for _, volume in volumes if "ephemeral" in volume}
+    for where, volume in volumes:
+        name = text_at(volume, "persistentVolumeClaim", "claimName")
+        if name in made:
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            yield invalid(f"{where}.persistentVolumeClaim.claimName", name, detail)
+
+
+def _source(volume: Object, path: str, *, is_pod: bool) -> Errors:
     given = [name for name in SOURCES if volume.get(name) is not None]
     if not given:
         yield required(path, "must specify a volume type")
         return
-    for name in given[1:]:
-        yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
     first = given[0]
-    yield from _details(first, volume[first], f"{path}.{first}")
-
-
-def _details(name: str, source: Json, path: str) -> Errors:
-    needed = _NAMED.get(name)
-    if needed and not text_at(source, needed):
-        yield required(f"{path}.{needed}")
-    if name == "hostPath":
-        yield from one_of(source.get("type"), f"{path}.type", _HOST_PATH_TYPES, needed=False)
-    mode = source.get("defaultMode")
-    if isinstance(mode, int) and not 0 <= mode <= _MODES:
-        detail = "must be a number between 0 and 0777 (octal), both inclusive"
-        yield invalid(f"{path}.defaultMode", mode, detail)
-    for where, item in each_at(source, path, "items"):
-        if not text_at(item, "path"):
-            yield required(f"{where}.path")
+    yield from check_source(first, volume[first], f"{path}.{first}", is_pod=is_pod)
+    for name in given[1:]:
+        field = _UPSTREAM_NAMES.get(name, name)
+        yield forbidden(f"{path}.{field}", "may not specify more than 1 volume type")

@@ -1,0 +1,125 @@
+"""The environment of containers: variables, and where they come from."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from drayman.api import formats
+from drayman.api.struct import Json
+from drayman.api.validation.field_errors import invalid, invalid_each, not_found, required
+from drayman.apiserver.kinds.checks import data_key
+from drayman.apiserver.kinds.pods.downward import (
+    ENVIRONMENT_FIELDS,
+    amount_reference,
+    field_reference,
+)
+from drayman.apiserver.kinds.pods.paths import without_backsteps
+from drayman.apiserver.kinds.reading import at, each_at, text_at
+from drayman.apiserver.kinds.rules import Errors
+from drayman.apiserver.strategy import Object
+
+_SOURCES: Final = (
+    "fieldRef",
+    "resourceFieldRef",
+    "configMapKeyRef",
+    "secretKeyRef",
+    "fileKeyRef",
+)
+_ALL_SOURCES: Final = ("configMapRef", "secretRef")
+_NAME: Final = re.compile(r"[ -<>-~]+")
+_NAME_RULE: Final = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_ONE_AT_A_TIME: Final = "may not have more than one field specified at a time"
+
+
+def check_environment(container: Object, volumes: list[Json], path: str) -> Errors:
+    """Variables one by one, and all entries of a ConfigMap or a Secret. `volumes` are the pod's."""
+    for where, variable in each_at(container, path, "env"):
+        yield from _variable(variable, where)
+        if isinstance(file := at(variable, "valueFrom", "fileKeyRef"), dict):
+            place = f"{where}.valueFrom.fileKeyRef.volumeName"
+            yield from _file_volume(text_at(file, "volumeName"), volumes, place)
+    if container.get("envFrom"):
+        for where, source in each_at(container, path, "envFrom"):
+            yield from _all_of(source, where, f"{path}.envFrom")
+
+
+def _variable(variable: Object, path: str) -> Errors:
+    if name := text_at(variable, "name"):
+        yield from _name(name, f"{path}.name")
+    else:
+        yield required(f"{path}.name")
+    if isinstance(source := variable.get("valueFrom"), dict):
+        yield from _value_source(source, text_at(variable, "value"), f"{path}.valueFrom")
+
+
+def _name(name: str, path: str) -> Errors:
+    if not _NAME.fullmatch(name):
+        yield invalid(path, name, _NAME_RULE)
+
+
+def _value_source(source: Object, value: str, path: str) -> Errors:
+    given = [name for name in _SOURCES if source.get(name) is not None]
+    for name in given:
+        yield from _reference(name, source[name], f"{path}.{name}")
+    if not given:
+        names = ", ".join(f"`{name}`" for name in _SOURCES[:-1])
+        yield invalid(path, "", f"must specify one of: {names} or `{_SOURCES[-1]}`")
+    elif value:
+        yield invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(given) > 1:
+        yield invalid(path, "", _ONE_AT_A_TIME)
+
+
+def _reference(name: str, reference: Object, path: str) -> Errors:
+    match name:
+        case "fieldRef":
+            yield from field_reference(reference, ENVIRONMENT_FIELDS, path)
+        case "resourceFieldRef":
+            yield from amount_reference(reference, path, names_container=False)
+        case "fileKeyRef":
+            yield from _file_key(reference, path)
+        case _:
+            target, key = text_at(reference, "name"), text_at(reference, "key")
+            problems = formats.dns_subdomain_problems(target)
+            yield from invalid_each(f"{path}.name", target, problems)
+            yield from data_key(key, f"{path}.key") if key else (required(f"{path}.key"),)
+
+
+def _file_key(reference: Object, path: str) -> Errors:
+    key, volume = text_at(reference, "key"), text_at(reference, "volumeName")
+    yield from _name(key, f"{path}.key") if key else (required(f"{path}.key"),)
+    if volume:
+        yield from invalid_each(f"{path}.volumeName", volume, formats.dns_label_problems(volume))
+    else:
+        yield required(f"{path}.volumeName")
+    if place := text_at(reference, "path"):
+        yield from without_backsteps(place, f"{path}.path")
+    else:
+        yield required(f"{path}.path")
+
+
+def _file_volume(name: str, volumes: list[Json], path: str) -> Errors:
+    """Files that variables are read from lie in volumes of the pod's own."""
+    sources = [volume for volume in volumes if text_at(volume, "name") == name]
+    if not sources:
+        yield not_found(path, name)
+    elif sources[-1].get("emptyDir") is None:
+        yield invalid(path, name, "referenced volume must be of type emptyDir")
+
+
+def _all_of(source: Object, path: str, list_path: str) -> Errors:
+    if prefix := text_at(source, "prefix"):
+        yield from _name(prefix, f"{path}.prefix")
+    given = [name for name in _ALL_SOURCES if source.get(name) is not None]
+    for name in given:
+        if target := text_at(source, name, "name"):
+            problems = formats.dns_subdomain_problems(target)
+            yield from invalid_each(f"{path}.{name}.name", target, problems)
+        else:
+            yield required(f"{path}.{name}.name")
+    if not given:
+        # As upstream, on the list and not on its item.
+        yield invalid(list_path, "", "must specify one of: `configMapRef` or `secretRef`")
+    elif len(given) > 1:
+        yield invalid(list_path, "", _ONE_AT_A_TIME)
