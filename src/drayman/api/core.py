@@ -125,6 +125,12 @@ class PodSchedulingGate(ApiStruct):
     name: str = ""
 
 
+class PodSchedulingGroup(ApiStruct):
+    """The PodGroup that a pod is a member of."""
+
+    pod_group_name: str | None = None
+
+
 class PreferredSchedulingTerm(ApiStruct):
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -140,6 +146,8 @@ class PodAffinityTerm(ApiStruct):
     namespaces: tuple[str, ...] = ()
     topology_key: str = ""
     namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
 
 
 class WeightedPodAffinityTerm(ApiStruct):
@@ -171,7 +179,27 @@ class TopologySpreadConstraint(ApiStruct):
     match_label_keys: tuple[str, ...] = ()
 
 
+class PersistentVolumeClaimVolumeSource(ApiStruct):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralVolumeSource(ApiStruct):
+    """A claim that is made for the pod. What it asks for is its own affair; that there is one is the pod's."""
+
+
+class Volume(ApiStruct):
+    """A volume of a pod. Only those that tie a pod to nodes are told apart."""
+
+    merge_key: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+
+
 class PodSpec(ApiStruct):
+    volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
     restart_policy: str = ""
@@ -188,6 +216,7 @@ class PodSpec(ApiStruct):
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodResourceClaimStatus(ApiStruct):
@@ -208,6 +237,14 @@ class PodExtendedResourceClaimStatus(ApiStruct):
     resource_claim_name: str = ""
 
 
+class NodeAllocatableResourceClaimStatus(ApiStruct):
+    merge_key: ClassVar[tuple[str, ...]] = ("resourceClaimName",)
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: dict[str, Quantity] = field(default_factory=dict)
+
+
 class PodCondition(ApiStruct):
     merge_key: ClassVar[tuple[str, ...]] = ("type",)
 
@@ -219,15 +256,35 @@ class PodCondition(ApiStruct):
     last_transition_time: Timestamp | None = None
 
 
+class ContainerStateTerminated(ApiStruct):
+    exit_code: Int32 = 0
+    finished_at: Timestamp | None = None
+
+
+class ContainerState(ApiStruct):
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(ApiStruct):
+    merge_key: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str = ""
+    restart_count: Int32 = 0
+    state: ContainerState = ContainerState()
+
+
 class PodStatus(ApiStruct):
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
     message: str = ""
     reason: str = ""
     nominated_node_name: str = ""
     start_time: Timestamp | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
 
 class Pod(ApiStruct):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
 from typing import Final
 
 LABEL_LENGTH: Final = 63
@@ -92,6 +93,8 @@ _EMPTY: Final = "must be non-empty"
 _BAD_UUID: Final = "invalid UUID format"
 _UUID_RULE: Final = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters"
 
+_NAMES_KEPT: Final = 1 << 12
+
 Problems = tuple[str, ...]
 _FINE: Final[Problems] = ()
 
@@ -108,6 +111,18 @@ def _mismatch(text: str, pattern: re.Pattern[str], rule: str) -> Problems:
     return _FINE if pattern.fullmatch(text) else (rule,)
 
 
+def _remembered(problems: Callable[[str], Problems]) -> Callable[[str], Problems]:
+    """The same checks with recent answers kept: names come up again and again. Not of long texts, which may be anything."""
+    known = lru_cache(maxsize=_NAMES_KEPT)(problems)
+
+    @wraps(problems)
+    def check(text: str) -> Problems:
+        return known(text) if len(text) <= SUBDOMAIN_LENGTH else problems(text)
+
+    return check
+
+
+@_remembered
 def dns_label_problems(text: str) -> Problems:
     """Why a text is no RFC 1123 label."""
     problems = _too_long(text, LABEL_LENGTH, "characters")
@@ -118,9 +133,18 @@ def dns_label_problems(text: str) -> Problems:
 
 def dns_subdomain_problems(text: str, *, unit: str = "characters") -> Problems:
     """Why a text is no RFC 1123 subdomain. `unit` is what the message counts in; either way it means bytes."""
+    if unit == "characters":
+        return _subdomain_problems(text)
     return _too_long(text, SUBDOMAIN_LENGTH, unit) + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
+@_remembered
+def _subdomain_problems(text: str) -> Problems:
+    length = _too_long(text, SUBDOMAIN_LENGTH, "characters")
+    return length + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
+
+
+@_remembered
 def long_name_problems(text: str) -> Problems:
     """Why a text is no RFC 1123 subdomain, in the words of the younger, declared rules."""
     return dns_subdomain_problems(text, unit="bytes")
@@ -135,11 +159,13 @@ def caseless_long_name_problems(text: str) -> Problems:
     )
 
 
+@_remembered
 def label_value_problems(text: str) -> Problems:
     """Why a text cannot be the value of a label."""
     return _too_long(text, LABEL_LENGTH, "bytes") + _mismatch(text, _LABEL_VALUE, _LABEL_VALUE_RULE)
 
 
+@_remembered
 def label_key_problems(text: str) -> Problems:
     """Why a text cannot be the key of a label: a name, or a DNS subdomain and a name with a slash between."""
     prefix, slash, name = text.partition("/")

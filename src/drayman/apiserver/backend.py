@@ -5,30 +5,37 @@ Requests come as decoded JSON and are answered with the stored objects themselve
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from drayman.api.struct import Json
 from drayman.apiserver.access import ADMIN, User
-from drayman.apiserver.batch import Batch
+from drayman.apiserver.batch import Batch, conflict_of
 from drayman.apiserver.bodies import read_value
 from drayman.apiserver.calls import Call, Patch, Result
-from drayman.apiserver.conversion import data_in, from_hub
 from drayman.apiserver.core import Core
 from drayman.apiserver.creating import create
 from drayman.apiserver.deleting import delete, delete_collection
-from drayman.apiserver.encoding import encode
-from drayman.apiserver.errors import StatusError, bad_request, method_not_allowed, no_such_resource
+from drayman.apiserver.documents import Decided, Value, document_of, final_documents, page_of
+from drayman.apiserver.errors import (
+    StatusError,
+    bad_request,
+    internal_error,
+    method_not_allowed,
+    no_such_resource,
+)
 from drayman.apiserver.options import DeleteOptions, ListOptions, WriteOptions
-from drayman.apiserver.patches import patch
+from drayman.apiserver.parts import write_parts
+from drayman.apiserver.patches import patch, patch_type
 from drayman.apiserver.reading import Page, get, list_objects
+from drayman.apiserver.subresources.binding import bind_to
 from drayman.apiserver.updating import update
 from drayman.apiserver.watching import ERROR, WatchEvent, start_watch
 from drayman.cluster import backend as protocol
 from drayman.cluster import options as asked
-from drayman.cluster.embedded.model import Stored
+from drayman.cluster.embedded.errors import ConflictError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
 
@@ -42,33 +49,6 @@ _VERBS: dict[str, Verb] = {
     "patch": patch,
     "delete": delete,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A document that is no stored object: a Status, a Scale, an object in another version."""
-
-    value: Mapping[str, Json]
-
-    @property
-    def data(self) -> bytes:
-        return encode(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """A stored object in another version than it is stored in."""
-
-    call: Call
-    stored: Stored
-
-    @property
-    def data(self) -> bytes:
-        return data_in(self.call.resource, self.stored, self.call.version)
-
-    @property
-    def value(self) -> Mapping[str, Json]:
-        return from_hub(self.call.resource, self.stored.value, self.call.version)
 
 
 class ServerBackend:
@@ -87,7 +67,7 @@ class ServerBackend:
         self, target: protocol.Target, options: asked.ListOptions
     ) -> protocol.DocumentPage:
         call = replace(self._call(target, "list"), selection=_selection(options))
-        return _page(call, await _translated(list_objects(call)))
+        return page_of(call, await _translated(list_objects(call)))
 
     def watch(
         self, target: protocol.Target, options: asked.WatchOptions
@@ -116,8 +96,11 @@ class ServerBackend:
     async def patch(
         self, target: protocol.Target, media_type: str, patch: Json, options: asked.WriteOptions
     ) -> protocol.Document:
-        call = replace(self._call(target, "patch"), write=self._options(options))
-        return await self._do(replace(call, patch=Patch(media_type, patch)))
+        call = self._call(target, "patch")
+        with _translating():
+            media = patch_type(media_type, custom=call.resource.custom)
+        write = self._options(options)
+        return await self._do(replace(call, write=write, patch=Patch(media, patch)))
 
     async def delete(
         self, target: protocol.Target, options: asked.DeleteOptions
@@ -136,7 +119,7 @@ class ServerBackend:
             selection=_selection(selection),
         )
         items = await _translated(delete_collection(call))
-        return _page(call, Page(items, self._core.store.revision))
+        return page_of(call, Page(items, self._core.store.revision))
 
     async def write_many(
         self, writes: Sequence[protocol.BackendWrite]
@@ -147,36 +130,48 @@ class ServerBackend:
         within = ServerBackend(
             replace(self._core, store=batch), user=self._user, manager=self._manager
         )
-        documents: list[tuple[protocol.Document, int]] = []
+        decided: list[Decided] = []
         for write in writes:
             document = await within.write_one(write)
-            documents.append((document, len(batch.operations)))
-        results = await batch.commit()
-        return _final(documents, results)
+            decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
+        results = await _translated(batch.commit())
+        return final_documents(decided, results)
 
     async def write_one(self, write: protocol.BackendWrite) -> protocol.Document:
         """One write of a batch, by its verb."""
         if isinstance(write.options, asked.DeleteOptions):
             return await self.delete(write.target, write.options)
+        if write.verb == "parts":
+            return await self._write_parts(write.target, write.body, write.options)
+        if write.verb == "bind":
+            return await self._bind(write.target, write.body)
         if write.verb == "patch":
             return await self.patch(write.target, write.media_type, write.body, write.options)
         verb = self.create if write.verb == "create" else self.update
         return await verb(write.target, write.body, write.options)
 
+    async def _write_parts(
+        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
+    ) -> protocol.Document:
+        call = self._call(target, "patch")
+        call.write = self._options(options)
+        result = await _translated(write_parts(call, body))
+        assert result.stored is not None
+        return document_of(call, result.stored)
+
+    async def _bind(self, target: protocol.Target, body: protocol.BindBody) -> protocol.Document:
+        result = await _translated(bind_to(self._call(target, "create"), body.node, body.uid))
+        return Value(result.value)
+
     def _call(self, target: protocol.Target, verb: str) -> Call:
         resource = self._core.resources.find(target.group, target.version, target.resource)
-        try:
-            if resource is None:
-                raise no_such_resource()
-            part = None
-            if target.subresource:
-                part = resource.subresource(target.subresource)
-                if part is None:
-                    raise no_such_resource()
-            if verb not in (resource.verbs if part is None else part.verbs):
-                raise method_not_allowed()
-        except StatusError as error:
-            raise error_from_value(error.to_json()) from error
+        part = None
+        if resource is not None and target.subresource:
+            part = resource.subresource(target.subresource)
+        if resource is None or (part is None and target.subresource):
+            raise _translation(no_such_resource())
+        if verb not in (resource.verbs if part is None else part.verbs):
+            raise _translation(method_not_allowed())
         return Call(
             self._core,
             resource,
@@ -197,13 +192,10 @@ class ServerBackend:
         )
 
     def _written(self, call: Call, value: dict[str, Json], options: asked.WriteOptions) -> Call:
-        write = self._options(options)
-        call = replace(call, write=write)
-        try:
-            body = read_value(call, value, strict=write.field_validation)
-        except StatusError as error:
-            raise error_from_value(error.to_json()) from error
-        return replace(call, body=body)
+        call.write = self._options(options)
+        with _translating():
+            call.body = read_value(call, value, strict=call.write.field_validation)
+        return call
 
     async def _do(self, call: Call) -> protocol.Document:
         part = call.subresource
@@ -216,47 +208,32 @@ class ServerBackend:
             result = await _translated(_VERBS[call.verb](call))
         if result.stored is None:
             return Value(result.value)
-        return _document(call, result.stored)
+        return document_of(call, result.stored)
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    """Errors of the server and its store become errors as clients know them."""
+    try:
+        yield
+    except (StatusError, StoreError) as error:
+        raise _translation(error) from error
 
 
 async def _translated(work: Awaitable[T]) -> T:
     """The outcome of some work, its errors as clients know them."""
     try:
         return await work
-    except StatusError as error:
-        raise error_from_value(error.to_json()) from error
+    except (StatusError, StoreError) as error:
+        raise _translation(error) from error
 
 
-def _document(call: Call, stored: Stored) -> protocol.Document:
-    if call.resource.kind_in(call.version) == call.resource.hub_kind:
-        return stored
-    return Converted(call, stored)
-
-
-def _page(call: Call, page: Page) -> protocol.DocumentPage:
-    return protocol.DocumentPage(
-        [_document(call, stored) for stored in page.items],
-        str(page.revision),
-        page.continue_token,
-        page.remaining,
-    )
-
-
-def _final(
-    documents: list[tuple[protocol.Document, int]], results: Sequence[Stored]
-) -> list[protocol.Document]:
-    """The documents of a batch with the revisions they got when it was written."""
-    found: list[protocol.Document] = []
-    before = 0
-    for document, after in documents:
-        if after > before and isinstance(document, Stored):
-            found.append(results[after - 1])
-        elif after > before and isinstance(document, Converted):
-            found.append(Converted(document.call, results[after - 1]))
-        else:
-            found.append(document)
-        before = after
-    return found
+def _translation(error: StatusError | StoreError) -> Exception:
+    if isinstance(error, ConflictError):
+        error = conflict_of(error)
+    elif isinstance(error, StoreError):
+        error = internal_error(str(error))
+    return error_from_value(error.to_json())
 
 
 def _selection(options: asked.ListOptions) -> ListOptions:
@@ -282,10 +259,8 @@ def _deletion(options: asked.DeleteOptions) -> DeleteOptions:
 
 @asynccontextmanager
 async def _watching(call: Call) -> AsyncIterator[AsyncIterator[protocol.DocumentEvent]]:
-    try:
+    with _translating():
         watch = start_watch(call)
-    except StatusError as error:
-        raise error_from_value(error.to_json()) from error
     try:
         async with aclosing(watch.batches()) as batches:
             yield _events(call, batches)
@@ -301,6 +276,8 @@ async def _events(
             if event.type == ERROR:
                 raise error_from_value(event.value)
             document = (
-                Value(event.value or {}) if event.stored is None else _document(call, event.stored)
+                Value(event.value or {})
+                if event.stored is None
+                else document_of(call, event.stored)
             )
             yield protocol.DocumentEvent(event.type, document)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -55,6 +56,7 @@ def decode(data: bytes) -> Object:
     return obj
 
 
+@cache
 def type_prefix(kind: GroupVersionKind) -> bytes:
     """How the JSON text of every stored object of a kind begins. List items are the rest of it behind a brace."""
     return b'{"kind":' + encode(kind.kind) + b',"apiVersion":' + encode(kind.api_version) + b","

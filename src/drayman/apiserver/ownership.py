@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
 from typing import Final
 
 from drayman.apiserver.calls import Call
 from drayman.apiserver.conversion import from_hub, to_hub
-from drayman.apiserver.encoding import encode
 from drayman.apiserver.patching.builtin_shapes import shape_of, zero_of
 from drayman.apiserver.patching.field_manager import FieldManager
-from drayman.apiserver.patching.field_set import field_set, named_path
+from drayman.apiserver.patching.field_set import field_set, key_element, named_path
 from drayman.apiserver.patching.managed_fields import same_but_times
 from drayman.apiserver.patching.shapes import Shape
+from drayman.apiserver.patching.structure import structure_of
 from drayman.apiserver.patching.versions import Versions
 from drayman.apiserver.resources import GroupVersionKind, Resource, Subresource
 from drayman.apiserver.shaping import message_of, normalised
@@ -20,11 +21,10 @@ from drayman.apiserver.strategy import Context, Object
 
 MANAGERS_KEPT: Final = 1024
 CREATIONS_KEPT: Final = 256
-LARGEST_KEPT: Final = 32 * 1024
 _OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
 
-_recent: dict[tuple[Resource, str, str, bytes], list[Object]] = {}
-"""The entries of objects created lately, by what they contain."""
+_recent: dict[tuple[Resource, str, str, Hashable], _Creation] = {}
+"""What was noted of objects created lately, by their structure."""
 
 
 def manager_of(call: Call) -> FieldManager:
@@ -81,20 +81,62 @@ def note_creation(call: Call, obj: Object, context: Context) -> None:
 
 
 def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
-    """The entries of a new object. Those made from one template differ in name only, which nobody owns, and share theirs."""
-    owned = {name: v for name, v in obj["metadata"].items() if name not in _OWNED_BY_NOBODY}
-    content = encode({**obj, "metadata": owned})
-    key = (call.resource, call.version, call.write.manager, content)
-    entries = _recent.get(key)
-    if entries is None:
+    """The entries of a new object. What is owned goes by structure, which objects made from one template have in common."""
+    metadata = obj["metadata"]
+    owned = {name: v for name, v in metadata.items() if name not in _OWNED_BY_NOBODY}
+    owner = _single_owner(owned)
+    if owner:
+        owned["ownerReferences"] = True
+    structure = structure_of({**obj, "metadata": owned})
+    key = (call.resource, call.version, call.write.manager, structure)
+    known = _recent.get(key)
+    if known is None:
         whole = normalised(call.resource, obj)
         noted = manager_of(call).create(whole, call.write.manager, context.now)
-        entries = noted["metadata"].get("managedFields", [])
-        if len(content) <= LARGEST_KEPT:
-            if len(_recent) >= CREATIONS_KEPT:
-                del _recent[next(iter(_recent))]
-            _recent[key] = entries
-    return [{**entry, "time": context.now} for entry in entries]
+        known = _Creation(noted["metadata"].get("managedFields", []), owner)
+        if len(_recent) >= CREATIONS_KEPT:
+            del _recent[next(iter(_recent))]
+        _recent[key] = known
+    return known.entries_for(owner, context.now)
+
+
+def _single_owner(metadata: Object) -> str:
+    """The uid of the only owner, which is what tells apart the many objects that are made for one other each."""
+    owners = metadata.get("ownerReferences")
+    if not isinstance(owners, list) or len(owners) != 1:
+        return ""
+    uid = owners[0].get("uid") if isinstance(owners[0], dict) else ""
+    return uid if isinstance(uid, str) else ""
+
+
+class _Creation:
+    """The entries of an object that was created, from which those of others with the same structure are made."""
+
+    __slots__ = ("_entries", "_owner")
+
+    def __init__(self, entries: list[Object], owner: str) -> None:
+        self._entries = entries
+        self._owner = owner
+
+    def entries_for(self, owner: str, now: str) -> list[Object]:
+        entries = [{**entry, "time": now} for entry in self._entries]
+        if owner == self._owner:
+            return entries
+        for entry in entries:
+            fields = entry["fieldsV1"]
+            metadata = fields.get("f:metadata") or {}
+            owners = metadata.get("f:ownerReferences")
+            if owners:
+                swapped = _swapped(owners, self._owner, owner)
+                changed = {**metadata, "f:ownerReferences": swapped}
+                entry["fieldsV1"] = {**fields, "f:metadata": changed}
+        return entries
+
+
+def _swapped(owners: Object, before: str, after: str) -> Object:
+    """The fields of owner references with one owner in place of another."""
+    element, wanted = key_element({"uid": before}), key_element({"uid": after})
+    return {wanted if name == element else name: below for name, below in owners.items()}
 
 
 def note_update(call: Call, new: Object, old: Object, context: Context) -> None:

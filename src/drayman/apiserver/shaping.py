@@ -34,3 +34,19 @@ def normalised(resource: Resource, obj: Object) -> Object:
     if resource.codec is not None:
         return resource.codec.normalise(obj)
     return normalise_by_schema(message_of(resource.hub_kind), obj)
+
+
+def in_order(message: Message, members: Object) -> Object:
+    """Members of a message, one of which was added, in the order in which they are kept."""
+    return {name: members[name] for name in message.fields if name in members}
+
+
+@cache
+def message_at(message: Message, *path: str) -> Message:
+    """The message of the members at a path. Raises LookupError where there are none of fixed names."""
+    for name in path:
+        found = message.fields[name].type
+        if not isinstance(found, Message):
+            raise LookupError(f"{name} of {message!r} has no fields")
+        message = found
+    return message

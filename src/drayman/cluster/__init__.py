@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from drayman.cluster.backend import Backend
     from drayman.cluster.backoff import Backoff
     from drayman.cluster.client import Client, Page, Scale
+    from drayman.cluster.event_buffer import Reference
     from drayman.cluster.informer import Informer, Notice, Selection
+    from drayman.cluster.informers import Informers
     from drayman.cluster.inprocess import InProcessClient
     from drayman.cluster.kube.client import HttpClient
     from drayman.cluster.leading import Election, LeaderElector
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         WatchOptions,
         WriteOptions,
     )
+    from drayman.cluster.parts import PartsWrite
     from drayman.cluster.patches import (
         Patch,
         apply_patch,
@@ -32,9 +35,11 @@ if TYPE_CHECKING:
         merge_patch,
         strategic_merge_patch,
     )
+    from drayman.cluster.recording import EventRecorder
     from drayman.cluster.resources import Resource, generic, typed
     from drayman.cluster.retry import update_with_retry
     from drayman.cluster.watching import Bookmark, Change
+    from drayman.cluster.workqueue import WorkQueue
     from drayman.cluster.writes import (
         BindWrite,
         CreateWrite,
@@ -54,21 +59,26 @@ __all__ = [
     "DeleteOptions",
     "DeleteWrite",
     "Election",
+    "EventRecorder",
     "GetOptions",
     "HttpClient",
     "InProcessClient",
     "Informer",
+    "Informers",
     "LeaderElector",
     "ListOptions",
     "Notice",
     "Page",
+    "PartsWrite",
     "Patch",
     "PatchWrite",
+    "Reference",
     "Resource",
     "Scale",
     "Selection",
     "UpdateWrite",
     "WatchOptions",
+    "WorkQueue",
     "WriteOptions",
     "apply_patch",
     "generic",
@@ -90,21 +100,26 @@ _HOMES = {
     "DeleteOptions": "drayman.cluster.options",
     "DeleteWrite": "drayman.cluster.writes",
     "Election": "drayman.cluster.leading",
+    "EventRecorder": "drayman.cluster.recording",
     "GetOptions": "drayman.cluster.options",
     "HttpClient": "drayman.cluster.kube.client",
     "InProcessClient": "drayman.cluster.inprocess",
     "Informer": "drayman.cluster.informer",
+    "Informers": "drayman.cluster.informers",
     "LeaderElector": "drayman.cluster.leading",
     "ListOptions": "drayman.cluster.options",
     "Notice": "drayman.cluster.informer",
     "Page": "drayman.cluster.client",
+    "PartsWrite": "drayman.cluster.parts",
     "Patch": "drayman.cluster.patches",
     "PatchWrite": "drayman.cluster.writes",
+    "Reference": "drayman.cluster.event_buffer",
     "Resource": "drayman.cluster.resources",
     "Scale": "drayman.cluster.client",
     "Selection": "drayman.cluster.informer",
     "UpdateWrite": "drayman.cluster.writes",
     "WatchOptions": "drayman.cluster.options",
+    "WorkQueue": "drayman.cluster.workqueue",
     "WriteOptions": "drayman.cluster.options",
     "apply_patch": "drayman.cluster.patches",
     "generic": "drayman.cluster.resources",

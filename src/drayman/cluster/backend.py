@@ -76,10 +76,27 @@ class DocumentEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class BackendWrite:
-    """One of several writes at once. `body` is the object, the patch, or nothing for a delete."""
+class PartsBody:
+    """Parts of an object by their path, and which object they are for where that is said."""
 
-    verb: Literal["create", "update", "patch", "delete"]
+    parts: Mapping[tuple[str, ...], Json]
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BindBody:
+    """The node that a pod is to go to."""
+
+    node: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BackendWrite:
+    """One of several writes at once. `body` is the object, the patch, a `PartsBody`, a `BindBody`, or nothing for a delete."""
+
+    verb: Literal["create", "update", "patch", "delete", "parts", "bind"]
     target: Target
     body: Json = None
     media_type: str = ""

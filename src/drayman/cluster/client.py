@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import ClassVar, Final, Generic, Self, TypeVar
 
 import msgspec
 
@@ -83,6 +83,9 @@ _SCALE: Final = StructCodec(Scale)
 
 class Client(ABC):
     """A connection to one cluster. Close it, or use it in `async with`."""
+
+    transactional: ClassVar[bool] = False
+    """Whether `write_many` is all or nothing."""
 
     async def get(
         self,
@@ -275,6 +278,10 @@ class Client(ABC):
 
         All or nothing where the backend has transactions. Elsewhere in order: see `drayman.cluster.writes`.
         """
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        """As `write_many`, for those who do not look at the answers, which then need not be read."""
+        await self.write_many(writes)
 
     @abstractmethod
     async def close(self) -> None:

@@ -84,8 +84,12 @@ class Informer(Generic[T]):
         watch_list: bool = False,
         backoff: Backoff | None = None,
         chance: random.Random | None = None,
+        on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
-        """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not know that."""
+        """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not know that.
+
+        `on_failure` gets what a handler raises, which then does not end the informer: for one that many share.
+        """
         self._client = client
         self._selection = selection
         self._cache: Cache[T] = Cache(indexers or {})
@@ -93,6 +97,7 @@ class Informer(Generic[T]):
         self._watch_list = watch_list
         self._chance = chance or random.Random()
         self._backoff = backoff or Backoff(chance=self._chance)
+        self._on_failure = on_failure
         self._handlers: list[Handler[T]] = []
         self._version = ""
         self._failures = 0
@@ -119,7 +124,7 @@ class Informer(Generic[T]):
         """Tells a handler of every change from now on, and first of every object there is, as added."""
         self._handlers.append(handler)
         for value in self._cache:
-            handler(Notice("ADDED", value))
+            self._tell_one(handler, Notice("ADDED", value))
 
     async def wait_synced(self) -> None:
         """Returns when the first list has been told to the handlers. Raises what ended the informer, if that came first."""
@@ -274,11 +279,19 @@ class Informer(Generic[T]):
 
     def _tell(self, notice: Notice[T]) -> None:
         for handler in self._handlers:
-            try:
-                handler(notice)
-            except ClusterError as error:
+            self._tell_one(handler, notice)
+
+    def _tell_one(self, handler: Handler[T], notice: Notice[T]) -> None:
+        try:
+            handler(notice)
+        except Exception as error:
+            if self._on_failure is not None:
+                self._on_failure(error)
+            elif isinstance(error, ClusterError):
                 # Not to be taken for a failure of the watch, which would be tried again.
                 raise RuntimeError(f"a handler of {self._describe()} failed") from error
+            else:
+                raise
 
     async def _check_history(self) -> None:
         """After a server was away: lists again if it came back with less history than we have seen.

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from drayman.api.errors import DecodeError
 from drayman.cluster.backend import (
     Backend,
     BackendWrite,
+    BindBody,
     Document,
     DocumentEvent,
     DocumentPage,
+    PartsBody,
     Target,
 )
 from drayman.cluster.client import Client, Page, target_of_create, target_of_one, target_of_update
@@ -29,6 +31,7 @@ from drayman.cluster.options import (
     WatchOptions,
     WriteOptions,
 )
+from drayman.cluster.parts import PartsWrite
 from drayman.cluster.patches import Patch
 from drayman.cluster.resources import PODS, Codec, Resource
 from drayman.cluster.watching import Bookmark, Change, Watch, decode_bookmark, decode_change
@@ -47,6 +50,8 @@ T = TypeVar("T")
 class InProcessClient(Client):
     """Talks to a `Backend`. Must be used on the event loop that the backend runs on."""
 
+    transactional: ClassVar[bool] = True
+
     def __init__(self, backend: Backend) -> None:
         self._open_backend: Backend | None = backend
 
@@ -58,10 +63,10 @@ class InProcessClient(Client):
 
     async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
         documents = await self._backend.write_many([_backend_write(write) for write in writes])
-        return tuple(
-            None if isinstance(write, BindWrite) else _decode_any(write.resource.codec, document)
-            for write, document in zip(writes, documents, strict=True)
-        )
+        return tuple(map(_outcome, writes, documents))
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        await self._backend.write_many([_backend_write(write) for write in writes])
 
     async def close(self) -> None:
         self._open_backend = None
@@ -115,6 +120,15 @@ def _decode(codec: Codec[T], document: Document) -> T:
         raise ProtocolError(f"the server holds an object that cannot be read: {error}") from error
 
 
+def _outcome(write: Write, document: Document) -> object:
+    """What a caller gets for a write: its object, if it has one."""
+    if isinstance(write, BindWrite):
+        return None
+    if isinstance(write, DeleteWrite):
+        return _decode_any(write.resource.codec, document)
+    return _decode(write.resource.codec, document)
+
+
 def _decode_any(codec: Codec[T], document: Document) -> T | None:
     """The object, or None where the answer is a Status."""
     if document.value.get("kind") == "Status" and document.value.get("apiVersion") == "v1":
@@ -150,9 +164,13 @@ def _backend_write(write: Write) -> BackendWrite:
             target = target_of_one(write.resource, write.name, write.namespace, write.subresource)
             patch = write.patch
             return BackendWrite("patch", target, patch.value, patch.media_type, write.options)
+        case PartsWrite():
+            target = target_of_one(write.resource, write.name, write.namespace, write.subresource)
+            parts = PartsBody(write.parts, write.uid, write.resource_version)
+            return BackendWrite("parts", target, parts, "", write.options)
         case DeleteWrite():
             target = target_of_one(write.resource, write.name, write.namespace)
             return BackendWrite("delete", target, options=write.options)
         case BindWrite():
-            target = PODS.target(write.namespace, write.name, "binding")
-            return BackendWrite("create", target, write.body(), "", PLAINLY)
+            target = PODS.target(write.namespace, write.name)
+            return BackendWrite("bind", target, BindBody(write.node, write.uid), "", PLAINLY)

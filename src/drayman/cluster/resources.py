@@ -11,7 +11,7 @@ Structs hold the fields they declare and drop others, so a struct must not be wr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ import msgspec
 from drayman.api import catalog, codec
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.errors import DecodeError
+from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     DeviceClass,
@@ -28,7 +29,18 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.api.struct import ApiStruct, Json
+from drayman.api.workloads import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    Lease,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ServiceAccount,
+    StatefulSet,
+)
 from drayman.cluster.backend import Target
 
 T = TypeVar("T")
@@ -231,6 +243,41 @@ DEVICE_CLASSES: Final = typed(DeviceClass)
 RESOURCE_SLICES: Final = typed(ResourceSlice)
 RESOURCE_CLAIMS: Final = typed(ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = typed(ResourceClaimTemplate)
-DEVICE_TAINT_RULES: Final = typed(DeviceTaintRule)
+DEVICE_TAINT_RULES: Final = replace(typed(DeviceTaintRule), version="v1beta2")
+"""Held in the form of v1, which 1.36 does not serve for them."""
 CONFIG_MAPS: Final = generic("v1", "configmaps", "ConfigMap")
 LEASES: Final = generic("coordination.k8s.io/v1", "leases", "Lease")
+EVENTS: Final = generic("events.k8s.io/v1", "events", "Event")
+
+
+def _partial(
+    type_: type[StructT], api_version: str, plural: str, kind: str, *, namespaced: bool = True
+) -> Resource[StructT]:
+    """A resource whose struct has only some of the fields."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, plural, kind, namespaced, StructCodec(type_), complete=False)
+
+
+JOBS: Final = _partial(Job, "batch/v1", "jobs", "Job")
+REPLICA_SETS: Final = _partial(ReplicaSet, "apps/v1", "replicasets", "ReplicaSet")
+DEPLOYMENTS: Final = _partial(Deployment, "apps/v1", "deployments", "Deployment")
+STATEFUL_SETS: Final = _partial(StatefulSet, "apps/v1", "statefulsets", "StatefulSet")
+DAEMON_SETS: Final = _partial(DaemonSet, "apps/v1", "daemonsets", "DaemonSet")
+CONTROLLER_REVISIONS: Final = _partial(
+    ControllerRevision, "apps/v1", "controllerrevisions", "ControllerRevision"
+)
+VOLUME_CLAIMS: Final = _partial(
+    PersistentVolumeClaim, "v1", "persistentvolumeclaims", "PersistentVolumeClaim"
+)
+SERVICE_ACCOUNTS: Final = _partial(ServiceAccount, "v1", "serviceaccounts", "ServiceAccount")
+DISRUPTION_BUDGETS: Final = _partial(
+    PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"
+)
+NODE_LEASES: Final = _partial(Lease, "coordination.k8s.io/v1", "leases", "Lease")
+"""Leases as structs, for whoever watches nodes; leader election changes them as plain values."""
+PERSISTENT_VOLUMES: Final = _partial(
+    PersistentVolume, "v1", "persistentvolumes", "PersistentVolume", namespaced=False
+)
+STORAGE_CLASSES: Final = _partial(
+    StorageClass, "storage.k8s.io/v1", "storageclasses", "StorageClass", namespaced=False
+)

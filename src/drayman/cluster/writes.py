@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from drayman.cluster.errors import ClusterError, NotFoundError, PartialWriteError
 from drayman.cluster.options import AT_ONCE, PLAINLY, DeleteOptions, WriteOptions
+from drayman.cluster.parts import PartsWrite, write_parts
 from drayman.cluster.patches import Patch
 from drayman.cluster.resources import JsonObject, Resource
 
@@ -83,7 +84,14 @@ class BindWrite:
         }
 
 
-Write = CreateWrite[Any] | UpdateWrite[Any] | PatchWrite[Any] | DeleteWrite[Any] | BindWrite
+Write = (
+    CreateWrite[Any]
+    | UpdateWrite[Any]
+    | PatchWrite[Any]
+    | PartsWrite[Any]
+    | DeleteWrite[Any]
+    | BindWrite
+)
 """One request of several. What it is about is in its own type parameter; a batch mixes them."""
 
 
@@ -118,6 +126,8 @@ async def _carry_out(client: Client, write: Write) -> object:
                 subresource=write.subresource,
                 options=write.options,
             )
+        case PartsWrite():
+            return await write_parts(client, write)
         case DeleteWrite():
             return await client.delete(
                 write.resource, write.name, write.namespace, options=write.options
@@ -173,6 +183,8 @@ def _describe(write: Write) -> str:
             return f"{verb} of {write.resource.qualified} {name!r}"
         case PatchWrite():
             return f"patch of {write.resource.qualified} {write.name!r}"
+        case PartsWrite():
+            return f"write of parts of {write.resource.qualified} {write.name!r}"
         case DeleteWrite():
             return f"delete of {write.resource.qualified} {write.name!r}"
         case BindWrite():

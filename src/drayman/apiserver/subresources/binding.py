@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.apiserver.calls import Call, Result, success
-from drayman.apiserver.encoding import decode
 from drayman.apiserver.errors import Subject, bad_request, conflict, internal
 from drayman.apiserver.resources import GroupVersionKind, Resource, Subresource
-from drayman.apiserver.shaping import normalised
+from drayman.apiserver.shaping import in_order, message_at, message_of
 from drayman.apiserver.strategy import Object
 from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
 from drayman.apiserver.updating import precondition_text
 from drayman.cluster.embedded.model import Stored
 
 KIND: Final = GroupVersionKind("", "v1", "Binding")
+_POD: Final = GroupVersionKind("", "v1", "Pod")
 INIT_ANNOTATIONS: Final = (
     "pod.alpha.kubernetes.io/init-containers",
     "pod.beta.kubernetes.io/init-containers",
@@ -37,16 +37,20 @@ async def bind_by_body(call: Call) -> Result:
     return await _bind(pod_call(call, name), binding)
 
 
+async def bind_to(call: Call, node: str, uid: str) -> Result:
+    """The same for a client in this process, with a call about the pod."""
+    return await _bind(call, {"metadata": {"uid": uid}, "target": {"name": node}})
+
+
 async def _bind(call: Call, binding: Object) -> Result:
     target = binding.get("target") or {}
     _check_target(target)
     existing = find_pod(call)
     _check_preconditions(call, existing, binding["metadata"])
-    pod = decode(existing.data)
-    _check_pod(pod, call.name)
-    _assign(pod, target["name"], binding["metadata"], call.context.now)
+    _check_pod(existing.value, call.name)
+    pod = _assigned(existing.value, target["name"], binding["metadata"], call.context.now)
     if not call.dry_run:
-        await call.core.store.write([put(call, normalised(call.resource, pod), existing)])
+        await call.core.store.write([put(call, pod, existing)])
     return success(call.subject, 201)
 
 
@@ -84,15 +88,21 @@ def _check_pod(pod: Object, name: str) -> None:
         raise conflict(subject, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def _assign(pod: Object, node: str, given: Object, now: str) -> None:
-    pod["spec"]["nodeName"] = node
-    pod["status"].pop("nominatedNodeName", None)
+def _assigned(pod: Object, node: str, given: Object, now: str) -> Object:
+    """A copy of a pod, sharing what stays, with its node."""
+    metadata, status = dict(pod["metadata"]), dict(pod["status"])
+    status.pop("nominatedNodeName", None)
     for name in ("labels", "annotations"):
         if given.get(name):
-            pod["metadata"][name] = {**(pod["metadata"].get(name) or {}), **given[name]}
-    for name in INIT_ANNOTATIONS:
-        (pod["metadata"].get("annotations") or {}).pop(name, None)
-    set_condition(pod, {"type": "PodScheduled", "status": "True"}, now)
+            metadata[name] = {**(metadata.get(name) or {}), **given[name]}
+    if any(name in (metadata.get("annotations") or {}) for name in INIT_ANNOTATIONS):
+        kept = {k: v for k, v in metadata["annotations"].items() if k not in INIT_ANNOTATIONS}
+        metadata["annotations"] = kept
+    spec = in_order(message_at(message_of(_POD), "spec"), {**pod["spec"], "nodeName": node})
+    bound = {**pod, "metadata": metadata, "spec": spec, "status": status}
+    set_condition(bound, {"type": "PodScheduled", "status": "True"}, now)
+    bound["status"] = in_order(message_at(message_of(_POD), "status"), bound["status"])
+    return bound
 
 
 BINDING: Final = Subresource(

@@ -1,0 +1,81 @@
+"""The informers of one process: one for each resource, shared by all who ask.
+
+A control plane whose loops each followed the pods by themselves would decode every change as often as there are loops. So each loop asks
+here, reads the shared cache and adds a handler of its own. A handler that fails is reported and misses that change; the
+other loops, and the informer, go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar, cast
+
+from drayman.cluster.cache import Indexer
+from drayman.cluster.client import Client
+from drayman.cluster.informer import Informer, Selection
+from drayman.cluster.resources import Resource
+
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
+
+class Informers:
+    """Informers over all namespaces, made when first asked for."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        # The codec is part of the key: the same resource as structs and as plain values is two caches.
+        self._informers: dict[tuple[Resource[Any], object], Informer[Any]] = {}
+        self._started: set[int] = set()
+
+    def informer(
+        self, resource: Resource[T], *, indexers: Mapping[str, Indexer[T]] | None = None
+    ) -> Informer[T]:
+        """The informer of a resource. It follows once `start` has been called after this.
+
+        Raises ValueError if somebody else has another index of the same name.
+        """
+        key = (resource, resource.codec)
+        found = cast("Informer[T] | None", self._informers.get(key))
+        if found is None:
+            found = Informer(
+                self._client, Selection(resource), on_failure=_reporter(resource.qualified)
+            )
+            self._informers[key] = found
+        found.cache.add_indexers(indexers or {})
+        return found
+
+    async def start(self) -> None:
+        """Starts the informers that were asked for since the last call."""
+        for informer in self._informers.values():
+            if id(informer) not in self._started:
+                self._started.add(id(informer))
+                informer.start()
+
+    async def wait_synced(self) -> None:
+        """Returns when every informer that was started has told its first list."""
+        for informer in tuple(self._informers.values()):
+            if id(informer) in self._started:
+                await informer.wait_synced()
+
+    async def stop(self) -> None:
+        """Ends all of them. They cannot be started again."""
+        for informer in self._informers.values():
+            await informer.stop()
+
+
+class _Reporter:
+    """Says in the log which resource a handler failed on."""
+
+    __slots__ = ("_resource",)
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+
+    def __call__(self, error: Exception) -> None:
+        _log.error("a handler of %s failed and has missed a change", self._resource, exc_info=error)
+
+
+def _reporter(resource: str) -> _Reporter:
+    return _Reporter(resource)

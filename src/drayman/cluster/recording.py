@@ -1,0 +1,281 @@
+"""Events: what a component tells people about an object.
+
+Events must never hold up the work they are about. `record` only puts one into a buffer, and a task writes what has gathered, many in one
+request. The buffer is bounded: when the server cannot keep up, the oldest Normal events go first, then the oldest warnings, and how
+many went is counted. The same event again is not a new object: the first repetition turns the written one into a series,
+and later ones are counted and written from time to time. client-go does the same; other than there, an event
+with another note is another event, so that the newest reason can be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from types import TracebackType
+from typing import Final, Self
+
+from drayman.api.struct import Json
+from drayman.cluster.client import Client
+from drayman.cluster.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    NotFoundError,
+    StatusError,
+    UnreachableError,
+)
+from drayman.cluster.event_buffer import EventBuffer, EventType, Reference
+from drayman.cluster.options import WriteOptions
+from drayman.cluster.patches import merge_patch
+from drayman.cluster.resources import EVENTS, JsonObject
+from drayman.cluster.writes import CreateWrite
+
+__all__ = ["EventRecorder", "EventType", "Reference"]
+
+_log: Final = logging.getLogger(__name__)
+
+BOUND: Final = 10_000
+"""Events in the buffer."""
+BATCH: Final = 100
+"""Events in one request."""
+GATHER_SECONDS: Final = 0.05
+"""How long events gather before they are written: a burst becomes few requests."""
+SERIES_SECONDS: Final = 360.0
+"""After so long without a repetition the next one is a new event."""
+COUNT_SECONDS: Final = 30.0
+"""How often the count of a series is written."""
+REMEMBERED: Final = 4096
+"""Events of which repetitions are recognised."""
+LAST_CALL_SECONDS: Final = 2.0
+"""How long `stop` tries to write what is left."""
+_LONGEST_NOTE: Final = 1024
+_RETRY_SECONDS: Final = 1.0
+
+
+_Sameness = tuple[Reference, str, str, str, str, Reference | None]
+"""What two events have in common that are one series."""
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event that was recorded, and how often."""
+
+    name: str
+    namespace: str
+    seen: int
+    last: float
+    counted: float
+    """When the count was last written; as the loop's clock has it, like `last`."""
+    first: JsonObject
+
+
+class EventRecorder:
+    """Records events of one component. Use it in `async with`, or between `start` and `stop`."""
+
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        bound: int = BOUND,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._component = component
+        self._instance = f"{component}-{socket.gethostname()}"[:128]
+        self._now = now
+        self._options = WriteOptions(field_manager=component)
+        self._numbers = count(time.time_ns())
+        self._waiting = EventBuffer(bound)
+        self._series: OrderedDict[_Sameness, _Series] = OrderedDict()
+        self._repeated: dict[_Sameness, _Series] = {}
+        self._arrival = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._refused = 0
+
+    def __len__(self) -> int:
+        """How many events wait to be written."""
+        return len(self._waiting)
+
+    @property
+    def dropped(self) -> int:
+        """Events that were never written: too many waited, or the server refused them."""
+        return self._waiting.dropped + self._refused
+
+    def record(
+        self,
+        regarding: Reference,
+        type_: EventType,
+        reason: str,
+        note: str,
+        action: str,
+        related: Reference | None = None,
+    ) -> None:
+        """Has an event written soon. Never blocks and never fails."""
+        sameness = (regarding, type_, reason, note, action, related)
+        now = time.monotonic()
+        series = self._series.get(sameness)
+        if series is not None and now - series.last < SERIES_SECONDS:
+            series.seen += 1
+            series.last = now
+            self._repeated[sameness] = series
+        else:
+            event = self._event(regarding, type_, reason, note, action, related)
+            meta = event["metadata"]
+            self._series[sameness] = _Series(
+                meta["name"], meta["namespace"], 1, now, -math.inf, event
+            )
+            self._waiting.put(event)
+        self._series.move_to_end(sameness)
+        if len(self._series) > REMEMBERED:
+            self._repeated.pop(self._series.popitem(last=False)[0], None)
+        self._arrival.set()
+
+    def start(self) -> None:
+        """Begins to write, in a task of its own."""
+        if self._task is not None:
+            raise RuntimeError("the recorder has been started already")
+        self._task = asyncio.create_task(self._write(), name=f"events of {self._component}")
+
+    async def stop(self) -> None:
+        """Writes what is left, as far as that is possible in a short time, and ends."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.result()
+        try:
+            async with asyncio.timeout(LAST_CALL_SECONDS):
+                while batch := self._waiting.take(BATCH):
+                    await self._write_batch(batch)
+        except (TimeoutError, ClusterError) as error:
+            _log.warning("%s: %d events were not written: %s", self._component, len(self), error)
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def _event(
+        self,
+        regarding: Reference,
+        type_: EventType,
+        reason: str,
+        note: str,
+        action: str,
+        related: Reference | None,
+    ) -> JsonObject:
+        event: JsonObject = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {
+                # Names end after 253 characters, and no part of one in a hyphen.
+                "name": f"{regarding.name[:236].rstrip('-.')}.{next(self._numbers):016x}",
+                "namespace": regarding.namespace or "default",
+            },
+            "eventTime": self._moment(),
+            "reportingController": self._component,
+            "reportingInstance": self._instance,
+            "action": action,
+            "reason": reason,
+            "regarding": regarding.value(),
+            "note": note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…",
+            "type": type_,
+        }
+        if related is not None:
+            event["related"] = related.value()
+        return event
+
+    def _moment(self) -> str:
+        return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    async def _write(self) -> None:
+        while True:
+            if not len(self):
+                await self._wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            batch = self._waiting.take(BATCH)
+            try:
+                await self._write_batch(batch)
+                await self._count_repetitions()
+            except UnreachableError as error:
+                _log.info("%s: events wait: %s", self._component, error)
+                self._waiting.put_back(batch)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _wait(self) -> None:
+        """Until there is an event, or a count of a series to write."""
+        self._arrival.clear()
+        try:
+            await asyncio.wait_for(self._arrival.wait(), COUNT_SECONDS if self._repeated else None)
+        except TimeoutError:
+            return
+
+    async def _write_batch(self, batch: list[JsonObject]) -> None:
+        if not batch:
+            return
+        try:
+            await self._client.write_all(
+                [CreateWrite(EVENTS, event, options=self._options) for event in batch]
+            )
+        except UnreachableError:
+            raise
+        except ClusterError:
+            # One of them was refused, such as for a namespace that is on its way out: the others stand for themselves.
+            for event in batch:
+                await self._write_one(event)
+
+    async def _write_one(self, event: JsonObject) -> None:
+        try:
+            await self._client.create(EVENTS, event, options=self._options)
+        except AlreadyExistsError:
+            return
+        except StatusError as error:
+            self._refused += 1
+            _log.info("%s: event %s: %s", self._component, event["metadata"]["name"], error)
+
+    async def _count_repetitions(self) -> None:
+        """Writes the counts of series that have not been written for a while; the first repetition at once."""
+        now = time.monotonic()
+        due = [
+            (sameness, series)
+            for sameness, series in self._repeated.items()
+            if now - series.counted >= COUNT_SECONDS
+        ]
+        for sameness, series in due:
+            del self._repeated[sameness]
+            series.counted = now
+            await self._write_count(series)
+
+    async def _write_count(self, series: _Series) -> None:
+        told: dict[str, Json] = {"count": series.seen, "lastObservedTime": self._moment()}
+        try:
+            await self._client.patch(
+                EVENTS,
+                series.name,
+                merge_patch({"series": told}),
+                series.namespace,
+                options=self._options,
+            )
+        except NotFoundError:
+            # It has been cleaned away, or never got through: tell it anew.
+            await self._write_one(series.first | {"series": told})
+        except StatusError as error:
+            self._refused += 1
+            _log.info("%s: event %s: %s", self._component, series.name, error)

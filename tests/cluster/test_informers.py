@@ -1,0 +1,98 @@
+"""The informers of a process are shared, and its loops do not hurt each other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from cluster.contract.clusters import cluster
+from cluster.contract.objects import config_map
+from drayman.cluster import Informers, Notice
+from drayman.cluster.resources import CONFIG_MAPS, PODS, RESOURCE_CLAIMS, JsonObject
+
+
+def by_colour(value: JsonObject) -> list[str]:
+    return [(value.get("data") or {}).get("colour", "")]
+
+
+def by_length(value: JsonObject) -> list[str]:
+    return [str(len(value.get("data") or {}))]
+
+
+async def test_one_informer_for_each_resource(tmp_path: Path) -> None:
+    """Whoever asks for a resource gets the same cache; the same resource in another form is another one."""
+    async with cluster("in-process", tmp_path) as place:
+        informers = Informers(place.client)
+        assert informers.informer(PODS) is informers.informer(PODS)
+        assert informers.informer(PODS) is not informers.informer(PODS.as_values())
+        claims: object = informers.informer(RESOURCE_CLAIMS)
+        assert claims is not informers.informer(RESOURCE_CLAIMS.as_values())
+        await informers.stop()
+
+
+async def test_informers_asked_for_later_are_started_later(tmp_path: Path) -> None:
+    """A second start brings in what was asked for since, and leaves the rest running."""
+    async with cluster("in-process", tmp_path) as place:
+        await place.client.create(CONFIG_MAPS, config_map("a"), place.namespace)
+        informers = Informers(place.client)
+        first = informers.informer(CONFIG_MAPS)
+        await informers.start()
+        await informers.wait_synced()
+        assert first.cache.get("a", place.namespace) is not None
+        later = informers.informer(PODS)
+        assert not later.is_synced
+        await informers.start()
+        await informers.wait_synced()
+        assert later.is_synced
+        await informers.stop()
+
+
+async def test_indexes_can_be_asked_for_later(tmp_path: Path) -> None:
+    """An index covers what was there before it. Two different ones cannot have one name."""
+    async with cluster("in-process", tmp_path) as place:
+        await place.client.create(CONFIG_MAPS, config_map("a", colour="red"), place.namespace)
+        informers = Informers(place.client)
+        informers.informer(CONFIG_MAPS, indexers={"length": by_length})
+        await informers.start()
+        await informers.wait_synced()
+        again = informers.informer(CONFIG_MAPS, indexers={"colour": by_colour})
+        (found,) = again.cache.by_index("colour", "red")
+        assert found["metadata"]["name"] == "a"
+        with pytest.raises(ValueError, match="another index 'colour'"):
+            informers.informer(CONFIG_MAPS, indexers={"colour": by_length})
+        await informers.stop()
+
+
+async def test_a_handler_that_fails_is_alone_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The failure is reported; other handlers are told everything, before and after."""
+    told: list[str] = []
+    enough = asyncio.Event()
+
+    def fail(notice: Notice[JsonObject]) -> None:
+        raise LookupError("mine")
+
+    def listen(notice: Notice[JsonObject]) -> None:
+        told.append(notice.object["metadata"]["name"])
+        if len(told) == 2:
+            enough.set()
+
+    async with cluster("in-process", tmp_path) as place:
+        informers = Informers(place.client)
+        informer = informers.informer(CONFIG_MAPS)
+        informer.add_handler(fail)
+        informer.add_handler(listen)
+        await informers.start()
+        with caplog.at_level(logging.ERROR):
+            for name in "ab":
+                await place.client.create(CONFIG_MAPS, config_map(name), place.namespace)
+            await enough.wait()
+        assert told == ["a", "b"]
+        failures = [record for record in caplog.records if record.exc_info is not None]
+        assert len(failures) == 2
+        assert "configmaps" in failures[0].getMessage()
+        await informers.stop()

@@ -1,0 +1,117 @@
+"""A work queue gives each key out once, to one worker at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.cluster import Backoff, WorkQueue
+
+
+def quick() -> Backoff:
+    return Backoff(0.001, 0.01, random.Random(1))
+
+
+async def test_keys_come_in_the_order_of_arrival_and_once() -> None:
+    """A key that is added again while it waits keeps its place."""
+    queue: WorkQueue[str] = WorkQueue()
+    for key in "abcab":
+        queue.add(key)
+    assert await queue.take() == ["a"]
+    assert await queue.take(10) == ["b", "c"]
+
+
+async def test_a_key_under_work_comes_again_only_after_it_is_done() -> None:
+    """What changed while a key was worked on is looked at afterwards, once."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    assert await queue.take() == ["a"]
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done("a")
+    assert await queue.take(5) == ["a"]
+    queue.done("a")
+    assert len(queue) == 0
+
+
+async def test_taking_waits_for_a_key() -> None:
+    """Several workers wait; each key goes to one of them."""
+    queue: WorkQueue[int] = WorkQueue()
+    workers = [asyncio.create_task(queue.take()) for _ in range(3)]
+    await asyncio.sleep(0)
+    for key in range(3):
+        queue.add(key)
+    assert sorted(await asyncio.gather(*workers)) == [[0], [1], [2]]
+
+
+async def test_the_shortest_delay_counts() -> None:
+    """A later delay does not put off an earlier one, and a cancelled one never comes."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("never", 0.001)
+    queue.cancel("never")
+    queue.add_after("a", 60)
+    queue.add_after("a", 0.002)
+    queue.add_after("a", 60)
+    assert await queue.take() == ["a"]
+    queue.add_after("b", 0)
+    assert await queue.take() == ["b"]
+    assert len(queue) == 0
+
+
+async def test_retries_are_counted_until_forgotten() -> None:
+    """A key that fails comes back, and its row of failures ends when it is forgotten."""
+    queue: WorkQueue[str] = WorkQueue(backoff=quick())
+    for failures in (1, 2, 3):
+        queue.retry("a")
+        assert queue.failures("a") == failures
+        assert await queue.take() == ["a"]
+        queue.done("a")
+    queue.forget("a")
+    assert queue.failures("a") == 0
+
+
+async def test_closing_lets_the_waiting_go() -> None:
+    """After the end nothing is given out or taken in, timers included."""
+    queue: WorkQueue[str] = WorkQueue()
+    waiting = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.add_after("late", 0.001)
+    queue.close()
+    assert await waiting == []
+    queue.add("a")
+    await asyncio.sleep(0.005)
+    assert await queue.take() == []
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "take", "done"]), st.integers(0, 3)), max_size=40
+)
+
+
+async def carry_out(steps: list[tuple[str, int]]) -> None:
+    queue: WorkQueue[int] = WorkQueue()
+    unseen: set[int] = set()
+    taken: set[int] = set()
+    for step, key in steps:
+        if step == "add":
+            queue.add(key)
+            unseen.add(key)
+        elif step == "take" and len(queue):
+            for found in await queue.take(key + 1):
+                assert found not in taken, "given to two workers at once"
+                taken.add(found)
+                unseen.discard(found)
+        elif step == "done" and key in taken:
+            taken.discard(key)
+            queue.done(key)
+        assert len(queue) == len(unseen - taken)
+
+
+@given(steps=STEPS)
+def test_no_change_is_missed_and_no_key_shared(steps: list[tuple[str, int]]) -> None:
+    """Whatever the order: a key added since it was taken is ready as soon as nobody works on it."""
+    asyncio.run(carry_out(steps))
