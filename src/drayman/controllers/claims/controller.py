@@ -1,0 +1,272 @@
+"""The loop of the claim controller: what changed, what is to be done about it, and doing it for many at once.
+
+Changes put pods and claims into one queue. A round takes what is due, up to a bound, decides on each from the caches and writes all of
+it together. What is refused, because an object has changed meanwhile, is tried again later.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.resource import ResourceClaim
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.event_buffer import Reference
+from drayman.cluster.informers import Informers
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import PODS, RESOURCE_CLAIMS, JsonObject, generic
+from drayman.cluster.workqueue import WorkQueue
+from drayman.controllers.claims.carrying_out import Task, apart, one_by_one, together
+from drayman.controllers.claims.generating import (
+    SUFFIX_ALPHABET,
+    SUFFIX_LENGTH,
+    Generation,
+    generate,
+    lacking,
+)
+from drayman.controllers.claims.knowledge import Knowledge
+from drayman.controllers.claims.noticing import Key, Noticing
+from drayman.controllers.claims.releasing import (
+    Use,
+    consumers_in_doubt,
+    release,
+)
+from drayman.controllers.claims.reserving import unreserved
+from drayman.controllers.claims.writing import (
+    generation_steps,
+    generation_writes,
+    release_steps,
+    release_writes,
+    reservation_writes,
+)
+from drayman.controllers.pod_claims import is_done, recorded_claim
+
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
+COMPONENT: Final = "resource_claim"
+BATCH: Final = 50
+"""Pods and claims of one round: enough to share a commit, few enough that whoever shares the event loop gets a turn."""
+POD_GROUPS: Final = generic("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")
+
+
+Find = Callable[[Key], Awaitable[Pod | ResourceClaim | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be written for one key."""
+
+    key: Key
+    task: Task
+    generation: Generation | None = None
+
+
+class ClaimController:
+    """Generates, reserves and releases claims. `run` may be called again after it failed."""
+
+    def __init__(
+        self, client: Client, informers: Informers, *, chance: random.Random | None = None
+    ) -> None:
+        self._client = client
+        self._chance = chance or random.Random()
+        self._known = Knowledge(informers)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._recorder = EventRecorder(client, COMPONENT)
+        Noticing(self._known, self._queue).begin()
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        await self._known.wait_synced()
+        async with self._recorder:
+            while True:
+                keys = await self._queue.take(BATCH)
+                try:
+                    await self._attend(keys)
+                except Exception:
+                    for key in keys:
+                        self._queue.retry(key)
+                    raise
+                finally:
+                    for key in keys:
+                        self._queue.done(key)
+
+    # --- What is to be done -----------------------------------------------------------------------
+
+    async def _attend(self, keys: Sequence[Key]) -> None:
+        """Decides from the caches and writes all of it together. If that is refused, asks the server and writes each for itself."""
+        if self._client.transactional:
+            decisions = await self._decisions(keys, self._cached)
+            refusal = await self._guarded(decisions, together)
+            if refusal is None:
+                for decision in decisions:
+                    self._conclude(decision, None)
+                return
+            _log.info("writing %d together was refused: %s", len(decisions), refusal)
+            for decision in decisions:
+                self._is_not_written(decision)
+            decisions = await self._decisions(keys, self._present)
+        else:
+            decisions = await self._decisions(keys, self._cached)
+        outcomes = await self._guarded(decisions, apart)
+        for decision, refusal in zip(decisions, outcomes, strict=True):
+            self._conclude(decision, refusal)
+
+    async def _guarded(
+        self,
+        decisions: Sequence[Decision],
+        write: Callable[[Client, Sequence[Task]], Awaitable[T]],
+    ) -> T:
+        """Writes. Claims that were to be created are not expected any more if that ends in another way than by an answer."""
+        try:
+            return await write(self._client, [decision.task for decision in decisions])
+        except BaseException:
+            for decision in decisions:
+                self._is_not_written(decision)
+            raise
+
+    async def _decisions(self, keys: Sequence[Key], find: Find) -> list[Decision]:
+        decisions: list[Decision] = []
+        # Claims first: what they release may be what others wait for.
+        for key in sorted(keys):
+            try:
+                decision = await self._decide(key, await find(key))
+            except ClusterError as error:
+                self._failed(key, error)
+                continue
+            if decision is not None:
+                decisions.append(decision)
+            else:
+                self._queue.forget(key)
+        return decisions
+
+    async def _cached(self, key: Key) -> Pod | ResourceClaim | None:
+        find = self._known.pod if key.sort == "pod" else self._known.claim
+        return find(key.namespace, key.name)
+
+    async def _present(self, key: Key) -> Pod | ResourceClaim | None:
+        """What a key is about as the server has it now."""
+        try:
+            if key.sort == "pod":
+                return await self._client.get(PODS, key.name, key.namespace)
+            return await self._client.get(RESOURCE_CLAIMS, key.name, key.namespace)
+        except NotFoundError:
+            return None
+
+    async def _decide(self, key: Key, found: Pod | ResourceClaim | None) -> Decision | None:
+        if isinstance(found, ResourceClaim):
+            return await self._release_of(key, found)
+        if found is None:
+            return None
+        entries = await self._entries_to_serve(found)
+        if entries:
+            return self._generation_of(key, found, entries)
+        writes = reservation_writes(found, unreserved(found, self._known))
+        return Decision(key, Task(writes, one_by_one(writes))) if writes else None
+
+    def _generation_of(self, key: Key, pod: Pod, entries: Sequence[PodResourceClaim]) -> Decision:
+        generation = generate(pod, entries, self._known, self._suffix)
+        if generation.failure:
+            self._report(pod, generation.failure)
+            self._queue.retry(key)
+        for claim in generation.claims:
+            self._known.expect(claim)
+        task = Task(generation_writes(generation), generation_steps(generation))
+        return Decision(key, task, generation)
+
+    async def _entries_to_serve(self, pod: Pod) -> list[PodResourceClaim]:
+        """The entries that lack a claim, after the server was asked where only the cache does not know it."""
+        for entry in lacking(pod, self._known):
+            name = recorded_claim(pod, entry)
+            if name and self._known.claim(pod.metadata.namespace, name) is None:
+                await self._look_for(pod.metadata.namespace, name)
+        entries = list(lacking(pod, self._known))
+        if entries and pod.spec.scheduling_group is not None:
+            of_group = await self._entries_of_group(pod)
+            entries = [entry for entry in entries if not _is_of_group(entry, of_group)]
+        return entries
+
+    async def _look_for(self, namespace: str, name: str) -> None:
+        try:
+            claim = await self._client.get(RESOURCE_CLAIMS, name, namespace)
+        except NotFoundError:
+            return
+        if self._known.claim(namespace, name) is None:
+            self._known.expect(claim)
+
+    async def _entries_of_group(self, pod: Pod) -> list[JsonObject]:
+        """The entries for which the pod's group has claims of its own."""
+        group = pod.spec.scheduling_group
+        if group is None or not group.pod_group_name:
+            return []
+        found = await self._client.get(POD_GROUPS, group.pod_group_name, pod.metadata.namespace)
+        entries: list[JsonObject] = (found.get("spec") or {}).get("resourceClaims") or []
+        return entries
+
+    async def _release_of(self, key: Key, claim: ResourceClaim) -> Decision | None:
+        if not claim.metadata.uid:
+            return None  # it is just being created
+        verdicts = {
+            consumer.uid: await self._ask_server(key.namespace, consumer.name, consumer.uid)
+            for consumer in consumers_in_doubt(claim, self._known.use_of)
+        }
+
+        def use_of(namespace: str, name: str, uid: str) -> Use:
+            known = self._known.use_of(namespace, name, uid)
+            return verdicts.get(uid, known) if known is Use.UNKNOWN else known
+
+        found = release(claim, use_of)
+        if not found.is_needed:
+            return None
+        return Decision(key, Task(release_writes(found), release_steps(found)))
+
+    async def _ask_server(self, namespace: str, name: str, uid: str) -> Use:
+        try:
+            pod = await self._client.get(PODS, name, namespace)
+        except NotFoundError:
+            return Use.OVER
+        return Use.OVER if pod.metadata.uid != uid or is_done(pod) else Use.NEEDED
+
+    # --- What came of it --------------------------------------------------------------------------
+
+    def _conclude(self, decision: Decision, refusal: ClusterError | None) -> None:
+        generation = decision.generation
+        if refusal is None:
+            if generation is None or not generation.failure:
+                self._queue.forget(decision.key)
+            return
+        self._is_not_written(decision)
+        if generation is not None and not isinstance(refusal, ConflictError | NotFoundError):
+            self._report(generation.pod, f"create ResourceClaim: {refusal}")
+        self._failed(decision.key, refusal)
+
+    def _is_not_written(self, decision: Decision) -> None:
+        if decision.generation is not None:
+            for claim in decision.generation.claims:
+                self._known.settle(claim)
+
+    def _failed(self, key: Key, error: ClusterError) -> None:
+        _log.info("%s %s/%s: %s; trying again", *key, error)
+        self._queue.retry(key)
+
+    def _report(self, pod: Pod, note: str) -> None:
+        self._recorder.record(
+            Reference.to(PODS, pod), "Warning", "FailedResourceClaimCreation", note, "Create"
+        )
+
+    def _suffix(self) -> str:
+        return "".join(self._chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+
+
+def _is_of_group(entry: PodResourceClaim, of_group: Sequence[JsonObject]) -> bool:
+    """Whether an entry stands for a claim of the pod's group: it has the same name and source there."""
+    return any(
+        found.get("name") == entry.name
+        and found.get("resourceClaimTemplateName") == entry.resource_claim_template_name
+        for found in of_group
+    )

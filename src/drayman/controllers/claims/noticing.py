@@ -1,0 +1,84 @@
+"""Which pods and claims may need something done after a change.
+
+Every change of a pod passes here, so what needs nothing is told apart at once, from the caches alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+from drayman.cluster.informer import Notice
+from drayman.cluster.workqueue import WorkQueue
+from drayman.controllers.claims.generating import lacking
+from drayman.controllers.claims.knowledge import Knowledge
+from drayman.controllers.claims.releasing import consumers_in_doubt, release
+from drayman.controllers.claims.reserving import unreserved
+from drayman.controllers.pod_claims import claim_names, has_claims, is_done
+
+COLLECTION_SECONDS: Final = 0.1
+"""How long a claim whose pod is gone is left to garbage collection, unless that marks it sooner."""
+
+
+class Key(NamedTuple):
+    """A pod or a claim that may need something done."""
+
+    sort: Literal["pod", "claim"]
+    namespace: str
+    name: str
+
+
+class Noticing:
+    """Puts what a change concerns into a queue."""
+
+    def __init__(self, known: Knowledge, queue: WorkQueue[Key]) -> None:
+        self._known = known
+        self._queue = queue
+
+    def begin(self) -> None:
+        self._known.pods.add_handler(self._pod_changed)
+        self._known.claims.add_handler(self._claim_changed)
+        self._known.templates.add_handler(self._template_changed)
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        if not has_claims(pod):
+            return
+        is_gone = notice.type == "DELETED"
+        if is_gone:
+            self._known.note_gone(pod)
+        if is_gone or is_done(pod):
+            self._ask_about_claims_of(pod, is_gone=is_gone)
+        if not is_gone:
+            self._ask_about(pod)
+
+    def _claim_changed(self, notice: Notice[ResourceClaim]) -> None:
+        claim = notice.object
+        self._known.settle(claim)
+        if notice.type != "DELETED" and self._may_be_released(claim):
+            self._queue.add(Key("claim", claim.metadata.namespace, claim.metadata.name))
+        for pod in self._known.pods_using(claim):
+            self._ask_about(pod)
+
+    def _template_changed(self, notice: Notice[ResourceClaimTemplate]) -> None:
+        if notice.type != "DELETED":
+            for pod in self._known.pods_from(notice.object):
+                self._ask_about(pod)
+
+    def _ask_about(self, pod: Pod) -> None:
+        if lacking(pod, self._known) or unreserved(pod, self._known):
+            self._queue.add(Key("pod", pod.metadata.namespace, pod.metadata.name))
+
+    def _ask_about_claims_of(self, pod: Pod, *, is_gone: bool) -> None:
+        owned = {claim.metadata.name for claim in self._known.claims_owned_by(pod.metadata.uid)}
+        for name in owned.union(claim_names(pod)):
+            # Garbage collection is about to mark the claims of a pod that is gone. After that is the time to release them:
+            # at the same time one of the two would only find that the other was faster.
+            wait = COLLECTION_SECONDS if is_gone and name in owned else 0.0
+            self._queue.add_after(Key("claim", pod.metadata.namespace, name), wait)
+
+    def _may_be_released(self, claim: ResourceClaim) -> bool:
+        if release(claim, self._known.use_of).is_needed:
+            return True
+        return bool(consumers_in_doubt(claim, self._known.use_of))

@@ -1,0 +1,195 @@
+"""Decisions about claims as writes.
+
+Where the cluster has transactions, all that becomes of one pod or one claim is written together, and that of many together with it.
+Elsewhere it takes the calls that Kubernetes itself makes, one after the other, each on the version that the last one returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from drayman.api import codec
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.api.struct import Json
+from drayman.cluster.client import Client
+from drayman.cluster.errors import NotFoundError
+from drayman.cluster.options import DeleteOptions, WriteOptions
+from drayman.cluster.parts import Parts, PartsWrite, Path
+from drayman.cluster.patches import apply_patch, merge_patch
+from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite, Write
+from drayman.controllers.claims.carrying_out import Steps, one_by_one
+from drayman.controllers.claims.generating import Generation
+from drayman.controllers.claims.releasing import Release
+from drayman.controllers.pod_claims import FINALIZER, consumer_of
+
+STATUS_MANAGER: Final = "ResourceClaimController"
+_MANAGER: Final = "kube-controller-manager"
+_AS_CONTROLLER: Final = WriteOptions(field_manager=_MANAGER)
+_APPLY: Final = WriteOptions(field_manager=STATUS_MANAGER, force=True)
+
+
+def generation_writes(generation: Generation) -> list[Write]:
+    """In one transaction. The claims first: where a pod's status names a claim, there is one."""
+    writes = _creations(generation)
+    if generation.statuses:
+        meta = generation.pod.metadata
+        statuses: Parts = {("status", "resourceClaimStatuses"): _entries(generation)}
+        writes.append(
+            PartsWrite(
+                PODS,
+                meta.name,
+                meta.namespace,
+                statuses,
+                uid=meta.uid,
+                field_manager=STATUS_MANAGER,
+            )
+        )
+    return writes
+
+
+def generation_steps(generation: Generation) -> Steps:
+    """The same as calls. The status is applied, so that entries which others have added meanwhile stay."""
+
+    async def steps(client: Client) -> None:
+        writes = _creations(generation)
+        if generation.statuses:
+            writes.append(_application(generation))
+        await one_by_one(writes)(client)
+
+    return steps
+
+
+def _application(generation: Generation) -> Write:
+    meta = generation.pod.metadata
+    # With the uid the entries cannot end up in another pod of the same name.
+    identity = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+    status = {"resourceClaimStatuses": _entries(generation)}
+    patch = apply_patch({"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": status})
+    return PatchWrite(PODS, meta.name, patch, meta.namespace, "status", _APPLY)
+
+
+def _creations(generation: Generation) -> list[Write]:
+    return [
+        CreateWrite(RESOURCE_CLAIMS, claim, options=_AS_CONTROLLER) for claim in generation.claims
+    ]
+
+
+def _entries(generation: Generation) -> list[Json]:
+    return [codec.to_dict(status) for status in generation.statuses]
+
+
+def release_writes(release: Release) -> list[Write]:
+    """In one transaction: one write gives all of the claim back, a second one deletes it."""
+    claim, meta = release.claim, release.claim.metadata
+    parts: dict[Path, Json] = {}
+    if release.changes_status:
+        parts |= {("status", name): value for name, value in _status_of(release).items()}
+    if release.removes_finalizer:
+        parts["metadata", "finalizers"] = _other_finalizers(claim)
+    writes: list[Write] = []
+    if parts:
+        writes.append(
+            PartsWrite(
+                RESOURCE_CLAIMS,
+                meta.name,
+                meta.namespace,
+                parts,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                field_manager=_MANAGER,
+            )
+        )
+    if release.deletes:
+        writes.append(_deletion(claim))
+    return writes
+
+
+def release_steps(release: Release) -> Steps:
+    """The same as calls. Each fails if somebody changed the claim since the last one."""
+
+    async def steps(client: Client) -> None:
+        claim = await _give_back(client, release) if release.changes_status else release.claim
+        if release.removes_finalizer and FINALIZER in claim.metadata.finalizers:
+            await _remove_finalizer(client, claim)
+        if release.deletes:
+            await _delete(client, claim)
+
+    return steps
+
+
+async def _give_back(client: Client, release: Release) -> ResourceClaim:
+    meta = release.claim.metadata
+    change = {
+        "metadata": {"resourceVersion": meta.resource_version},
+        "status": _status_of(release),
+    }
+    return await client.patch(
+        RESOURCE_CLAIMS,
+        meta.name,
+        merge_patch(change),
+        meta.namespace,
+        subresource="status",
+        options=_AS_CONTROLLER,
+    )
+
+
+async def _remove_finalizer(client: Client, claim: ResourceClaim) -> None:
+    meta = claim.metadata
+    change = {"resourceVersion": meta.resource_version, "finalizers": _other_finalizers(claim)}
+    await client.patch(
+        RESOURCE_CLAIMS,
+        meta.name,
+        merge_patch({"metadata": change}),
+        meta.namespace,
+        options=_AS_CONTROLLER,
+    )
+
+
+async def _delete(client: Client, claim: ResourceClaim) -> None:
+    meta = claim.metadata
+    try:
+        await client.delete(
+            RESOURCE_CLAIMS, meta.name, meta.namespace, options=DeleteOptions(uid=meta.uid)
+        )
+    except NotFoundError:
+        return
+
+
+def reservation_writes(pod: Pod, claims: Sequence[ResourceClaim]) -> list[Write]:
+    """Adds a pod to the consumers of some claims, if nobody has changed them."""
+    return [_reservation(pod, claim) for claim in claims]
+
+
+def _reservation(pod: Pod, claim: ResourceClaim) -> Write:
+    consumers = (*claim.status.reserved_for, consumer_of(pod))
+    return PartsWrite(
+        RESOURCE_CLAIMS,
+        claim.metadata.name,
+        claim.metadata.namespace,
+        {("status", "reservedFor"): [codec.to_dict(consumer) for consumer in consumers]},
+        uid=claim.metadata.uid,
+        resource_version=claim.metadata.resource_version,
+        field_manager=_MANAGER,
+    )
+
+
+def _status_of(release: Release) -> dict[str, Json]:
+    """The fields of the status that a release changes."""
+    status: dict[str, Json] = {
+        "reservedFor": [codec.to_dict(consumer) for consumer in release.remaining] or None
+    }
+    if release.deallocates:
+        status |= {"allocation": None, "devices": None}
+    return status
+
+
+def _other_finalizers(claim: ResourceClaim) -> list[str] | None:
+    return [name for name in claim.metadata.finalizers if name != FINALIZER] or None
+
+
+def _deletion(claim: ResourceClaim) -> Write:
+    meta = claim.metadata
+    return DeleteWrite(RESOURCE_CLAIMS, meta.name, meta.namespace, DeleteOptions(uid=meta.uid))

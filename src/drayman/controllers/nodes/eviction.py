@@ -1,0 +1,116 @@
+"""Lets pods go from nodes with a NoExecute taint, at once or when their patience ends.
+
+A pod that does not tolerate a taint is deleted at once; one that tolerates it for so many seconds is deleted that long after the taint
+was added. Deleted means asked to go: on a node that does not answer, a pod stays, terminating and with all that it holds,
+until the node answers or is removed. Only then is it certain that it no longer uses its devices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from drayman.api.core import Node, Pod, Taint, Toleration
+from drayman.cluster.client import Client
+from drayman.cluster.event_buffer import Reference
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.resources import NODES, PODS
+from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
+from drayman.controllers.workloads import moments
+from drayman.controllers.workloads.daemon_sets.placement import tolerates
+from drayman.controllers.workloads.pod_state import is_deleted, is_finished
+from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+
+_REASON: Final = "TaintManagerEviction"
+_CONDITION: Final = disruption(
+    "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
+)
+
+
+def leaves_at(pod: Pod, taints: Mapping[Taint, float]) -> float | None:
+    """When a pod has to leave a node with these NoExecute taints, each with its time; None if it may stay for good."""
+    times = []
+    for taint, since in taints.items():
+        fitting = [t for t in pod.spec.tolerations if tolerates(t, taint)]
+        if not fitting:
+            times.append(since)
+        elif (patience := _patience(fitting)) is not None:
+            times.append(since + patience)
+    return min(times, default=None)
+
+
+def _patience(tolerations: Iterable[Toleration]) -> float | None:
+    """The shortest time that one of several tolerations gives; None where all are without end."""
+    limits = (t.toleration_seconds for t in tolerations)
+    return min((float(max(0, limit)) for limit in limits if limit is not None), default=None)
+
+
+class TaintedNodeController(Reconciler[Node]):
+    """Evicts pods from tainted nodes."""
+
+    resource = NODES
+    component = "taint-eviction-controller"
+    workers = 2
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        self._tainted: dict[str, dict[Taint, float]] = {}
+        """Nodes with their NoExecute taints, and since when each is there or, where it does not say, is known."""
+        self._marked: dict[str, set[str]] = {}
+        """The uids of pods that are to leave later, by node."""
+        super().__init__(client, informers, clock=clock)
+        self._pods = PodsOnNodes(informers)
+        self._pods.informer.add_handler(self._pod_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        taints = self._tainted.get(key[1], {})
+        marked = self._marked.pop(key[1], set())
+        waiting: set[str] = set()
+        now = self.clock()
+        nearest: float | None = None
+        for pod in self._pods.of(key[1]):
+            if is_deleted(pod) or is_finished(pod):
+                continue
+            moment = leaves_at(pod, taints)
+            if moment is None:
+                if pod.metadata.uid in marked:
+                    self._tell(pod, "Cancelling deletion of Pod")
+            elif moment <= now:
+                await self._evict(pod, now)
+            else:
+                waiting.add(pod.metadata.uid)
+                nearest = moment if nearest is None else min(nearest, moment)
+        if waiting and nearest is not None:
+            self._marked[key[1]] = waiting
+            self.queue.add_after(key, nearest - now)
+
+    def object_changed(self, notice: Notice[Node]) -> None:
+        name = notice.object.metadata.name
+        known = self._tainted.pop(name, {})
+        if notice.type == "DELETED":
+            return
+        now = self.clock()
+        taints = {
+            taint: known.get(taint, now)
+            if taint.time_added is None
+            else moments.seconds(taint.time_added)
+            for taint in notice.object.spec.taints
+            if taint.effect == "NoExecute"
+        }
+        if taints:
+            self._tainted[name] = taints
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        node = notice.object.spec.node_name
+        if node in self._tainted and notice.type != "DELETED":
+            self.queue.add(("", node))
+
+    async def _evict(self, pod: Pod, now: float) -> None:
+        self._tell(pod, "Marking for deletion Pod")
+        if await set_condition(self.client, pod, _CONDITION, now):
+            await delete(self.client, pod)
+
+    def _tell(self, pod: Pod, what: str) -> None:
+        note = f"{what} {pod.metadata.namespace}/{pod.metadata.name}"
+        self.recorder.record(Reference.to(PODS, pod), "Normal", _REASON, note, _REASON)

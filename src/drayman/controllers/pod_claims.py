@@ -1,0 +1,105 @@
+"""Which claims a pod uses, and whether it still does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.meta import OwnerReference
+from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+"""Keeps a claim that is allocated from disappearing."""
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""Annotation of a generated claim: the entry of the pod that it was made for."""
+POD_GROUPS: Final = "scheduling.k8s.io"
+MOST_CONSUMERS: Final = 256
+
+
+def is_done(pod: Pod) -> bool:
+    """Whether a pod will not run (any more), so that it needs no devices."""
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return True
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+
+
+def has_claims(pod: Pod) -> bool:
+    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
+
+
+def recorded_claim(pod: Pod, entry: PodResourceClaim) -> str | None:
+    """The name of an entry's claim, empty if the entry needs none; None if the claim has not been generated."""
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry.name:
+            return status.resource_claim_name or ""
+    return None
+
+
+def claim_names(pod: Pod) -> Iterator[str]:
+    """The claims of a pod that exist as far as the pod says, the one for extended resources included."""
+    for entry in pod.spec.resource_claims:
+        name = recorded_claim(pod, entry)
+        if name:
+            yield name
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None and extended.resource_claim_name:
+        yield extended.resource_claim_name
+
+
+def claim_keys(pod: Pod) -> Iterator[str]:
+    """`namespace/name` of each claim of a pod: the index by which the pods of a claim are found."""
+    return (f"{pod.metadata.namespace}/{name}" for name in claim_names(pod))
+
+
+def controller_of(claim: ResourceClaim) -> OwnerReference | None:
+    for owner in claim.metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
+
+
+def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
+    """The pod that a claim was made for."""
+    owner = controller_of(claim)
+    is_pod = owner is not None and owner.api_version == "v1" and owner.kind == "Pod"
+    return owner if is_pod else None
+
+
+def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim was generated for a pod, or for the group that the pod is in."""
+    owner = controller_of(claim)
+    if owner is None:
+        return False
+    if owner.uid == pod.metadata.uid:
+        return True
+    group = pod.spec.scheduling_group
+    return (
+        group is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.partition("/")[0] == POD_GROUPS
+        and owner.name == group.pod_group_name
+    )
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(_means(consumer, pod) for consumer in claim.status.reserved_for)
+
+
+def _means(consumer: ResourceClaimConsumerReference, pod: Pod) -> bool:
+    if consumer.uid == pod.metadata.uid:
+        return True
+    group = pod.spec.scheduling_group
+    return (
+        group is not None
+        and (consumer.api_group, consumer.resource) == (POD_GROUPS, "podgroups")
+        and consumer.name == group.pod_group_name
+    )
+
+
+def consumer_of(pod: Pod) -> ResourceClaimConsumerReference:
+    return ResourceClaimConsumerReference(
+        resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+    )

@@ -1,0 +1,127 @@
+"""Starts the controllers and keeps them going.
+
+Each controller is a class that is made with a client and the shared informers, and has one method, `run`, which works until it is cancelled
+and may be called again after it raised. A controller that fails is reported and run again after a pause, longer each time it
+fails soon; the others do not notice. With an election, all of them follow the cluster and only those of the leader act.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from drayman.cluster.backoff import Backoff
+from drayman.cluster.client import Client
+from drayman.cluster.errors import LeadershipLostError
+from drayman.cluster.informers import Informers
+from drayman.cluster.leading import Election, LeaderElector
+from drayman.controllers import nodes, workloads
+from drayman.controllers.claims.controller import ClaimController
+from drayman.controllers.taint_eviction.controller import TaintEvictionController
+
+_log: Final = logging.getLogger(__name__)
+
+BETWEEN_FAILURES: Final = Backoff(initial=0.5, cap=30.0)
+LASTING_SECONDS: Final = 60.0
+"""A controller that ran for so long begins a new row of failures."""
+
+
+class Controller(Protocol):
+    async def run(self) -> None:
+        """Works until cancelled. May be called again after it raised."""
+        ...
+
+
+Constructor = Callable[[Client, Informers], Controller]
+
+CONTROLLERS: Final[tuple[Constructor, ...]] = (
+    ClaimController,
+    TaintEvictionController,
+    *workloads.CONTROLLERS,
+    *nodes.CONTROLLERS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerOptions:
+    """How controllers are run."""
+
+    controllers: Sequence[Constructor] = CONTROLLERS
+    election: Election | None = None
+    """Where several processes run them and one is to act."""
+    backoff: Backoff = BETWEEN_FAILURES
+
+
+class RunningControllers:
+    """Controllers at work. `stop` ends them and waits until they have ended."""
+
+    def __init__(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        self._tasks = tasks
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+async def start_controllers(
+    client: Client, informers: Informers, options: ControllerOptions | None = None
+) -> RunningControllers:
+    """Makes the controllers, starts the informers that they follow, and lets them work.
+
+    The informers stay the caller's to stop, after the controllers.
+    """
+    options = options or ControllerOptions()
+    controllers = [make(client, informers) for make in options.controllers]
+    await informers.start()
+    if options.election is None:
+        return RunningControllers([_supervised(controller, options) for controller in controllers])
+    elector = LeaderElector(client, options.election)
+    standing = _stand(elector, lambda: _work_together(controllers, options), options)
+    return RunningControllers([asyncio.create_task(standing, name="election of controllers")])
+
+
+def _supervised(controller: Controller, options: ControllerOptions) -> asyncio.Task[None]:
+    name = type(controller).__name__
+    return asyncio.create_task(_keep_running(name, controller.run, options.backoff), name=name)
+
+
+async def _keep_running(name: str, run: Callable[[], Awaitable[None]], backoff: Backoff) -> None:
+    """Runs something again and again, with a pause after each failure."""
+    loop = asyncio.get_running_loop()
+    failures = 0
+    while True:
+        began = loop.time()
+        try:
+            await run()
+            _log.error("%s ended by itself", name)
+        except Exception:
+            # A bug in one of them must not end the others, nor the process.
+            _log.exception("%s failed", name)
+        failures = 1 if loop.time() - began > LASTING_SECONDS else failures + 1
+        await asyncio.sleep(backoff.delay(failures))
+
+
+async def _work_together(controllers: Sequence[Controller], options: ControllerOptions) -> None:
+    """Runs all of them until cancelled, and returns when all have ended."""
+    running = RunningControllers([_supervised(controller, options) for controller in controllers])
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await running.stop()
+
+
+async def _stand(
+    elector: LeaderElector, work: Callable[[], Awaitable[None]], options: ControllerOptions
+) -> None:
+    """Stands for election, works while elected, and stands again when that is over."""
+    while True:
+        try:
+            await elector.lead(work)
+        except LeadershipLostError as error:
+            _log.warning("%s", error)
+        await asyncio.sleep(options.backoff.delay(1))

@@ -1,0 +1,89 @@
+"""What a rule does, counted; or what it would do, if its effect is None."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from drayman.api.core import Pod
+from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from drayman.controllers.pod_claims import has_claims
+from drayman.controllers.taint_eviction.pools import PoolId, Pools
+from drayman.controllers.taint_eviction.rule_status import Counts
+from drayman.controllers.taint_eviction.taints import (
+    NO_EXECUTE,
+    FindClaim,
+    Tainted,
+    pod_eviction,
+    selects,
+)
+
+
+def count(
+    rule: DeviceTaintRule,
+    tainted: Tainted,
+    *,
+    pods: Iterable[Pod],
+    find: FindClaim,
+    claims: Iterable[ResourceClaim],
+    slices: Iterable[ResourceSlice],
+    evicted: int,
+) -> Counts:
+    effect = rule.spec.taint.effect
+    if effect == NO_EXECUTE:
+        waiting, namespaces = _pending(rule, tainted, pods, find)
+        return Counts(waiting, namespaces, evicted)
+    if effect != "None":
+        return Counts(evicted_pods=evicted)
+    supposed = Tainted(Pools(), {rule.metadata.name: _as_evicting(rule)})
+    waiting, namespaces = _pending(rule, supposed, pods, find)
+    return Counts(
+        waiting, namespaces, evicted, _published(rule, tuple(slices)), _allocated(rule, claims)
+    )
+
+
+def _as_evicting(rule: DeviceTaintRule) -> DeviceTaintRule:
+    taint = msgspec.structs.replace(rule.spec.taint, effect=NO_EXECUTE)
+    return msgspec.structs.replace(rule, spec=msgspec.structs.replace(rule.spec, taint=taint))
+
+
+def _pending(
+    rule: DeviceTaintRule, tainted: Tainted, pods: Iterable[Pod], find: FindClaim
+) -> tuple[int, int]:
+    """The pods that have to go because of a rule, and their namespaces."""
+    number = 0
+    namespaces: set[str] = set()
+    for pod in pods:
+        eviction = pod_eviction(pod, find, tainted) if has_claims(pod) else None
+        if eviction is not None and rule.metadata.uid in eviction.rule_uids():
+            number += 1
+            namespaces.add(pod.metadata.namespace)
+    return number, len(namespaces)
+
+
+def _published(rule: DeviceTaintRule, slices: tuple[ResourceSlice, ...]) -> int:
+    """The devices that a rule selects, of the newest generation of each pool."""
+    newest: Counter[PoolId] = Counter()
+    for found in slices:
+        newest[_pool(found)] = max(newest[_pool(found)], found.spec.pool.generation)
+    return sum(
+        selects(rule, *_pool(found), device.name)
+        for found in slices
+        if found.spec.pool.generation == newest[_pool(found)]
+        for device in found.spec.devices or ()
+    )
+
+
+def _pool(slice_: ResourceSlice) -> PoolId:
+    return slice_.spec.driver, slice_.spec.pool.name
+
+
+def _allocated(rule: DeviceTaintRule, claims: Iterable[ResourceClaim]) -> int:
+    return sum(
+        selects(rule, result.driver, result.pool, result.device)
+        for claim in claims
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results
+    )

@@ -1,0 +1,45 @@
+"""The controllers of what runs pods, and of what protects and serves them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.controllers.workloads.daemon_sets import DaemonSetController
+from drayman.controllers.workloads.deployments import DeploymentController
+from drayman.controllers.workloads.disruption import DisruptionController
+from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
+from drayman.controllers.workloads.replica_sets import ReplicaSetController
+from drayman.controllers.workloads.service_accounts import ServiceAccountController
+from drayman.controllers.workloads.stateful_sets import StatefulSetController
+from drayman.controllers.workloads.volume_protection import (
+    VolumeClaimProtectionController,
+    VolumeProtectionController,
+)
+
+CONTROLLERS: Final = (
+    JobController,
+    ReplicaSetController,
+    DeploymentController,
+    StatefulSetController,
+    DaemonSetController,
+    DisruptionController,
+    ServiceAccountController,
+    VolumeClaimProtectionController,
+    VolumeProtectionController,
+)
+"""All of them; each is made with a client and informers."""
+
+__all__ = [
+    "CONTROLLERS",
+    "BackoffTimes",
+    "DaemonSetController",
+    "DeploymentController",
+    "DisruptionController",
+    "JobController",
+    "JobOptions",
+    "ReplicaSetController",
+    "ServiceAccountController",
+    "StatefulSetController",
+    "VolumeClaimProtectionController",
+    "VolumeProtectionController",
+]

@@ -1,0 +1,144 @@
+"""What controllers whose objects own others have in common: finding what is theirs, taking it in and letting it go.
+
+An object owns what names it as its controller. What has no controller and matches its selector it adopts; what it owns and no longer
+matches it releases. Both are written with the uid and version of what was seen, so that nobody's change is overwritten.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from drayman.api import codec
+from drayman.api.labels import LabelMatcher, compile_selector
+from drayman.api.meta import LabelSelector, ObjectMeta
+from drayman.api.struct import Json
+from drayman.cluster.client import Client
+from drayman.cluster.errors import NotFoundError
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.patches import Patch, merge_patch, strategic_merge_patch
+from drayman.cluster.resources import Resource
+from drayman.controllers.workloads.holdings import HasMetadata, Holdings
+from drayman.controllers.workloads.pod_state import controller_of
+from drayman.controllers.workloads.reconciling import Clock, Reconciler
+
+
+class _Spec(Protocol):
+    @property
+    def selector(self) -> LabelSelector: ...
+
+
+class Selecting(Protocol):
+    """An object that finds others by their labels."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+    @property
+    def spec(self) -> _Spec: ...
+
+
+T = TypeVar("T", bound=Selecting)
+C = TypeVar("C", bound=HasMetadata)
+
+
+@lru_cache(maxsize=1 << 10)
+def _matcher(canonical: bytes) -> LabelMatcher:
+    return compile_selector(codec.decode(LabelSelector, canonical))
+
+
+def matcher_of(selector: LabelSelector) -> LabelMatcher:
+    """A parsed selector; the same one is parsed once."""
+    return _matcher(codec.encode(selector))
+
+
+class Owner(Reconciler[T], Generic[T, C]):
+    """A controller whose objects own objects of another kind."""
+
+    owned: ClassVar[Resource[Any]]
+    adopted_with_finalizer: ClassVar[str] = ""
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        super().__init__(client, informers, clock=clock)
+        informer = self.informers.informer(self.owned)
+        self.holdings: Holdings[C] = Holdings(informer, self.resource.kind, self._owned_changed)
+
+    @abstractmethod
+    def selects(self, value: T) -> bool:
+        """Whether an object takes in what has no controller."""
+
+    def owned_changed(self, notice: Notice[C]) -> None:
+        """Hears of each change to what is owned or loose, after the owner was put into the queue."""
+
+    async def claim(self, value: T) -> list[C]:
+        """What an object owns, after it has adopted and released what it should."""
+        metadata, matcher = value.metadata, matcher_of(value.spec.selector)
+        kept = []
+        for held in self.holdings.of(metadata.uid):
+            if matcher.matches(held.metadata.labels):
+                kept.append(held)
+            elif metadata.deletion_timestamp is None:
+                await self._release(value, held)
+        if metadata.deletion_timestamp is not None or not self.selects(value):
+            return kept
+        wanted = [
+            loose
+            for loose in self.holdings.loose(metadata.namespace)
+            if loose.metadata.deletion_timestamp is None and matcher.matches(loose.metadata.labels)
+        ]
+        return [*kept, *[await self._adopt(value, loose) for loose in wanted]]
+
+    async def patch_owned(self, held: C, patch: Patch) -> C:
+        metadata = held.metadata
+        written: C = await self.client.patch(self.owned, metadata.name, patch, metadata.namespace)
+        self.holdings.wrote(written)
+        return written
+
+    async def _adopt(self, value: T, loose: C) -> C:
+        owners = [*loose.metadata.owner_references, self.owner_reference(value)]
+        change: dict[str, Json] = {
+            "uid": loose.metadata.uid,
+            # The list of owners is replaced as a whole, so it has to be the present one.
+            "resourceVersion": loose.metadata.resource_version,
+            "ownerReferences": [codec.to_dict(owner) for owner in owners],
+        }
+        if self.adopted_with_finalizer:
+            change["finalizers"] = [*loose.metadata.finalizers, self.adopted_with_finalizer]
+        return await self.patch_owned(loose, merge_patch({"metadata": change}))
+
+    async def _release(self, value: T, held: C) -> None:
+        change: dict[str, Json] = {
+            "uid": held.metadata.uid,
+            "ownerReferences": [{"$patch": "delete", "uid": value.metadata.uid}],
+        }
+        if self.adopted_with_finalizer:
+            change["$deleteFromPrimitiveList/finalizers"] = [self.adopted_with_finalizer]
+        try:
+            await self.patch_owned(held, strategic_merge_patch({"metadata": change}))
+        except NotFoundError:
+            self.holdings.deleted(held, None)
+
+    def _owned_changed(self, notice: Notice[C]) -> None:
+        metadata = notice.object.metadata
+        owner = controller_of(metadata)
+        if owner is not None:
+            if owner.kind == self.resource.kind:
+                self.queue.add((metadata.namespace, owner.name))
+        elif notice.type != "DELETED":
+            self._offer(metadata)
+        if notice.old is not None:
+            before = controller_of(notice.old.metadata)
+            if before is not None and before.kind == self.resource.kind and before != owner:
+                self.queue.add((metadata.namespace, before.name))
+        self.owned_changed(notice)
+
+    def _offer(self, metadata: ObjectMeta) -> None:
+        """Lets those look at something loose who may want it."""
+        if not metadata.labels:
+            return
+        for value in self.in_namespace(metadata.namespace):
+            if self.selects(value) and matcher_of(value.spec.selector).matches(metadata.labels):
+                self.queue.add((metadata.namespace, value.metadata.name))

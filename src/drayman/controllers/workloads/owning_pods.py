@@ -1,0 +1,154 @@
+"""What controllers whose objects own pods have in common: making them and giving them up.
+
+Pods are written in batches. The first batch is a single pod and each is twice as large as the one before, so that a template that the
+server refuses costs one request and not thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+from drayman.api import codec
+from drayman.api.core import Pod
+from drayman.api.meta import OwnerReference
+from drayman.api.struct import Json
+from drayman.cluster.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    ForbiddenError,
+    NotFoundError,
+    StatusError,
+)
+from drayman.cluster.options import DeleteOptions
+from drayman.cluster.resources import PODS, JsonObject
+from drayman.cluster.writes import CreateWrite, DeleteWrite
+from drayman.controllers.workloads.owning import Owner, Selecting
+
+MOST_AT_ONCE: Final = 50
+"""Writes in one request: large enough to share a commit, small enough that others get their turn."""
+MOST_PER_ROUND: Final = 500
+"""Pods made or deleted for one object before others have their turn."""
+_NAMES_TRIED: Final = 5
+_POD_BODIES: Final = PODS.as_values()
+
+T = TypeVar("T", bound=Selecting)
+
+
+def pod_body(
+    template: dict[str, Json],
+    owner: OwnerReference,
+    namespace: str,
+    *,
+    name: str = "",
+    generate_name: str = "",
+) -> JsonObject:
+    """A pod to be created from a template. Metadata and spec are the caller's to change, what is below is the template's."""
+    given = template.get("metadata") or {}
+    metadata: JsonObject = {
+        "namespace": namespace,
+        "labels": dict(given.get("labels") or {}),
+        "annotations": dict(given.get("annotations") or {}),
+        "ownerReferences": [codec.to_dict(owner)],
+    }
+    if given.get("finalizers"):
+        metadata["finalizers"] = list(given["finalizers"])
+    if name:
+        metadata["name"] = name
+    else:
+        metadata["generateName"] = generate_name or f"{owner.name}-"
+    return {"metadata": metadata, "spec": dict(template.get("spec") or {})}
+
+
+class PodOwner(Owner[T, Pod]):
+    """A controller whose objects own pods."""
+
+    owned = PODS
+
+    def creation_note(self, value: T, name: str) -> str:
+        """What the event says about a pod that was made."""
+        return f"Created pod: {name}"
+
+    def deletion_note(self, value: T, name: str) -> str:
+        return f"Deleted pod: {name}"
+
+    async def create_pods(self, value: T, bodies: Sequence[JsonObject]) -> None:
+        """Makes pods, few at first. Raises what the first refusal was, after telling of it."""
+        begun, size = 0, 1
+        while begun < len(bodies):
+            batch = bodies[begun : begun + size]
+            try:
+                made = await self._create_batch(batch)
+            except ClusterError as error:
+                if is_namespace_ending(error):
+                    return
+                self.tell(value, "Warning", "FailedCreate", f"Error creating: {error}")
+                raise
+            for answer in made:
+                pod = codec.convert(Pod, answer)
+                self.holdings.wrote(pod)
+                note = self.creation_note(value, pod.metadata.name)
+                self.tell(value, "Normal", "SuccessfulCreate", note)
+            begun += len(batch)
+            size = min(2 * size, MOST_AT_ONCE)
+
+    async def _create_batch(self, batch: Sequence[JsonObject]) -> tuple[object, ...]:
+        writes = [CreateWrite(_POD_BODIES, body) for body in batch]
+        for _ in range(_NAMES_TRIED):
+            try:
+                return await self.client.write_many(writes)
+            except AlreadyExistsError:
+                # Of many random names one is taken now and then; a name that was given stays taken.
+                if any("name" in body["metadata"] for body in batch):
+                    raise
+        return await self.client.write_many(writes)
+
+    async def delete_pods(self, value: T, pods: Sequence[Pod]) -> None:
+        """Deletes pods, these very ones; what is gone already is no error."""
+        for begun in range(0, len(pods), MOST_AT_ONCE):
+            batch = pods[begun : begun + MOST_AT_ONCE]
+            try:
+                answers = await self.client.write_many([_deletion(pod) for pod in batch])
+            except ClusterError:
+                # One of them stands in the way of the others: each for itself.
+                for pod in batch:
+                    await self._delete_one(value, pod)
+                continue
+            for pod, answer in zip(batch, answers, strict=True):
+                self._note_deletion(value, pod, answer)
+
+    async def _delete_one(self, value: T, pod: Pod) -> None:
+        deletion = _deletion(pod)
+        try:
+            answer = await self.client.delete(
+                PODS, pod.metadata.name, pod.metadata.namespace, options=deletion.options
+            )
+        except NotFoundError:
+            self.holdings.deleted(pod, None)
+            return
+        except StatusError as error:
+            self.tell(value, "Warning", "FailedDelete", f"Error deleting: {error}")
+            raise
+        self._note_deletion(value, pod, answer)
+
+    def _note_deletion(self, value: T, pod: Pod, answer: object) -> None:
+        self.holdings.deleted(pod, answer if isinstance(answer, Pod) else None)
+        note = self.deletion_note(value, pod.metadata.name)
+        self.tell(value, "Normal", "SuccessfulDelete", note)
+
+
+def is_namespace_ending(error: ClusterError) -> bool:
+    """Whether a create was refused because its namespace goes away, after which nothing is left to do."""
+    return isinstance(error, ForbiddenError) and any(
+        cause.reason == "NamespaceTerminating" for cause in error.causes
+    )
+
+
+def soonest(delays: Iterable[float | None]) -> float | None:
+    """The shortest of the delays that are any."""
+    return min((delay for delay in delays if delay is not None), default=None)
+
+
+def _deletion(pod: Pod) -> DeleteWrite[Pod]:
+    options = DeleteOptions(uid=pod.metadata.uid)
+    return DeleteWrite(PODS, pod.metadata.name, pod.metadata.namespace, options)

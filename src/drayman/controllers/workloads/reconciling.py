@@ -1,0 +1,177 @@
+"""The loop that every controller here has: keys come in, each is compared with what it should be and brought closer.
+
+What to do is decided elsewhere, by pure functions; here is what is the same for all: the queue, the workers, retries, events, and
+writing a status so that it only counts if nobody wrote in between. A controller reads its objects through `find`, which knows the
+answers to its own writes, so that it never acts twice on a state that it has changed itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from drayman.api import codec
+from drayman.api.meta import OwnerReference
+from drayman.api.struct import ApiStruct
+from drayman.cluster.backoff import Backoff
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.event_buffer import EventType, Reference
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.patches import json_patch
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import JsonObject, Resource
+from drayman.cluster.workqueue import WorkQueue
+from drayman.controllers.workloads.holdings import HasMetadata, version_of
+
+T = TypeVar("T", bound=HasMetadata)
+Key = tuple[str, str]
+"""Namespace and name."""
+_log: Final = logging.getLogger(__name__)
+
+_RETRIES: Final = Backoff(initial=0.005, cap=60.0)
+
+
+Clock = Callable[[], float]
+"""Seconds since the epoch."""
+
+
+class Reconciler(ABC, Generic[T]):
+    """A controller of one kind of object."""
+
+    resource: ClassVar[Resource[Any]]
+    component: ClassVar[str]
+    """Who the events are from."""
+    workers: ClassVar[int] = 4
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        self.client = client
+        self.informers = informers
+        self.clock = clock
+        self.recorder = EventRecorder(client, self.component)
+        self.queue: WorkQueue[Key] = WorkQueue(backoff=_RETRIES)
+        self._own: dict[Key, T] = {}
+        """Objects as our own last write left them, while the cache may not have them yet."""
+        self._by_namespace: dict[str, dict[str, T]] = {}
+        self.informer = self.informers.informer(self._resource)
+        self.informer.add_handler(self._changed)
+
+    @property
+    def _resource(self) -> Resource[T]:
+        return self.resource
+
+    @abstractmethod
+    async def reconcile(self, key: Key) -> None:
+        """Brings one object closer to what it should be. Is called again after each change, and after each failure."""
+
+    async def run(self) -> None:
+        """Works until cancelled. Informers have to be running."""
+        await self.informers.wait_synced()
+        async with self.recorder, asyncio.TaskGroup() as group:
+            for number in range(self.workers):
+                name = f"{self.resource.plural} controller {number}"
+                group.create_task(self._work(), name=name)
+
+    def find(self, key: Key) -> T | None:
+        """An object as it is known to be, our own writes included."""
+        cached = self.informer.cache.get(key[1], key[0])
+        own = self._own.get(key)
+        if own is None:
+            return cached
+        version = version_of(own.metadata.resource_version)
+        seen = version_of(self.informer.resource_version)
+        replaced = cached is None or cached.metadata.uid != own.metadata.uid
+        if (
+            replaced or seen >= version or version_of(cached.metadata.resource_version) >= version  # type: ignore[union-attr]
+        ):
+            del self._own[key]
+            return cached
+        return own
+
+    def in_namespace(self, namespace: str) -> list[T]:
+        """The objects of this controller's kind in a namespace."""
+        return list(self._by_namespace.get(namespace, {}).values())
+
+    async def write_status(
+        self, value: T, status: ApiStruct, annotations: dict[str, str] | None = None
+    ) -> T:
+        """Replaces a status, and annotations where the kind lets them be written with it.
+
+        Raises ConflictError where the object has changed meanwhile.
+        """
+        metadata = value.metadata
+        version = metadata.resource_version
+        changes: list[JsonObject] = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "add", "path": "/status", "value": codec.to_dict(status)},
+        ]
+        if annotations is not None and annotations != metadata.annotations:
+            changes.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
+        written = await self.client.patch(
+            self._resource,
+            metadata.name,
+            json_patch(changes),
+            metadata.namespace or None,
+            subresource="status",
+        )
+        self.wrote(written)
+        return written
+
+    def wrote(self, value: T) -> None:
+        """Remembers an object as a write of ours left it."""
+        self._own[value.metadata.namespace, value.metadata.name] = value
+
+    def tell(self, value: T, type_: EventType, reason: str, note: str) -> None:
+        """Records an event about an object."""
+        self.recorder.record(Reference.to(self._resource, value), type_, reason, note, reason)
+
+    def owner_reference(self, value: T) -> OwnerReference:
+        return OwnerReference(
+            api_version=self.resource.api_version,
+            kind=self.resource.kind,
+            name=value.metadata.name,
+            uid=value.metadata.uid,
+            controller=True,
+            block_owner_deletion=True,
+        )
+
+    def object_changed(self, notice: Notice[T]) -> None:
+        """Hears of each change to an object of this kind, after it was put into the queue."""
+
+    def _changed(self, notice: Notice[T]) -> None:
+        metadata = notice.object.metadata
+        if notice.type == "DELETED":
+            self._by_namespace.get(metadata.namespace, {}).pop(metadata.name, None)
+        else:
+            self._by_namespace.setdefault(metadata.namespace, {})[metadata.name] = notice.object
+        self.queue.add((metadata.namespace, metadata.name))
+        self.object_changed(notice)
+
+    async def _work(self) -> None:
+        while keys := await self.queue.take():
+            for key in keys:
+                await self._attend(key)
+
+    async def _attend(self, key: Key) -> None:
+        try:
+            await self.reconcile(key)
+        except (ConflictError, NotFoundError) as error:
+            # Somebody else was quicker; the cache will tell what they did.
+            _log.debug("%s %s/%s: %s", self.resource.plural, *key, error)
+            self.queue.retry(key)
+        except ClusterError as error:
+            _log.warning("%s %s/%s: %s; trying again", self.resource.plural, *key, error)
+            self.queue.retry(key)
+        except Exception:
+            # A mistake about one object must not end the work on all others.
+            _log.exception("%s %s/%s failed; trying again", self.resource.plural, *key)
+            self.queue.retry(key)
+        else:
+            self.queue.forget(key)
+        finally:
+            self.queue.done(key)

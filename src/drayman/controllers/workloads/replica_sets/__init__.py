@@ -1,0 +1,7 @@
+"""ReplicaSets: so many pods of one template, whichever they are."""
+
+from __future__ import annotations
+
+from drayman.controllers.workloads.replica_sets.controller import ReplicaSetController
+
+__all__ = ["ReplicaSetController"]

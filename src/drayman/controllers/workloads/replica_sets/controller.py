@@ -1,0 +1,73 @@
+"""Keeps replica sets at their number of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drayman.api.core import Pod
+from drayman.api.workloads import ReplicaSet
+from drayman.cluster.errors import ClusterError
+from drayman.cluster.resources import REPLICA_SETS
+from drayman.controllers.workloads.owning_pods import PodOwner, pod_body
+from drayman.controllers.workloads.pod_state import controller_of
+from drayman.controllers.workloads.reconciling import Key
+from drayman.controllers.workloads.replica_sets.planning import (
+    ReplicaPlan,
+    next_change,
+    plan,
+    status_of,
+)
+
+
+class ReplicaSetController(PodOwner[ReplicaSet]):
+    """Makes and deletes the pods of replica sets."""
+
+    resource = REPLICA_SETS
+    component = "replicaset-controller"
+
+    def selects(self, value: ReplicaSet) -> bool:
+        return value.metadata.deletion_timestamp is None
+
+    async def reconcile(self, key: Key) -> None:
+        replica_set = self.find(key)
+        if replica_set is None:
+            return
+        pods = await self.claim(replica_set)
+        decided = plan(replica_set, pods, self._neighbours(replica_set), self.clock())
+        refusal = await self._carry_out(replica_set, decided)
+        pods, now = self.holdings.of(replica_set.metadata.uid), self.clock()
+        status = status_of(replica_set, pods, refusal, now)
+        if status != replica_set.status:
+            await self.write_status(replica_set, status)
+        if refusal is not None:
+            raise refusal
+        if decided.create or decided.delete:
+            self.queue.add(key)
+        elif (wait := next_change(replica_set, pods, now)) is not None:
+            self.queue.add_after(key, wait)
+
+    async def _carry_out(
+        self, replica_set: ReplicaSet, decided: ReplicaPlan
+    ) -> ClusterError | None:
+        """Writes the pods. What is refused is told in the status too."""
+        template, owner = replica_set.spec.template, self.owner_reference(replica_set)
+        namespace = replica_set.metadata.namespace
+        try:
+            await self.delete_pods(replica_set, decided.delete)
+            await self.create_pods(
+                replica_set, [pod_body(template, owner, namespace) for _ in range(decided.create)]
+            )
+        except ClusterError as error:
+            return error
+        return None
+
+    def _neighbours(self, replica_set: ReplicaSet) -> Iterator[Pod]:
+        yield from self.holdings.of(replica_set.metadata.uid)
+        owner = controller_of(replica_set.metadata)
+        if owner is None:
+            return
+        for other in self.in_namespace(replica_set.metadata.namespace):
+            if other.metadata.uid != replica_set.metadata.uid:
+                above = controller_of(other.metadata)
+                if above is not None and above.uid == owner.uid:
+                    yield from self.holdings.of(other.metadata.uid)

@@ -1,0 +1,137 @@
+"""The templates that a stateful set or a daemon set has and had, kept as ControllerRevisions.
+
+Pods say by a label which revision they were made from. `kubectl rollout undo` reads an earlier revision and writes it back as the
+template, whereupon that revision becomes the newest one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from drayman.api import codec
+from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.struct import Json
+from drayman.api.workloads import ControllerRevision
+from drayman.cluster.client import Client
+from drayman.cluster.errors import AlreadyExistsError, NotFoundError
+from drayman.cluster.informers import Informers
+from drayman.cluster.options import DeleteOptions
+from drayman.cluster.patches import merge_patch
+from drayman.cluster.resources import CONTROLLER_REVISIONS
+from drayman.controllers.workloads.holdings import Holdings
+from drayman.controllers.workloads.template_hash import template_hash
+
+HASH: Final = "controller.kubernetes.io/hash"
+POD_LABEL: Final = "controller-revision-hash"
+_BODIES: Final = CONTROLLER_REVISIONS.as_values()
+
+
+class Present(NamedTuple):
+    """The revision of the present template, and how many names for it were taken."""
+
+    revision: ControllerRevision
+    collisions: int | None
+
+
+def template_data(template: Json) -> Json:
+    """What a revision keeps of a template: a patch that brings it back as a whole."""
+    return {"spec": {"template": {**template, "$patch": "replace"}}}
+
+
+def template_of(revision: ControllerRevision) -> dict[str, Json]:
+    kept: dict[str, Json] = revision.data["spec"]["template"]
+    return {name: value for name, value in kept.items() if name != "$patch"}
+
+
+class Revisions:
+    """The revisions of all objects of one kind."""
+
+    def __init__(self, client: Client, informers: Informers, owner_kind: str) -> None:
+        self._client = client
+        informer = informers.informer(CONTROLLER_REVISIONS)
+        # Nobody acts on a revision alone, so nobody is told.
+        self._held: Holdings[ControllerRevision] = Holdings(informer, owner_kind, lambda _: None)
+
+    def of(self, uid: str) -> list[ControllerRevision]:
+        """The revisions of an object, the newest last."""
+        return sorted(self._held.of(uid), key=lambda r: (r.revision, r.metadata.name))
+
+    async def present(
+        self,
+        owner: OwnerReference,
+        metadata: ObjectMeta,
+        data: Json,
+        labels: Mapping[str, str],
+        collisions: int | None,
+    ) -> Present:
+        """The revision of a template, made where there is none and moved up where it is an earlier one."""
+        known = self.of(metadata.uid)
+        number = max((revision.revision for revision in known), default=0) + 1
+        for revision in reversed(known):
+            if revision.data == data:
+                if revision is known[-1]:
+                    return Present(revision, collisions)
+                return Present(await self._renumber(revision, number), collisions)
+        return await self._make(owner, metadata, data, labels, collisions, number)
+
+    async def truncate(self, uid: str, live: Collection[str], limit: int | None) -> None:
+        """Deletes the oldest revisions that no pod and no status names, but for so many."""
+        if limit is None:
+            return
+        spare = [r for r in self.of(uid) if r.metadata.name not in live]
+        for revision in spare[: max(0, len(spare) - limit)]:
+            metadata = revision.metadata
+            options = DeleteOptions(uid=metadata.uid)
+            try:
+                await self._client.delete(
+                    CONTROLLER_REVISIONS, metadata.name, metadata.namespace, options=options
+                )
+            except NotFoundError:
+                pass
+            self._held.deleted(revision, None)
+
+    async def _renumber(self, revision: ControllerRevision, number: int) -> ControllerRevision:
+        change = merge_patch({"metadata": {"uid": revision.metadata.uid}, "revision": number})
+        written = await self._client.patch(
+            CONTROLLER_REVISIONS, revision.metadata.name, change, revision.metadata.namespace
+        )
+        self._held.wrote(written)
+        return written
+
+    async def _make(
+        self,
+        owner: OwnerReference,
+        metadata: ObjectMeta,
+        data: Json,
+        labels: Mapping[str, str],
+        collisions: int | None,
+        number: int,
+    ) -> Present:
+        while True:
+            name_of_data = template_hash(data, collisions)
+            name = f"{metadata.name}-{name_of_data}"
+            body = {
+                "metadata": {
+                    "name": name,
+                    "namespace": metadata.namespace,
+                    "labels": {**labels, HASH: name_of_data, POD_LABEL: name_of_data},
+                    "ownerReferences": [codec.to_dict(owner)],
+                },
+                "data": data,
+                "revision": number,
+            }
+            try:
+                made = codec.convert(ControllerRevision, await self._client.create(_BODIES, body))
+            except AlreadyExistsError:
+                found = await self._client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
+                if found.data == data and owner.uid in _owners(found):
+                    return Present(found, collisions)
+                collisions = (collisions or 0) + 1
+                continue
+            self._held.wrote(made)
+            return Present(made, collisions)
+
+
+def _owners(revision: ControllerRevision) -> set[str]:
+    return {owner.uid for owner in revision.metadata.owner_references}

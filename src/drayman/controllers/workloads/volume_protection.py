@@ -1,0 +1,109 @@
+"""Lets volume claims and volumes go that somebody has deleted, once nothing uses them.
+
+The server gives each a finalizer, so that a volume is not pulled from under a running pod. Whoever takes the finalizer off again has to
+make sure of that: here, when no pod that has not ended names the claim, and no claim names the volume.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, TypeVar
+
+from drayman.api.core import Pod
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.cluster.client import Client
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.resources import PERSISTENT_VOLUMES, PODS, VOLUME_CLAIMS
+from drayman.controllers.workloads.holdings import HasMetadata
+from drayman.controllers.workloads.pod_state import is_finished
+from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+
+T = TypeVar("T", bound=HasMetadata)
+
+_CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
+_VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
+
+
+class _Protection(Reconciler[T]):
+    """Takes one finalizer off what has been deleted."""
+
+    async def unprotect(self, value: T, finalizer: str) -> None:
+        metadata = value.metadata
+        change = {"uid": metadata.uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}
+        await self.client.patch(
+            self.resource,
+            metadata.name,
+            strategic_merge_patch({"metadata": change}),
+            metadata.namespace or None,
+        )
+
+
+def is_leaving(value: HasMetadata, finalizer: str) -> bool:
+    metadata = value.metadata
+    return metadata.deletion_timestamp is not None and finalizer in metadata.finalizers
+
+
+def _uses(pod: Pod, claim: str) -> bool:
+    """Whether a pod that has not ended names a claim."""
+    if not pod.spec.volumes or is_finished(pod):
+        return False
+    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return any(source is not None and source.claim_name == claim for source in named)
+
+
+class VolumeClaimProtectionController(_Protection[PersistentVolumeClaim]):
+    """Lets claims go when the last pod that uses them has ended."""
+
+    resource = VOLUME_CLAIMS
+    component = "pvc-protection-controller"
+    workers = 1
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        super().__init__(client, informers, clock=clock)
+        self._pods = informers.informer(PODS)
+        self._pods.add_handler(self._pod_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        claim = self.find(key)
+        if claim is None or not is_leaving(claim, _CLAIM_PROTECTION):
+            return
+        # A claim that is deleted is rare, so no index is kept for it.
+        if not any(
+            pod.metadata.namespace == key[0] and _uses(pod, key[1]) for pod in self._pods.cache
+        ):
+            await self.unprotect(claim, _CLAIM_PROTECTION)
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        if not pod.spec.volumes or (notice.type != "DELETED" and not is_finished(pod)):
+            return
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                name = volume.persistent_volume_claim.claim_name
+                self.queue.add((pod.metadata.namespace, name))
+
+
+class VolumeProtectionController(_Protection[PersistentVolume]):
+    """Lets volumes go when no claim has them."""
+
+    resource = PERSISTENT_VOLUMES
+    component = "pv-protection-controller"
+    workers = 1
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        super().__init__(client, informers, clock=clock)
+        self._claims = informers.informer(VOLUME_CLAIMS)
+        self._claims.add_handler(self._claim_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        volume = self.find(key)
+        if volume is None or not is_leaving(volume, _VOLUME_PROTECTION):
+            return
+        if not any(claim.spec.volume_name == key[1] for claim in self._claims.cache):
+            await self.unprotect(volume, _VOLUME_PROTECTION)
+
+    def _claim_changed(self, notice: Notice[PersistentVolumeClaim]) -> None:
+        if notice.type == "DELETED" and notice.object.spec.volume_name:
+            self.queue.add(("", notice.object.spec.volume_name))

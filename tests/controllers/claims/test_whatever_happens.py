@@ -1,0 +1,140 @@
+"""Whatever happens to pods, claims and the controller itself: in the end nothing is lost and nothing is left behind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controllers.world import (
+    CLAIM_VALUES,
+    POD_VALUES,
+    World,
+    eventually,
+    from_template,
+    named,
+)
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.apiserver.assembly import make_server
+from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.lifecycle import Lifecycle
+from drayman.cluster import InProcessClient
+from drayman.cluster.embedded import Store
+from drayman.cluster.errors import StatusError
+from drayman.cluster.resources import PODS
+from drayman.controllers.claims.controller import ClaimController
+from drayman.controllers.pod_claims import is_done, is_made_for, owning_pod
+
+PODS_AT_MOST = 8
+STEPS = 70
+
+
+@asynccontextmanager
+async def cluster_with_garbage_collection() -> AsyncIterator[World]:
+    store = Store.open(None)
+    server = make_server(store)
+    await create_first_objects(server.core)
+    lifecycle = Lifecycle(server.core)
+    lifecycle.start()
+    w = World(InProcessClient(ServerBackend(server.core)), (ClaimController,))
+    try:
+        await w.start()
+        yield w
+    finally:
+        await w.stop()
+        await lifecycle.stop()
+        store.close()
+
+
+async def act(w: World, chance: random.Random) -> None:
+    """One thing that users, a scheduler, a kubelet or a crash may do."""
+    pods = (await w.client.list(PODS)).items
+    claims = await w.claims()
+    name = f"p{chance.randrange(PODS_AT_MOST)}"
+    match chance.choice(
+        ["make", "make", "place", "place", "finish", "delete", "kill", "claim", "crash"]
+    ):
+        case "make":
+            entries = [from_template("x"), from_template("y"), named("z", "shared")]
+            await w.pod(name, *chance.sample(entries, chance.randint(1, 3)))
+        case "place" if pods:
+            await place(w, chance.choice(pods))
+        case "finish" if pods:
+            await w.finish(
+                chance.choice(pods).metadata.name, chance.choice(["Succeeded", "Failed"])
+            )
+        case "delete":
+            await w.remove(POD_VALUES, name, 30)
+        case "kill":
+            await w.remove(POD_VALUES, name, 0)
+        case "claim" if claims:
+            await w.remove(CLAIM_VALUES, chance.choice(claims).metadata.name)
+        case "crash":
+            await w.stop()
+            await w.start()
+
+
+async def place(w: World, pod: Pod) -> None:
+    """Allocates and reserves what a pod uses and binds it, as a scheduler does."""
+    if is_done(pod) or pod.spec.node_name:
+        return
+    names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        claim = await w.get_claim(entry.resource_claim_name or names.get(entry.name) or "absent")
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return
+        users = [user for user in claim.status.reserved_for if user.uid != pod.metadata.uid]
+        if users:
+            continue  # somebody else has it: the controller reserves for the pod once it is bound
+        await w.allocate(claim.metadata.name, pod)
+    await w.client.bind(pod.metadata.name, "default", "node-a", uid=pod.metadata.uid)
+
+
+def faults(pods: tuple[Pod, ...], claims: tuple[ResourceClaim, ...]) -> list[str]:
+    """What is not as it should be when everything has come to rest."""
+    found = []
+    by_name = {claim.metadata.name: claim for claim in claims}
+    alive = {pod.metadata.uid: pod for pod in pods if not is_done(pod)}
+    for pod in alive.values():
+        if pod.metadata.deletion_timestamp is not None:
+            continue
+        names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
+        for entry in pod.spec.resource_claims:
+            claim = by_name.get(entry.resource_claim_name or names.get(entry.name) or "")
+            if entry.resource_claim_name is None and (claim is None or not is_made_for(claim, pod)):
+                found.append(f"{pod.metadata.name} has no claim for {entry.name}")
+    for claim in claims:
+        name, owner = claim.metadata.name, owning_pod(claim)
+        if owner is not None and owner.uid not in alive:
+            found.append(f"{name} has outlived its pod")
+        found += [
+            f"{name} is reserved for {user.name}, which does not need it"
+            for user in claim.status.reserved_for
+            if user.uid not in alive
+        ]
+        if claim.status.allocation is not None and not claim.status.reserved_for:
+            found.append(f"{name} is allocated for nobody")
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_nothing_is_lost_and_nothing_left_behind(seed: int) -> None:
+    """Every pod that waits or runs has its claims; no claim is held by or for a pod that is over."""
+    chance = random.Random(seed)
+    async with cluster_with_garbage_collection() as w:
+        await w.template()
+        await w.claim("shared")
+        for _ in range(STEPS):
+            try:
+                await act(w, chance)
+            except StatusError:
+                continue  # what was meant was gone or in the way: such is life
+
+        async def look() -> list[str]:
+            return faults((await w.client.list(PODS)).items, await w.claims())
+
+        await eventually(look, lambda found: found == [])
