@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
-from drayman.inventory import Features, Holding, Inventory, Ledger
+from drayman.inventory import Features, Holding, Inventory, Ledger, hardware, ledger
 from oracle.nodes import JsonObject
 from oracle.observed import observed
 from oracle.strategies import mixed_problems
@@ -19,6 +21,19 @@ from oracle.subject import claims_of, ledger_of, node_of
 
 Event = tuple[str, Any]
 OTHER_NODE = convert(Node, {"metadata": {"name": "node-2", "labels": {"zone": "b", "tier": "9"}}})
+
+
+@pytest.fixture(
+    autouse=True, scope="module", params=["as it is", "everything forgotten, pools grouped"]
+)
+def memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The ledger forgets changes at once, and few pools count as many, so that every way to catch up is taken."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "as it is":
+            patch.setattr(ledger, "_CHANGES_KEPT", 2)
+            patch.setattr(ledger, "_CHANGES_KEPT_IN_POOL", 1)
+            patch.setattr(hardware, "_MANY_POOLS", 1)
+        yield
 
 
 @st.composite

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 from oracle.brute import Enumerator, Placement
 from oracle.model import Model
@@ -18,7 +19,7 @@ from oracle.pools import Device
 ROOT = "resource.kubernetes.io/pcieRoot"
 NUMA = "resource.kubernetes.io/numaNode"
 
-Cost = tuple[object, ...]
+Cost = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ def best_placement(model: Model, budget: int = 30_000) -> Placement | None:
     """The valid allocation with the least cost; None if there is none. Raises TooLarge."""
     judge = _Judge(model)
     return min(Enumerator(model, budget).placements(), key=judge.cost, default=None)
+
+
+def cost_of(model: Model, placement: Placement) -> Cost:
+    """The cost of one valid allocation, rule by rule."""
+    return _Judge(model).cost(placement)
 
 
 class _Judge:

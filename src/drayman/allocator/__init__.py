@@ -2,22 +2,27 @@
 
 from drayman.allocator.outcome import (
     ClaimPlan,
+    Cost,
     Diagnosis,
     Exhausted,
     Fault,
     Kind,
     Outcome,
     Plan,
+    Quality,
     Reason,
     Refusal,
     Rejection,
     Scope,
     SelectorWarning,
 )
+from drayman.allocator.question import Question
 from drayman.allocator.search import Policy, search
+from drayman.allocator.signature import signature
 
 __all__ = [
     "ClaimPlan",
+    "Cost",
     "Diagnosis",
     "Exhausted",
     "Fault",
@@ -25,10 +30,13 @@ __all__ = [
     "Outcome",
     "Plan",
     "Policy",
+    "Quality",
+    "Question",
     "Reason",
     "Refusal",
     "Rejection",
     "Scope",
     "SelectorWarning",
     "search",
+    "signature",
 ]

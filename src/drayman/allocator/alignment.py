@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from drayman.topology.locality import Kind
+from drayman.inventory.bitsets import bitset
+from drayman.inventory.hardware import NodeHardware
+from drayman.topology.locality import Kind, kind, locality
+
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +22,62 @@ class Place:
     numa: int
 
 
+class Layout:
+    """Kinds and places of a node's devices."""
+
+    def __init__(self, hardware: NodeHardware) -> None:
+        records = hardware.records
+        roots: dict[str, int] = {}
+        numa_of_root: dict[int, int] = {}
+        found: list[tuple[Kind, int, int]] = []
+        for record in records:
+            where = locality(record.id.driver, record.device)
+            root = -1 if where.pcie_root is None else roots.setdefault(where.pcie_root, len(roots))
+            numa = -1 if where.numa is None else where.numa
+            if root >= 0 and numa >= 0:
+                numa_of_root.setdefault(root, numa)
+            found.append((kind(record.id.driver, record.device), root, numa))
+        self.places = tuple(
+            Place(sort, root, numa_of_root.get(root, numa) if root >= 0 else numa)
+            for sort, root, numa in found
+        )
+        self.of_kind = self._grouped((place.kind, i) for i, place in enumerate(self.places))
+        # The devices of each root and NUMA node, whatever they are.
+        self.roots = self._grouped((p.root, i) for i, p in enumerate(self.places) if p.root >= 0)
+        self.numa = self._grouped((p.numa, i) for i, p in enumerate(self.places) if p.numa >= 0)
+        self.at_root = _union(self.roots.values())
+        self.at_numa = _union(self.numa.values())
+        # Per kind and group, the exclusive devices in it.
+        exclusive = hardware.everything & ~hardware.shareable
+        self.by_numa = _crossed(self.of_kind.values(), self.numa.values(), exclusive)
+        self.by_root = _crossed(self.of_kind.values(), self.roots.values(), exclusive)
+
+    def _grouped(self, labelled: Iterable[tuple[T, int]]) -> dict[T, int]:
+        members: dict[T, list[int]] = {}
+        for label, position in labelled:
+            members.setdefault(label, []).append(position)
+        return {label: bitset(each, len(self.places)) for label, each in members.items()}
+
+
+def _union(sets: Iterable[int]) -> int:
+    union = 0
+    for devices in sets:
+        union |= devices
+    return union
+
+
+def _crossed(ones: Iterable[int], others: Iterable[int], within: int) -> list[int]:
+    """What each of the one sort of sets has in common with each of the other."""
+    return [common for one in ones for other in others if (common := one & other & within)]
+
+
 def misalignment(places: Iterable[Place]) -> tuple[int, int]:
     """`far` and `near` of rule 2, for entries at these places."""
     by_kind: dict[Kind, list[Place]] = {}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
+    if len(by_kind) < 2:
+        return 0, 0
     sorts = sorted(by_kind)
     far = near = 0
     for index, one in enumerate(sorts):
@@ -40,6 +96,8 @@ def least_misalignment(places: Iterable[Place], remaining: Mapping[Kind, int]) -
     by_kind: dict[Kind, list[Place]] = {sort: [] for sort in remaining}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
+    if len(by_kind) < 2:
+        return 0, 0
     sorts = sorted(by_kind)
     far = near = 0
     for index, one in enumerate(sorts):

@@ -14,6 +14,7 @@ from drayman.allocator.engine import OutOfSteps
 from drayman.allocator.firstfit import FirstFit
 from drayman.allocator.improve import improve
 from drayman.allocator.limits import IMPROVEMENT_SLOTS, IMPROVEMENT_STEPS
+from drayman.allocator.outcome import Cost
 from drayman.allocator.tables import Alternative, Tables
 
 
@@ -24,7 +25,9 @@ class Best:
         self._tables = tables
         self._max_steps = max_steps
         self.steps = 0
+        self._is_first = False  # whether nothing comes before what was found last, in search order
         self.proven = False  # whether nothing better can exist
+        self.cost: Cost | None = None  # of what was found, if that was looked at
 
     def run(self) -> list[tuple[Alternative, int]] | None:
         """Devices and what they serve, in order; None if there is no allocation. Raises OutOfSteps."""
@@ -35,17 +38,22 @@ class Best:
         if len(found) > IMPROVEMENT_SLOTS:
             return found
         budget = min(IMPROVEMENT_STEPS, self._max_steps - self.steps)
-        better = improve(fixed(self._tables, choice), found, budget)
+        tables = fixed(self._tables, choice)
+        better = improve(tables, found, budget, is_first=self._is_first)
         self.steps += better.steps
         self.proven = better.proven
+        self.cost = better.cost
         return better.placements
 
     def _feasible(self, tables: Tables) -> list[tuple[Alternative, int]] | None:
         run = FirstFit(tables, self._max_steps - self.steps, strict=False)
         try:
-            return run.run()
+            found = run.run()
         finally:
             self.steps += run.steps
+        if found is not None:
+            self._is_first = run.in_order
+        return found
 
     def _earliest_alternatives(
         self, found: list[tuple[Alternative, int]]
@@ -57,6 +65,9 @@ class Best:
             if not request.listed:
                 continue
             for earlier in range(chosen[index]):
+                alternative = request.alternatives[earlier]
+                if alternative.candidates.bit_count() < max(1, alternative.number):
+                    continue
                 attempt = fixed(self._tables, {**fixed_so_far, index: earlier})
                 try:
                     better = self._feasible(attempt)
@@ -71,6 +82,8 @@ class Best:
 
 def fixed(tables: Tables, choice: Mapping[int, int]) -> Tables:
     """The same problem with the alternative of some requests decided."""
+    if not any(request.listed for request in tables.requests):
+        return tables
     requests = tuple(
         replace(request, alternatives=(request.alternatives[choice[i]],), listed=False)
         if request.listed and i in choice

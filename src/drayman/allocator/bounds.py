@@ -15,7 +15,7 @@ from drayman.allocator.room import Room
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.sums import Sums
 from drayman.allocator.tables import Alternative, Tables
-from drayman.inventory.view import positions
+from drayman.inventory.bitsets import positions
 
 _KINDS_FOR_ROOM = 24
 """Room compares every demand with every other; with more kinds of requests than this it would cost more than it saves."""

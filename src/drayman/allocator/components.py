@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from drayman.allocator.tables import Tables
 from drayman.inventory.attributes import AttributeIndex
-from drayman.inventory.view import positions
+from drayman.inventory.bitsets import positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

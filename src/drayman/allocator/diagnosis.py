@@ -13,6 +13,7 @@ from drayman.allocator.firstfit import FirstFit
 from drayman.allocator.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
 from drayman.allocator.outcome import Diagnosis, Kind, Reason, Rejection
 from drayman.allocator.prepare import Judgement, prepare
+from drayman.allocator.reduction import reduced
 from drayman.allocator.state import Transitions
 from drayman.allocator.tables import Alternative, Tables, claim_name
 
@@ -24,9 +25,11 @@ def diagnose(tables: Tables) -> Diagnosis:
 
 
 def _kind(tables: Tables) -> Kind:
-    emptied = prepare(tables.view.emptied(), tables.claims, Judgement.LENIENT)
+    emptied = prepare(tables.view.emptied(), tables.question, Judgement.LENIENT)
     try:
-        fits_when_empty = FirstFit(emptied, DEFAULT_MAX_STEPS, strict=False).run() is not None
+        fits_when_empty = (
+            FirstFit(reduced(emptied), DEFAULT_MAX_STEPS, strict=False).run() is not None
+        )
     except OutOfSteps:
         return Kind.NOT_HERE  # it could not be shown that nothing helps
     if not fits_when_empty:
@@ -112,7 +115,7 @@ class _Funnels:
             yield Reason.BINDING_CONDITIONS, ~hardware.binding, ""
         if not alternative.admin:
             yield Reason.IN_USE, ~view.in_use, ""
-        yield Reason.TAINTED, hardware.tolerated(alternative.spec.tolerations), ""
+        yield Reason.TAINTED, view.tolerated(alternative.spec.tolerations), ""
         yield Reason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
         yield Reason.COUNTERS, ~(view.overcommitted | self._blocked & ~view.paid), ""
         if not view.features.partitionable_devices:

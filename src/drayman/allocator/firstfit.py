@@ -32,6 +32,7 @@ class FirstFit:
         self._max_steps = max_steps
         self._strict = strict
         self.steps = 0
+        self.in_order = not tables.has_admin  # whether what is found comes first in search order
 
     def run(self) -> list[tuple[Alternative, int]] | None:
         """Devices and what they serve, in order; None if there is no allocation. Raises ErrorFound, OutOfSteps."""
@@ -75,6 +76,7 @@ class FirstFit:
         return self._biggest_first(transitions)
 
     def _biggest_first(self, transitions: Transitions) -> list[tuple[Alternative, int]] | None:
+        self.in_order = False
         tables = biggest_first(self._tables, transitions)
         engine = Engine(tables, transitions, prune(tables, transitions), strict=self._strict)
         found = self._run(engine, self._max_steps)

@@ -8,40 +8,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from drayman.allocator.bounds import Bounds
 from drayman.allocator.engine import OutOfSteps
 from drayman.allocator.limits import MAX_ENTRIES
-from drayman.allocator.objective import Cost, Objective
+from drayman.allocator.objective import Objective
+from drayman.allocator.outcome import Cost
 from drayman.allocator.state import State, Transitions
-from drayman.allocator.symmetry import Symmetry
+from drayman.allocator.symmetry import Symmetry, reach
 from drayman.allocator.tables import Alternative, Tables
 
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
     placements: list[tuple[Alternative, int]]
+    cost: Cost
     steps: int
     proven: bool  # whether nothing better can exist
 
 
 def improve(
-    tables: Tables, found: Sequence[tuple[Alternative, int]], max_steps: int
+    tables: Tables,
+    found: Sequence[tuple[Alternative, int]],
+    max_steps: int,
+    *,
+    is_first: bool,
 ) -> Improvement:
-    """The best allocation that can be found within the steps, at least as good as the one given."""
+    """The best allocation that can be found within the steps, at least as good as the one given.
+
+    `is_first`: no allocation comes before the one given in search order.
+    """
     search = _BranchAndBound(tables, found, max_steps)
+    if is_first and search.is_proven():
+        return Improvement(search.best, search.cost, 0, proven=True)
+    if len(found) == 1 and search.is_for_one_device():
+        search.choose_one()
+        return Improvement(search.best, search.cost, search.steps, proven=True)
     try:
         search.find_cost()
-        search.find_first()
+        # If nothing is cheaper, what comes first in search order is the answer already.
+        if not is_first or search.has_improved:
+            search.find_first()
     except OutOfSteps:
-        return Improvement(search.best, search.steps, proven=False)
-    return Improvement(search.best, search.steps, proven=True)
+        return Improvement(search.best, search.cost, search.steps, proven=False)
+    return Improvement(search.best, search.cost, search.steps, proven=True)
 
 
 class _Node:
     """A partial allocation: so many devices of a request are placed."""
 
-    __slots__ = ("chosen", "number", "options", "path", "request", "start", "state")
+    __slots__ = ("bound", "chosen", "number", "options", "path", "request", "start", "state")
 
     def __init__(
         self,
@@ -58,7 +75,8 @@ class _Node:
         self.state = state
         self.path = path
         self.chosen = chosen  # positions that count for the cost
-        self.options: list[int] = []  # devices yet to be tried, the next one last
+        self.bound: Cost | None = None  # what any allocation costs that begins like this
+        self.options: list[_Node] = []  # one device more, yet to be tried, the next one last
 
 
 class _BranchAndBound:
@@ -68,15 +86,40 @@ class _BranchAndBound:
         self._tables = tables
         self._alternatives = [request.alternatives[0] for request in tables.requests]
         self._transitions = Transitions(tables, admin_blocks=False)
-        self._objective = Objective(tables, self._transitions)
-        self._bounds = Bounds(tables, self._transitions)
-        self._symmetry = Symmetry(tables, self._transitions, self._objective.distinctions())
+        self._objective = Objective(tables)
         self._max_steps = max_steps
         self._exact = False  # second pass: the cost is known, the order is wanted
         self._finished = False
+        self.has_improved = False  # whether something better was found than what was given
         self.steps = 0
         self.best = list(found)
-        self._best_cost = self._cost_of(found)
+        self.cost = self._objective.cost_of(found, self._transitions)
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return Bounds(self._tables, self._transitions)
+
+    @cached_property
+    def _symmetry(self) -> Symmetry:
+        distinctions = self._objective.distinctions(reach(self._alternatives))
+        return Symmetry(self._tables, self._transitions, distinctions)
+
+    def is_proven(self) -> bool:
+        """Whether nothing can cost less than what was found, as far as that can be seen without a search."""
+        return self._objective.is_unbeatable(self.cost)
+
+    def is_for_one_device(self) -> bool:
+        """Whether one ordinary device is all that is wanted: then there is nothing to combine."""
+        (only, *others) = self._alternatives
+        return not others and not only.admin and only.sequence is None
+
+    def choose_one(self) -> None:
+        """Compare all devices that the only request can have."""
+        (only,) = self._alternatives
+        self.steps += 1
+        devices = self._transitions.available(self._transitions.initial(), only)
+        self.cost, position = self._objective.cheapest(devices)
+        self.best = [(only, position)]
 
     def find_cost(self) -> None:
         """Find an allocation of the lowest cost. Raises OutOfSteps."""
@@ -87,17 +130,6 @@ class _BranchAndBound:
         self._exact = True
         self._explore()
 
-    def _cost_of(self, placements: Sequence[tuple[Alternative, int]]) -> Cost:
-        state = self._transitions.initial()
-        claim = 0
-        for alternative, position in placements:
-            if alternative.claim != claim:
-                claim = alternative.claim
-                state = self._transitions.next_claim(state)
-            state = self._transitions.place(state, alternative, position)
-        chosen = [position for alternative, position in placements if not alternative.admin]
-        return self._objective.cost(chosen, state)
-
     def _explore(self) -> None:
         self._finished = False
         stack = [_Node(0, 0, 0, self._transitions.initial(), (), ())]
@@ -107,7 +139,7 @@ class _BranchAndBound:
             if not top.options:
                 stack.pop()
                 continue
-            child = self._extend(top, top.options.pop())
+            child = top.options.pop()
             self._open(child)
             stack.append(child)
 
@@ -121,8 +153,9 @@ class _BranchAndBound:
             return
         alternative = self._alternatives[node.request]
         missing = alternative.number - node.number
-        cost = self._objective.at_least(node.chosen, node.state, node.request, missing)
-        if self._is_too_dear(cost):
+        if node.bound is None:
+            node.bound = self._objective.at_least(node.chosen, node.state, node.request, missing)
+        if self._is_too_dear(node.bound):
             return
         rest = self._transitions.available(node.state, alternative) & -1 << node.start
         if rest.bit_count() >= missing:
@@ -171,12 +204,15 @@ class _BranchAndBound:
     def _put(self, node: _Node, alternative: Alternative, position: int) -> None:
         node.state = self._transitions.place(node.state, alternative, position)
         node.path = (*node.path, (alternative, position))
+        node.bound = None
         if not alternative.admin:
             node.chosen = (*node.chosen, position)
 
-    def _ordered(self, node: _Node, alternative: Alternative, missing: int, rest: int) -> list[int]:
+    def _ordered(
+        self, node: _Node, alternative: Alternative, missing: int, rest: int
+    ) -> list[_Node]:
         """One device of each sort that can still lead somewhere, the most promising last."""
-        options: list[tuple[Cost, int]] = []
+        options: list[tuple[Cost, int, _Node]] = []
         untried = rest
         while untried:
             low = untried & -untried
@@ -188,13 +224,15 @@ class _BranchAndBound:
             untried &= ~(alike | low)
             self._count_step()
             child = self._extend(node, position)
-            cost = self._objective.at_least(child.chosen, child.state, child.request, missing - 1)
-            if not self._is_too_dear(cost):
-                options.append((cost, position))
+            bound = self._objective.at_least(child.chosen, child.state, child.request, missing - 1)
+            if not self._is_too_dear(bound):
+                child.bound = bound
+                options.append((bound, position, child))
         if self._exact:
-            return [position for _, position in reversed(options)]
-        options.sort(reverse=True)
-        return [position for _, position in options]
+            options.reverse()
+        else:
+            options.sort(reverse=True)
+        return [child for _, _, child in options]
 
     def _extend(self, node: _Node, position: int) -> _Node:
         alternative = self._alternatives[node.request]
@@ -205,11 +243,12 @@ class _BranchAndBound:
         return child
 
     def _is_too_dear(self, cost: Cost) -> bool:
-        return cost > self._best_cost if self._exact else cost >= self._best_cost
+        return cost > self.cost if self._exact else cost >= self.cost
 
     def _note(self, node: _Node) -> None:
         cost = self._objective.cost(node.chosen, node.state)
         if not self._is_too_dear(cost):
             self.best = list(node.path)
-            self._best_cost = cost
+            self.cost = cost
+            self.has_improved = True
             self._finished = self._exact

@@ -17,6 +17,9 @@ of the search count together, as they are for one pod. Entries with admin access
    kind are gone after the allocation and some are not. A device is gone if it is held or its counters are.
 7. `positions`: the entries' positions in search order, entry by entry in the order of claims and requests, ascending within a request.
 
+Rules 1 to 6 are the `quality` of a plan. As it has no names and no positions in it, plans for the same claims on different nodes can be
+compared by it; they are equally good if it is equal.
+
 Kind and place come from `drayman.topology`. Where devices of one root disagree about their NUMA node the first one in search order that
 names one is believed for all of them, so that every root lies within one NUMA node (or within none that is known).
 """
@@ -24,139 +27,166 @@ names one is believed for all of them, so that every root lies within one NUMA n
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from drayman.allocator.alignment import Place, least_misalignment, misalignment, spread
+from drayman.allocator.alignment import Layout, least_misalignment, misalignment, spread
 from drayman.allocator.components import Distinctions
-from drayman.allocator.counters import CounterTables
+from drayman.allocator.outcome import Cost
 from drayman.allocator.state import State, Transitions
-from drayman.allocator.tables import Request, Tables
-from drayman.inventory.device import Amount
-from drayman.inventory.hardware import NodeHardware
-from drayman.inventory.view import positions
-from drayman.topology.locality import Kind, kind, locality
-
-
-class Cost(NamedTuple):
-    """Rules 2 to 6 for one allocation."""
-
-    far: int
-    near: int
-    numa_nodes: int
-    roots: int
-    spoiled: int
-    opened: int
-    broken_numa_nodes: int
-    broken_roots: int
-
-
-class Layout:
-    """Kinds and places of a node's devices."""
-
-    def __init__(self, hardware: NodeHardware) -> None:
-        records = hardware.records
-        roots: dict[str, int] = {}
-        numa_of_root: dict[int, int] = {}
-        found: list[tuple[Kind, int, int]] = []
-        for record in records:
-            where = locality(record.id.driver, record.device)
-            root = -1 if where.pcie_root is None else roots.setdefault(where.pcie_root, len(roots))
-            numa = -1 if where.numa is None else where.numa
-            if root >= 0 and numa >= 0:
-                numa_of_root.setdefault(root, numa)
-            found.append((kind(record.id.driver, record.device), root, numa))
-        self.places = tuple(
-            Place(sort, root, numa_of_root.get(root, numa) if root >= 0 else numa)
-            for sort, root, numa in found
-        )
-        exclusive = hardware.everything & ~hardware.shareable
-        # Per kind and group, the exclusive devices in it.
-        self.by_numa = self._grouped(exclusive, by_root=False)
-        self.by_root = self._grouped(exclusive, by_root=True)
-
-    def _grouped(self, devices: int, *, by_root: bool) -> dict[tuple[Kind, int], int]:
-        groups: dict[tuple[Kind, int], int] = {}
-        for position in positions(devices):
-            place = self.places[position]
-            group = place.root if by_root else place.numa
-            if group >= 0:
-                key = (place.kind, group)
-                groups[key] = groups.get(key, 0) | 1 << position
-        return groups
+from drayman.allocator.tables import Alternative, Request, Tables
+from drayman.inventory.bitsets import positions
+from drayman.topology.locality import Kind
 
 
 class Objective:
     """Costs of allocations on one node, and lower bounds of them while only a part is placed."""
 
-    def __init__(self, tables: Tables, transitions: Transitions) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._view = tables.view
         self._hardware = tables.view.hardware
         self._layout = self._hardware.derived(Layout)
-        initial = transitions.initial()
-        self._unusable = initial.counter_blocked | self._view.overcommitted
+        self._unusable = self._view.usage.counter_blocked | self._view.overcommitted
         self._held = self._view.in_use | self._view.shared
         self._sort_of_request = [self._only_kind(request) for request in tables.requests]
         self._numbers = [
             0 if request.alternatives[0].admin else request.alternatives[0].number
             for request in tables.requests
         ]
+        self._ordinary = [
+            request.alternatives[0]
+            for request, number in zip(tables.requests, self._numbers, strict=True)
+            if number
+        ]
         self._remaining: dict[int, dict[Kind, int] | None] = {}
 
-    def place(self, position: int) -> Place:
-        return self._layout.places[position]
-
-    def distinctions(self) -> Distinctions:
-        """What the cost sees of devices: kind and place, and how the groups they belong to are used already."""
-        places = self._layout.places
+    def distinctions(self, universe: int) -> Distinctions:
+        """What the cost sees of these devices: kind and place, and how the groups they belong to are used already."""
+        layout = self._layout
         groups: dict[Hashable, int] = {}
-        roots: dict[int, int] = {}
-        numa: dict[int, int] = {}
-        for position, place in enumerate(places):
-            bit = 1 << position
-            key = (place.kind, place.root < 0, place.numa < 0)
-            groups[key] = groups.get(key, 0) | bit
-            if place.root >= 0:
-                roots[place.root] = roots.get(place.root, 0) | bit
-            if place.numa >= 0:
-                numa[place.numa] = numa.get(place.numa, 0) | bit
+        roots = [devices for devices in layout.roots.values() if devices & universe]
+        numa = [devices for devices in layout.numa.values() if devices & universe]
         for level, places_of_level in (("root", roots), ("numa", numa)):
-            for devices in places_of_level.values():
-                used = (level, *sorted(self._describe(devices)))
+            for devices in places_of_level:
+                used = (level, *self._describe(devices))
                 groups[used] = groups.get(used, 0) | devices
-        colours = (*groups.values(), *self._counter_set_colours())
-        return Distinctions((tuple(roots.values()), tuple(numa.values())), colours)
+        colours = (*layout.of_kind.values(), layout.at_root, layout.at_numa, *groups.values())
+        counted = self._counter_set_colours(universe)
+        return Distinctions((tuple(roots), tuple(numa)), (*colours, *counted))
 
-    def _describe(self, devices: int) -> Iterator[tuple[Kind, bool, bool]]:
+    def _describe(self, devices: int) -> Iterator[int]:
+        """How many of each kind there are: all, those that can be shared, and those of either that are gone."""
         gone = self._view.in_use | self._unusable
-        for position in positions(devices):
-            shareable = bool(self._hardware.shareable >> position & 1)
-            yield self._layout.places[position].kind, shareable, bool(gone >> position & 1)
+        shareable = self._hardware.shareable
+        for of_kind in self._layout.of_kind.values():
+            inside = devices & of_kind
+            yield inside.bit_count()
+            if inside:
+                yield (inside & shareable).bit_count()
+                yield (inside & gone).bit_count()
+                yield (inside & gone & shareable).bit_count()
 
-    def _counter_set_colours(self) -> Iterable[int]:
+    def _counter_set_colours(self, universe: int) -> Iterable[int]:
         """Devices by what else consumes from their counter sets: that is what can be spoiled."""
-        tables = self._hardware.derived(CounterTables)
-        held: dict[int, list[tuple[Amount, ...]]] = {}
-        for position in positions(self._hardware.consumers & self._held):
-            for index, amounts in self._hardware.consumption[position]:
-                held.setdefault(index, []).append(amounts)
-        described = [
-            (shape, tuple(sorted(held[index])) if index in held else ())
-            for index, shape in enumerate(tables.shapes)
-        ]
+        tables, held = self._hardware.counter_tables, self._held
+        described: dict[int, Hashable] = {}
         colours: dict[Hashable, int] = {}
-        for position in positions(self._hardware.consumers):
-            key = tuple(described[index] for index, _ in self._hardware.consumption[position])
+        for position in positions(self._hardware.consumers & universe):
+            consumed = self._hardware.consumption[position]
+            for index, _ in consumed:
+                if index not in described:
+                    users = tables.consumers[index]
+                    taken = sorted(amounts for user, amounts in users if held >> user & 1)
+                    described[index] = (tables.shapes[index], tuple(taken))
+            key = tuple([described[index] for index, _ in consumed])
             colours[key] = colours.get(key, 0) | 1 << position
         return colours.values()
 
     def _only_kind(self, request: Request) -> Kind | None:
         """The kind of device a request gets; None if it may get several. Admin access counts for nothing."""
-        kinds = {self.place(p).kind for p in positions(request.alternatives[0].candidates)}
-        return kinds.pop() if len(kinds) == 1 else None
+        candidates = request.alternatives[0].candidates
+        kinds = [sort for sort, devices in self._layout.of_kind.items() if devices & candidates]
+        return kinds[0] if len(kinds) == 1 else None
 
     def cost(self, chosen: Sequence[int], state: State) -> Cost:
         """The cost of a whole allocation. `chosen`: the positions of its entries, but for admin access."""
         return self._evaluate(chosen, state, {})
+
+    def cost_of(
+        self, placements: Sequence[tuple[Alternative, int]], transitions: Transitions
+    ) -> Cost:
+        """The cost of a whole allocation, from its entries in order."""
+        state = transitions.initial()
+        claim = 0
+        for alternative, position in placements:
+            if alternative.claim != claim:
+                claim = alternative.claim
+                state = transitions.next_claim(state)
+            state = transitions.place(state, alternative, position)
+        chosen = [position for alternative, position in placements if not alternative.admin]
+        return self.cost(chosen, state)
+
+    def is_unbeatable(self, cost: Cost) -> bool:
+        """Whether it can be seen without a search that no allocation costs less."""
+        if self._layout.at_root or self._layout.at_numa or self._ahead(0) is None:
+            return False  # what remains of the cost depends on places
+        # Without places the kinds of devices alone decide rules 2, 3 and 6, and the requests leave no choice of kinds.
+        return cost.spoiled <= self._least_spoiled(cost.spoiled) and (
+            cost.opened <= self._least_opened()
+        )
+
+    def _least_spoiled(self, enough: int) -> int:
+        """So many devices are spoiled by any allocation; need not be more than `enough`.
+
+        What one device spoils no other device makes good, and none of it can be given out with that device.
+        """
+        most = 0
+        out_of_reach = self._unusable & ~self._view.paid
+        for alternative in self._ordinary:
+            if most >= enough:
+                break
+            least = enough
+            for position in positions(alternative.candidates & ~out_of_reach):
+                least = min(least, self._spoiled(self._blocked_by(position), position))
+                if least <= most:
+                    break
+            most = max(most, least)
+        return most
+
+    def cheapest(self, devices: int) -> tuple[Cost, int]:
+        """Of allocations of a single device out of these the best, with its cost."""
+        found: tuple[Cost, int] | None = None
+        fresh = self._hardware.shareable & ~self._view.paid
+        for position in positions(devices):
+            blocked = self._blocked_by(position)
+            spoiled, opened = self._spoiled(blocked, position), fresh >> position & 1
+            if found is not None and (spoiled, opened) > (found[0].spoiled, found[0].opened):
+                continue
+            gone = self._view.in_use | self._unusable | blocked | 1 << position
+            cost = Cost(0, 0, 1, 1, spoiled, opened, *self._broken(gone))
+            if found is None or cost < found[0]:
+                found = cost, position
+        if found is None:
+            raise ValueError("there is nothing to choose from")
+        return found
+
+    def _blocked_by(self, position: int) -> int:
+        """The devices that lack counters once this one is given out, of the sets that it consumes from."""
+        blocked = 0
+        if self._view.paid >> position & 1:
+            return blocked
+        for index, amounts in self._hardware.consumption[position]:
+            left = zip(self._view.counters[index], amounts, strict=True)
+            after = tuple([have - used for have, used in left])
+            blocked |= self._hardware.counter_tables.blocked_by(index, after)
+        return blocked
+
+    def _spoiled(self, blocked: int, position: int) -> int:
+        gone = self._unusable | self._held | self._view.paid | 1 << position
+        return (blocked & ~gone).bit_count()
+
+    def _least_opened(self) -> int:
+        """Whether some request can only get devices that nobody has a share of yet."""
+        fresh = self._hardware.shareable & ~self._view.paid
+        return int(any(not alternative.candidates & ~fresh for alternative in self._ordinary))
 
     def at_least(self, chosen: Sequence[int], state: State, request: int, missing: int) -> Cost:
         """What any allocation costs that begins like this: `missing` more for this request, and the requests after it."""
@@ -203,11 +233,21 @@ class Objective:
         broken_numa = broken_roots = 0
         if remaining == {}:
             gone = self._view.in_use | state.taken | self._unusable | state.counter_blocked
-            broken_numa = _broken(self._layout.by_numa.values(), gone)
-            broken_roots = _broken(self._layout.by_root.values(), gone)
+            broken_numa, broken_roots = self._broken(gone)
         return Cost(far, near, numa_nodes, roots, spoiled, opened, broken_numa, broken_roots)
 
+    def _broken(self, gone: int) -> tuple[int, int]:
+        """Rule 6, with these devices gone."""
+        layout = self._layout
+        return _used_in_part(layout.by_numa, gone), _used_in_part(layout.by_root, gone)
 
-def _broken(groups: Iterable[int], in_use: int) -> int:
+
+def cost_of(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Cost:
+    """What an allocation costs."""
+    transitions = Transitions(tables, admin_blocks=False)
+    return Objective(tables).cost_of(placements, transitions)
+
+
+def _used_in_part(groups: Iterable[int], in_use: int) -> int:
     """How many groups are used in part."""
     return sum(1 for devices in groups if in_use & devices and ~in_use & devices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.identity import DeviceId, PoolId
@@ -73,14 +73,54 @@ class SelectorWarning:
     message: str
 
 
+class Cost(NamedTuple):
+    """What an allocation costs by rules 2 to 6 of `objective`; lower is better."""
+
+    far: int
+    near: int
+    numa_nodes: int
+    roots: int
+    spoiled: int
+    opened: int
+    broken_numa_nodes: int
+    broken_roots: int
+
+
+class Quality(NamedTuple):
+    """How good an allocation is, by the rules of `objective`; lower is better. Of the same claims it can be compared between nodes."""
+
+    alternatives: tuple[int, ...]  # for each `firstAvailable` request, which one is served
+    cost: Cost
+
+
+_MOST_ALTERNATIVES: Final = 8
+"""The API's limit on `firstAvailable`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An allocation for every claim, in the order asked. `basis` says of which state of each pool it was made."""
+    """An allocation for every claim, in the order asked.
+
+    `basis` says when the pools it takes from were looked at, by the ledger's clock. The cost is worked out when somebody
+    first asks for it, whatever policy has found the allocation.
+    """
 
     claims: tuple[ClaimPlan, ...]
     basis: Mapping[PoolId, int]
     steps: int
+    alternatives: tuple[int, ...]  # for each `firstAvailable` request, which one is served
+    _cost: Callable[[], Cost] = field(repr=False, compare=False)
     warnings: tuple[SelectorWarning, ...] = ()
+
+    @property
+    def quality(self) -> Quality:
+        """How good it is: the objective of policy `best`, but for the order of equals."""
+        return Quality(self.alternatives, self._cost())
+
+    @property
+    def preference_score(self) -> int:
+        """How early the alternatives are that are served, as kube-scheduler counts it: higher is better, exact requests count nothing."""
+        return sum(_MOST_ALTERNATIVES - index for index in self.alternatives)
 
 
 @dataclass(frozen=True, slots=True)

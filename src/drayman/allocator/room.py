@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from drayman.allocator.demand import Demand
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Tables
+from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
-from drayman.inventory.view import positions
 
 
 class Room:
@@ -23,22 +23,27 @@ class Room:
         self._transitions = transitions
         self._hardware = tables.view.hardware
         self._shareable = tables.view.hardware.shareable
-        self._members = self._first_sets()
+        self._counted = self._hardware.consumers & ~self._shareable
+        self._members: dict[int, tuple[tuple[int, int], ...]] = {}
         self._fitting: dict[tuple[int, int, tuple[Amount, ...]], int] = {}
         self._shares: dict[tuple[int, tuple[Amount, ...], frozenset[int]], int] = {}
 
-    def _first_sets(self) -> list[int]:
-        """Per counter set its exclusive devices. One that takes from several sets is counted with the first of them."""
-        members = [0] * len(self._hardware.counter_sets)
-        for position in positions(self._hardware.consumers & ~self._shareable):
-            consumption = self._hardware.consumption[position]
-            if consumption:
-                members[consumption[0][0]] |= 1 << position
-        return members
+    def _by_set(self, devices: int) -> tuple[tuple[int, int], ...]:
+        """Exclusive devices by counter set. One that takes from several sets is counted with the first of them."""
+        found = self._members.get(devices)
+        if found is None:
+            sets: dict[int, int] = {}
+            for position in positions(devices):
+                consumption = self._hardware.consumption[position]
+                if consumption:
+                    index = consumption[0][0]
+                    sets[index] = sets.get(index, 0) | 1 << position
+            found = self._members[devices] = tuple(sets.items())
+        return found
 
     def suffices(self, wanted: Sequence[tuple[Demand, int]], state: State) -> bool:
         """Whether there is room for the demands, each with the devices that it can reach."""
-        if not any(self._members) and not self._shareable:
+        if not self._counted and not self._shareable:
             return True
         charges = frozenset(a.charge for demand, _ in wanted for a in demand.alternatives)
         return all(
@@ -65,11 +70,9 @@ class Room:
             if room >= need:
                 return True
         rest = devices & ~self._shareable
-        for index, members in enumerate(self._members):
-            inside = members & rest
-            if inside:
-                rest ^= inside
-                room += self._fit(index, inside, state)
+        for index, members in self._by_set(rest & self._counted):
+            rest ^= members
+            room += self._fit(index, members, state)
         return room + rest.bit_count() >= need
 
     def _fit(self, index: int, devices: int, state: State) -> int:

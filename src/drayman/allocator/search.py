@@ -14,7 +14,9 @@ from drayman.allocator.diagnosis import diagnose
 from drayman.allocator.engine import ErrorFound, OutOfSteps
 from drayman.allocator.firstfit import FirstFit
 from drayman.allocator.limits import DEFAULT_MAX_STEPS
+from drayman.allocator.objective import cost_of
 from drayman.allocator.outcome import (
+    Cost,
     Exhausted,
     Fault,
     Outcome,
@@ -24,10 +26,13 @@ from drayman.allocator.outcome import (
     SelectorWarning,
 )
 from drayman.allocator.prepare import Judgement, prepare
+from drayman.allocator.question import Question
+from drayman.allocator.reduction import reduced
 from drayman.allocator.tables import Alternative, PreparationError, Tables, claim_name
 from drayman.api.resource import ResourceClaim
+from drayman.inventory.bitsets import positions
 from drayman.inventory.identity import DeviceId, PoolId
-from drayman.inventory.view import NodeView, positions
+from drayman.inventory.view import NodeView
 
 
 class Policy(Enum):
@@ -37,23 +42,24 @@ class Policy(Enum):
 
 def search(
     view: NodeView,
-    claims: Sequence[ResourceClaim],
+    claims: Sequence[ResourceClaim] | Question,
     *,
     policy: Policy = Policy.BEST,
     max_steps: int | None = None,
 ) -> Outcome:
     """Allocate the claims together on the node of the view."""
     limit = DEFAULT_MAX_STEPS if max_steps is None else max_steps
+    question = claims if isinstance(claims, Question) else Question(claims)
     answer = _best if policy is Policy.BEST else _first_fit
-    return answer(view, claims, limit)
+    return answer(view, question, limit)
 
 
-def _first_fit(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) -> Outcome:
+def _first_fit(view: NodeView, question: Question, max_steps: int) -> Outcome:
     try:
-        tables = prepare(view, claims, Judgement.STRICT)
+        tables = prepare(view, question, Judgement.STRICT)
     except PreparationError as error:
         return _preparation_fault(view, error)
-    run = FirstFit(tables, max_steps, strict=True)
+    run = FirstFit(reduced(tables), max_steps, strict=True)
     try:
         placements = run.run()
     except ErrorFound as error:
@@ -62,16 +68,16 @@ def _first_fit(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) 
         return Exhausted(run.steps)
     if placements is None:
         return _refuse(tables, run.steps)
-    return _plan(tables, placements, run.steps)
+    return _plan(tables, placements, run.steps, None)
 
 
-def _best(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) -> Outcome:
+def _best(view: NodeView, question: Question, max_steps: int) -> Outcome:
     """One broken device must not stop a cluster: where a selector fails the device is passed over, and reported."""
     try:
-        tables = prepare(view, claims, Judgement.LENIENT)
+        tables = prepare(view, question, Judgement.LENIENT)
     except PreparationError as error:
         return _preparation_fault(view, error)
-    run = Best(tables, max_steps)
+    run = Best(reduced(tables), max_steps)
     try:
         placements = run.run()
         if placements is None and _could_have_mattered(tables, max_steps - run.steps):
@@ -80,7 +86,7 @@ def _best(view: NodeView, claims: Sequence[ResourceClaim], max_steps: int) -> Ou
         return Exhausted(run.steps)
     if placements is None:
         return _refuse(tables, run.steps, _warnings(tables))
-    return _plan(tables, placements, run.steps, _warnings(tables))
+    return _plan(tables, placements, run.steps, run.cost, _warnings(tables))
 
 
 def _unjudged(tables: Tables) -> Iterator[tuple[Alternative, int]]:
@@ -105,8 +111,8 @@ def _could_have_mattered(tables: Tables, max_steps: int) -> bool:
     """Whether the claims could be served if every selector that failed had said yes. Raises OutOfSteps."""
     if not any(_unjudged(tables)):
         return False
-    hopeful = prepare(tables.view, tables.claims, Judgement.HOPEFUL)
-    return FirstFit(hopeful, max_steps, strict=False).run() is not None
+    hopeful = prepare(tables.view, tables.question, Judgement.HOPEFUL)
+    return FirstFit(reduced(hopeful), max_steps, strict=False).run() is not None
 
 
 def _selector_fault(tables: Tables, steps: int) -> Fault:
@@ -164,16 +170,27 @@ def _plan(
     tables: Tables,
     placements: Sequence[tuple[Alternative, int]],
     steps: int,
+    cost: Cost | None,
     warnings: tuple[SelectorWarning, ...] = (),
 ) -> Plan | Fault:
     try:
         claims = assemble(tables, placements)
     except AmbiguousNodeSelectorError as error:
         return Fault(str(error), Scope.FATAL, steps)
-    return Plan(claims, _basis(tables, placements), steps, warnings)
+    served = {alternative.request: alternative.index for alternative, _ in placements}
+    alternatives = tuple([served[i] for i, r in enumerate(tables.requests) if r.listed])
+    known = cost
+
+    def assess() -> Cost:
+        nonlocal known
+        if known is None:
+            known = cost_of(tables, placements)
+        return known
+
+    return Plan(claims, _basis(tables, placements), steps, alternatives, assess, warnings)
 
 
 def _basis(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Mapping[PoolId, int]:
     view = tables.view
     pools = {view.id_of(position).pool_id for _, position in placements}
-    return {pool_id: view.revisions[pool_id] for pool_id in sorted(pools)}
+    return dict.fromkeys(sorted(pools), view.time)

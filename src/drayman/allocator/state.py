@@ -6,8 +6,8 @@ nothing can be undone wrongly.
 
 from __future__ import annotations
 
-from drayman.allocator.counters import CounterTables, exceeds
 from drayman.allocator.tables import Alternative, Tables
+from drayman.inventory.counters import exceeds
 from drayman.inventory.device import Amount
 
 
@@ -71,24 +71,28 @@ class Transitions:
         self.admin_blocks = admin_blocks
         self._shareable = self._hardware.shareable
         self._consumption = self._hardware.consumption
-        self._counter_tables = self._hardware.derived(CounterTables)
+        self._counter_tables = self._hardware.counter_tables
+        self._initial: State | None = None
 
     def initial(self) -> State:
+        """The state before anything is placed."""
+        if self._initial is None:
+            self._initial = self._begin()
+        return self._initial
+
+    def _begin(self) -> State:
         view, tables = self._view, self._tables
-        blocked = 0
-        for index, left in enumerate(view.counters):
-            blocked |= self._counter_tables.blocked_by(index, left)
         return State(
             taken=0,
             mine=0,
             entries=0,
             paid=view.paid,
             counters=view.counters,
-            counter_blocked=blocked,
+            counter_blocked=view.usage.counter_blocked,
             left={},
             spent={},
             capacity_blocked=tables.capacity_blocked,
-            values=tuple(constraint.attribute.all_values for constraint in tables.matches),
+            values=tables.match_values,
             anchored=0,
             distinct=(0,) * len(tables.distincts),
         )

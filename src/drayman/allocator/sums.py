@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from drayman.allocator.demand import Ahead, Demand
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Alternative, Tables
+from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
-from drayman.inventory.view import positions
 
 
 class Sums:

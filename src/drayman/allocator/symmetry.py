@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from drayman.allocator.components import Distinctions, partition_devices
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Alternative, Tables, suffix_union
-from drayman.inventory.view import positions
+from drayman.inventory.bitsets import positions
 
 
 class Symmetry:
@@ -26,16 +26,20 @@ class Symmetry:
         self._tables = tables
         self._transitions = transitions
         self._hardware = tables.view.hardware
-        reach = [_reach(request.alternatives) for request in tables.requests]
-        self._reach = suffix_union(reach)
+        reaches = [reach(request.alternatives) for request in tables.requests]
+        self._reach = suffix_union(reaches)
         if also is not None:
             self._reach = (self._reach[0],) * len(self._reach)
         self._has_admin = tables.has_admin
+        self._compares = bool(tables.matches or tables.distincts)
         partition = partition_devices(tables, self._reach[0], also)
         self._class_of = partition.class_of
         self._component_of = partition.component_of
         self._class_index = partition.class_index
         self._components = partition.components
+        self._copies: dict[int, list[int]] = {}  # by shape, the components that have it
+        for index, component in enumerate(self._components):
+            self._copies.setdefault(component.shape, []).append(index)
         self._loose = partition.loose
         self._tied = partition.tied_attributes
         self._signatures: dict[Hashable, int] = {}
@@ -51,10 +55,10 @@ class Symmetry:
             if component.first >= start:
                 signature = self._signature(index, alternative.request, state)
                 which = self._class_index[position]
-                for other, candidate in enumerate(self._components):
+                for other in self._copies[component.shape]:
+                    candidate = self._components[other]
                     if (
-                        candidate.shape == component.shape
-                        and candidate.first >= start
+                        candidate.first >= start
                         and other != index
                         and self._signature(other, alternative.request, state) == signature
                     ):
@@ -76,14 +80,14 @@ class Symmetry:
 
     def key(self, request: int, state: State) -> Hashable:
         """What the requests from here on can see of a state; equal keys have equal futures, up to names."""
-        reach = self._reach[request]
+        ahead = self._reach[request]
         loose = tuple(
-            self._usage(devices & reach, state) for devices in self._loose if devices & reach
+            self._usage(devices & ahead, state) for devices in self._loose if devices & ahead
         )
         components = sorted(
             self._signature(index, request, state)
             for index, component in enumerate(self._components)
-            if component.devices & reach
+            if component.devices & ahead
         )
         return (request, state.entries, loose, tuple(components), self._coloured(request, state))
 
@@ -101,6 +105,8 @@ class Symmetry:
 
     def _active(self, request: int, state: State) -> tuple[list[int], list[int]]:
         """The constraints of the claim at hand that have a device already."""
+        if not self._compares:
+            return [], []
         current = self._tables.requests[request]
         matches = [
             index
@@ -172,7 +178,7 @@ class Symmetry:
         return found
 
 
-def _reach(alternatives: Iterable[Alternative]) -> int:
+def reach(alternatives: Iterable[Alternative]) -> int:
     """Every device that some alternative looks at."""
     devices = 0
     for alternative in alternatives:

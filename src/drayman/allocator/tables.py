@@ -2,28 +2,23 @@
 
 Everything that can be decided about a device and a request before the first device is placed is decided here, so that the search
 itself only intersects sets. Bit i of every device set is the i-th device in search order.
+
+Nobody changes tables once they are made. They are not frozen because a frozen dataclass takes four times as long to make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from drayman.api.resource import (
-    DeviceClass,
-    DeviceSubRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-)
+from drayman.allocator.question import Question, RequestSpec
+from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.device import Amount
 from drayman.inventory.view import NodeView
 
-RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Constraint:
     """One `matchAttribute` or `distinctAttribute` of one claim."""
 
@@ -32,7 +27,7 @@ class Constraint:
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Alternative:
     """One way to serve a request: the request itself, or one of `firstAvailable`."""
 
@@ -61,7 +56,7 @@ class Alternative:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Request:
     claim: int
     name: str
@@ -74,12 +69,12 @@ class Request:
         return any(alternative.error_capable for alternative in self.alternatives)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Tables:
     """The whole problem, compiled for one node."""
 
     view: NodeView
-    claims: tuple[ResourceClaim, ...]
+    question: Question
     requests: tuple[Request, ...]
     matches: tuple[Constraint, ...]
     distincts: tuple[Constraint, ...]
@@ -87,6 +82,11 @@ class Tables:
         tuple[tuple[Amount, ...] | None, ...], ...
     ]  # by capacity request and kind of device
     capacity_blocked: tuple[int, ...]  # by capacity request: devices without enough left
+    match_values: tuple[int, ...]  # by match constraint: values to choose from
+
+    @property
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        return self.question.claims
 
     @property
     def slots(self) -> int:

@@ -6,10 +6,12 @@ Values are sets: a scalar is a set of one, a list attribute the set of its items
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from drayman.api.resource import DeviceAttribute
 from drayman.inventory.device import DeviceRecord
+
+_MOST_KEPT: Final = 4_096  # sets of values whose devices are kept
 
 Value: TypeAlias = tuple[str, int | bool | str]
 
@@ -89,6 +91,8 @@ class AttributeIndex:
         """The devices that have one of the values."""
         found = self._allowed.get(values)
         if found is None:
+            if len(self._allowed) >= _MOST_KEPT:
+                self._allowed.clear()
             found = 0
             rest = values
             while rest:

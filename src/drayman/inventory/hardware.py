@@ -1,56 +1,53 @@
-"""The devices that one node can use, in search order, and everything about them that does not depend on who holds what.
+"""The devices that a node can use, in search order, and everything about them that does not depend on who holds what.
 
-Device sets are Python integers: bit i is the i-th device in the order in which devices are tried. Tables are made when a search
-first asks for them and are kept until a slice of the node changes.
+Nodes that see the same slices share one hardware, so nothing in it depends on which of them is asked about. Tables are made when a
+search first asks for them and are kept until a slice of these nodes changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final, TypeAlias, TypeVar, cast
 
 from drayman.api.core import Node
-from drayman.api.resource import DeviceTaint, DeviceToleration
+from drayman.api.resource import DeviceTaintRule
 from drayman.inventory.attributes import AttributeIndex
+from drayman.inventory.bitsets import bitset
+from drayman.inventory.capacity import consumption
+from drayman.inventory.counters import Consumption, CounterSetInfo, CounterTables
 from drayman.inventory.device import Amount, Capacity, DeviceRecord
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.numbering import Numbering
 from drayman.inventory.pool import PoolState, ResolvedPool, selects_node
 from drayman.inventory.selectors import SelectorCache, SelectorFailure
+from drayman.inventory.taints import Taints
 
 T = TypeVar("T")
 
-_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+Charges: TypeAlias = tuple[tuple[Amount, ...] | None, ...]
+"""By kind of device, what a request takes of each capacity."""
 
-
-class CounterSetInfo:
-    """A counter set of one pool: its counters in a fixed order, and how much there is of each."""
-
-    __slots__ = ("limits", "name", "names", "pool")
-
-    def __init__(self, pool: PoolId, name: str, limits: dict[str, Amount]) -> None:
-        self.pool = pool
-        self.name = name
-        self.names = tuple(limits)
-        self.limits = tuple(limits.values())
-
-    def amounts(self, used: dict[str, Amount]) -> tuple[Amount, ...]:
-        return tuple(used.get(name, 0) for name in self.names)
+_MANY_POOLS: Final = 16
+_MOST_SELECTIONS: Final = 4_096  # kept for each hardware; expressions come from users
+_NOTHING: Final[dict[DeviceId, Consumption]] = {}
 
 
 class NodeHardware:
-    """What a node can use. Immutable for its users; holds tables that are filled on demand."""
+    """What a node can use, or many nodes alike. Immutable for its users; holds tables that are filled on demand."""
 
     def __init__(
         self,
-        node: Node,
         pools: Iterable[ResolvedPool],
         features: Features,
         selectors: SelectorCache,
-        taints_of: Callable[[DeviceRecord], tuple[DeviceTaint, ...]],
+        numbering: Numbering,
+        node: Node,
     ) -> None:
-        self.node = node
+        """`node` is one of the nodes that can use it: they agree in every selection of nodes that concerns these pools."""
         self.features = features
+        self.numbering = numbering  # shared by all hardware of an inventory
         ordered = sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
         self.pools = tuple(pool for pool in ordered if pool.state is PoolState.USABLE)
         self.problems = tuple(pool for pool in ordered if pool.state is not PoolState.USABLE)
@@ -58,49 +55,89 @@ class NodeHardware:
         self.position: dict[DeviceId, int] = {r.id: i for i, r in enumerate(self.records)}
         self.everything = (1 << len(self.records)) - 1
         self._selectors = selectors
-        self._taints_of = taints_of
         self._verdicts: dict[str, tuple[int, int]] = {}
+        self._selected: dict[tuple[str, ...], tuple[int, int]] = {}
         self._derived: dict[object, object] = {}
         self._attributes: dict[str, AttributeIndex] = {}
-        self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
-        self._taint_groups: dict[tuple[tuple[str, str, str], ...], int] | None = None
+        self._charges: dict[tuple[tuple[str, Amount], ...], Charges] = {}
+        self._tainted: tuple[tuple[DeviceTaintRule, ...], Taints] | None = None
         self.shareable = self._where(lambda record: record.shareable)
         self.binding = self._where(lambda record: bool(record.device.binding_conditions))
-        self.selects_node = self._where(self._selects_node)
+        self.selects_node = self._where(lambda record: _selects_node(record, node))
         self.counter_sets, self.consumption = self._counters()
         self.consumers = self._where(lambda record: bool(record.counters))
         self.capacity_kinds, self.capacity_kind = self._capacities()
-        self.of_capacity_kind = [0] * len(self.capacity_kinds)
-        for position, kind in enumerate(self.capacity_kind):
-            self.of_capacity_kind[kind] |= 1 << position
+        self.capacity_limits = tuple(
+            tuple(capacity.value for capacity in kind) for kind in self.capacity_kinds
+        )
+        self.of_capacity_kind = self._devices_by_capacity_kind()
 
     def _where(self, condition: Callable[[DeviceRecord], bool]) -> int:
-        return sum(1 << i for i, record in enumerate(self.records) if condition(record))
+        records = self.records
+        return bitset((i for i, record in enumerate(records) if condition(record)), len(records))
 
-    def _selects_node(self, record: DeviceRecord) -> bool:
-        # Slices were chosen because they select the node; only a device's own selection remains to be looked at.
-        return not record.slice.spec.per_device_node_selection or selects_node(record, self.node)
-
-    def _counters(
-        self,
-    ) -> tuple[tuple[CounterSetInfo, ...], list[tuple[tuple[int, tuple[Amount, ...]], ...]]]:
+    def _counters(self) -> tuple[tuple[CounterSetInfo, ...], list[Consumption]]:
         infos: list[CounterSetInfo] = []
-        consumption: list[tuple[tuple[int, tuple[Amount, ...]], ...]] = []
+        consumption: list[Consumption] = []
         for pool in self.pools:
-            index: dict[str, int] = {}
-            for name, limits in pool.limits.items():
-                index[name] = len(infos)
-                infos.append(CounterSetInfo(pool.id, name, limits))
-            consumption += [
-                tuple(
-                    (index[name], infos[index[name]].amounts(used))
-                    for name, used in record.counters
-                )
-                if self.features.partitionable_devices
-                else ()
-                for record in pool.records
-            ]
+            index = {name: len(infos) + i for i, name in enumerate(pool.limits)}
+            infos += [CounterSetInfo(pool.id, name, limits) for name, limits in pool.limits.items()]
+            if self.features.partitionable_devices:
+                consumption += [_consumption(record, index, infos) for record in pool.records]
+            else:
+                consumption += [()] * len(pool.records)
         return tuple(infos), consumption
+
+    @property
+    def has_many_pools(self) -> bool:
+        """Whether it is worth knowing which pools are alike."""
+        return len(self.pools) >= _MANY_POOLS
+
+    @cached_property
+    def pool_number(self) -> dict[PoolId, int]:
+        """Where in `pools` a pool is."""
+        return {pool.id: number for number, pool in enumerate(self.pools)}
+
+    @cached_property
+    def pool_devices(self) -> tuple[range, ...]:
+        """The positions of each pool's devices."""
+        return _ranges(len(pool.records) for pool in self.pools)
+
+    @cached_property
+    def pool_counters(self) -> tuple[range, ...]:
+        """The indices of each pool's counter sets."""
+        return _ranges(len(pool.limits) for pool in self.pools)
+
+    @cached_property
+    def counter_tables(self) -> CounterTables:
+        return CounterTables(len(self.counter_sets), self.consumption)
+
+    def consumed_by(self, device: DeviceId) -> Consumption:
+        """What a device takes from the counter sets here, whether it can be used here or is for other nodes."""
+        position = self.position.get(device)
+        here = () if position is None else self.consumption[position]
+        return here + self._consumed_elsewhere.get(device.pool_id, _NOTHING).get(device, ())
+
+    @cached_property
+    def _consumed_elsewhere(self) -> dict[PoolId, dict[DeviceId, Consumption]]:
+        found: dict[PoolId, dict[DeviceId, Consumption]] = {}
+        first = 0
+        for pool in self.pools:
+            index = {name: first + i for i, name in enumerate(pool.limits)}
+            first += len(pool.limits)
+            if not pool.elsewhere or not pool.limits:
+                continue
+            devices = found[pool.id] = {}
+            for record in (record for slice_ in pool.elsewhere for record in slice_.records):
+                consumed = _consumption(record, index, self.counter_sets)
+                devices[record.id] = devices.get(record.id, ()) + consumed
+        return found
+
+    def _devices_by_capacity_kind(self) -> list[int]:
+        members: list[list[int]] = [[] for _ in self.capacity_kinds]
+        for position, kind in enumerate(self.capacity_kind):
+            members[kind].append(position)
+        return [bitset(devices, len(self.records)) for devices in members]
 
     def _capacities(self) -> tuple[tuple[tuple[Capacity, ...], ...], list[int]]:
         kinds: dict[object, int] = {}
@@ -130,6 +167,16 @@ class NodeHardware:
 
     def select(self, expressions: Sequence[str]) -> tuple[int, int]:
         """The devices that pass all selectors, and those on which one fails before another says no."""
+        key = tuple(expressions)
+        found = self._selected.get(key)
+        if found is None:
+            if len(self._selected) >= _MOST_SELECTIONS:
+                self._selected.clear()
+                self._verdicts.clear()
+            found = self._selected[key] = self._select(key)
+        return found
+
+    def _select(self, expressions: tuple[str, ...]) -> tuple[int, int]:
         passing, failing = self.everything, 0
         for expression in expressions:
             accepted, failed = self._verdict(expression)
@@ -140,14 +187,16 @@ class NodeHardware:
     def _verdict(self, expression: str) -> tuple[int, int]:
         known = self._verdicts.get(expression)
         if known is None:
-            accepted = failed = 0
+            accepted: list[int] = []
+            failed: list[int] = []
             for position, record in enumerate(self.records):
                 verdict = self._selectors.verdict(expression, record.id.driver, record.device)
                 if isinstance(verdict, SelectorFailure):
-                    failed |= 1 << position
+                    failed.append(position)
                 elif verdict:
-                    accepted |= 1 << position
-            known = self._verdicts[expression] = (accepted, failed)
+                    accepted.append(position)
+            size = len(self.records)
+            known = self._verdicts[expression] = (bitset(accepted, size), bitset(failed, size))
         return known
 
     def failure(self, expressions: Sequence[str], position: int) -> str:
@@ -159,40 +208,42 @@ class NodeHardware:
                 return verdict.message
         return ""
 
-    def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
-        """The devices whose taints, if they have any that block, are all tolerated."""
-        if not self.features.device_taints:
-            return self.everything
-        found = self._tolerated.get(tolerations)
+    def charges(self, requests: tuple[tuple[str, Amount], ...]) -> Charges:
+        """What a request for these capacities takes from a device of each kind; None from a kind that cannot serve it."""
+        found = self._charges.get(requests)
         if found is None:
-            found = self.everything
-            for taints, devices in self._grouped_taints().items():
-                if not all(any(_tolerates(t, taint) for t in tolerations) for taint in taints):
-                    found &= ~devices
-            self._tolerated[tolerations] = found
+            if len(self._charges) >= _MOST_SELECTIONS:
+                self._charges.clear()
+            wanted = dict(requests)
+            found = tuple(consumption(kind, wanted) for kind in self.capacity_kinds)
+            self._charges[requests] = found
         return found
 
-    def _grouped_taints(self) -> dict[tuple[tuple[str, str, str], ...], int]:
-        if self._taint_groups is None:
-            self._taint_groups = {}
-            for position, record in enumerate(self.records):
-                taints = tuple(
-                    (taint.key, taint.value, taint.effect)
-                    for taint in self._taints_of(record)
-                    if taint.effect in _BLOCKING_EFFECTS
-                )
-                if taints:
-                    known = self._taint_groups.get(taints, 0)
-                    self._taint_groups[taints] = known | 1 << position
-        return self._taint_groups
+    def taints(self, rules: tuple[DeviceTaintRule, ...]) -> Taints:
+        """The taints of the devices under these rules; those of the rules last asked for are kept."""
+        if self._tainted is None or self._tainted[0] is not rules:
+            self._tainted = (rules, Taints(self.records, rules))
+        return self._tainted[1]
 
 
-def _tolerates(toleration: DeviceToleration, taint: tuple[str, str, str]) -> bool:
-    key, value, effect = taint
-    if toleration.effect and toleration.effect != effect:
-        return False
-    if toleration.key and toleration.key != key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == value
+def _ranges(sizes: Iterable[int]) -> tuple[range, ...]:
+    """Ranges of these sizes, one after the other."""
+    found: list[range] = []
+    start = 0
+    for size in sizes:
+        found.append(range(start, start + size))
+        start += size
+    return tuple(found)
+
+
+def _selects_node(record: DeviceRecord, node: Node) -> bool:
+    # Slices were chosen because they select the node; only a device's own selection remains to be looked at.
+    return not record.slice.spec.per_device_node_selection or selects_node(record, node)
+
+
+def _consumption(
+    record: DeviceRecord, index: Mapping[str, int], infos: Sequence[CounterSetInfo]
+) -> Consumption:
+    return tuple(
+        [(index[name], infos[index[name]].amounts(used)) for name, used in record.counters]
+    )

@@ -1,32 +1,56 @@
 """All devices of a cluster, kept up to date one slice at a time.
 
-An event touches the pool it names and the nodes that pool concerns. Views are built when asked for and kept until something they
-show has changed, so a search on one node costs the same in a cluster of one node and of ten thousand.
+An event touches the pool it names and the nodes that pool concerns. Views are built when asked for, from parts that are kept until
+something they show has changed, so a search on one node costs the same in a cluster of one node and of ten thousand. Nodes that see the
+same slices share all those parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from drayman.api.core import Node
-from drayman.api.resource import DeviceClass, DeviceTaint, DeviceTaintRule, ResourceSlice
-from drayman.inventory.device import DeviceRecord
+from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
 from drayman.inventory.features import Features
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger
+from drayman.inventory.numbering import Numbering
 from drayman.inventory.pool import Pool, PoolState, ResolvedPool
+from drayman.inventory.reach import Places
 from drayman.inventory.selectors import SelectorCache
+from drayman.inventory.usage import Usage, UsageTracker
 from drayman.inventory.view import NodeView
 
 
-@dataclass(frozen=True, slots=True)
-class _Cached:
-    hardware: NodeHardware
-    labels: dict[str, str]
-    local_revision: int
-    shared_revision: int
+class _Sight:
+    """What some nodes see: the same for all that see the same slices."""
+
+    __slots__ = ("__weakref__", "_trackers", "hardware", "pools")
+
+    def __init__(self, hardware: NodeHardware, pools: frozenset[PoolId]) -> None:
+        self.hardware = hardware
+        self.pools = pools  # whether they are usable or not
+        self._trackers: WeakKeyDictionary[Ledger, UsageTracker] = WeakKeyDictionary()
+
+    def usage(self, ledger: Ledger) -> Usage:
+        tracker = self._trackers.get(ledger)
+        if tracker is None:
+            tracker = self._trackers[ledger] = UsageTracker(self.hardware)
+        return tracker.usage(ledger)
+
+
+@dataclass(slots=True)
+class _NodeEntry:
+    """What is known of a node from its last view."""
+
+    labels: Mapping[str, str]
+    clock: int  # up to when that is known to be so
+    sight: _Sight
+    problems: tuple[ResolvedPool, ...] = ()
+    problems_clock: int = -1
 
 
 class Inventory:
@@ -35,26 +59,42 @@ class Inventory:
     def __init__(self, features: Features | None = None) -> None:
         self.features = features or Features()
         self.classes: dict[str, DeviceClass] = {}
+        self._clock = 0  # counts events about slices
+        self._other_events = 0
         self._pools: dict[PoolId, Pool] = {}
         self._pool_of_slice: dict[str, PoolId] = {}
         self._rules: dict[str, DeviceTaintRule] = {}
+        self._ordered_rules: tuple[DeviceTaintRule, ...] = ()
         self._local: dict[str, set[PoolId]] = {}  # pools with slices for a node, by node name
-        self._floating: set[PoolId] = set()  # pools with slices that select nodes
         self._local_revision: dict[str, int] = {}
-        self._shared_revision = 0
+        self._places = Places()
+        self._foreign_clock = 0
         self._foreign_problems: dict[PoolId, ResolvedPool] = {}
         self._foreign_unknown: set[PoolId] = set()
         self._selectors = SelectorCache(list_attributes=self.features.list_attributes)
-        self._hardware: dict[str, _Cached] = {}
+        self._numbering = Numbering()
+        self._nodes: dict[str, _NodeEntry] = {}
+        self._sights: WeakValueDictionary[Hashable, _Sight] = WeakValueDictionary()
+
+    @property
+    def revision(self) -> int:
+        """Counts the events that may change an answer: as long as it is the same, only the ledger can have changed one."""
+        return self._clock + self._other_events
 
     def apply_class(self, device_class: DeviceClass) -> None:
-        self.classes[device_class.metadata.name] = device_class
+        """Add a class, or replace the one with its name."""
+        name = device_class.metadata.name
+        known = self.classes.get(name)
+        if known is None or known.spec != device_class.spec:
+            self.classes[name] = device_class
+            self._other_events += 1
 
     def remove_class(self, name: str) -> None:
-        self.classes.pop(name, None)
+        if self.classes.pop(name, None) is not None:
+            self._other_events += 1
 
     def apply_slice(self, slice_: ResourceSlice) -> None:
-        """Add a slice, or replace the one with its name."""
+        """Add a slice, or replace the one with its name. One that says what is known already is no event."""
         pool_id = PoolId(slice_.spec.driver, slice_.spec.pool.name)
         name = slice_.metadata.name
         if self._pool_of_slice.get(name, pool_id) != pool_id:
@@ -62,6 +102,9 @@ class Inventory:
         pool = self._pools.get(pool_id)
         if pool is None:
             pool = self._pools[pool_id] = Pool(pool_id, self.features)
+        known = pool.slices.get(name)
+        if known is not None and known.slice.spec == slice_.spec:
+            return
         before = _concerned(pool)
         pool.apply(slice_)
         self._pool_of_slice[name] = pool_id
@@ -79,101 +122,91 @@ class Inventory:
             del self._pools[pool_id]
 
     def apply_taint_rule(self, rule: DeviceTaintRule) -> None:
-        self._rules[rule.metadata.name] = rule
-        self._shared_revision += 1
+        """Add a rule, or replace the one with its name. Its status is nothing to us."""
+        known = self._rules.get(rule.metadata.name)
+        if known is None or known.spec != rule.spec:
+            self._rules[rule.metadata.name] = rule
+            self._rules_changed()
 
     def remove_taint_rule(self, name: str) -> None:
         if self._rules.pop(name, None) is not None:
-            self._shared_revision += 1
+            self._rules_changed()
+
+    def _rules_changed(self) -> None:
+        self._other_events += 1
+        self._ordered_rules = tuple(rule for _, rule in sorted(self._rules.items()))
+
+    def remove_node(self, name: str) -> None:
+        """Drop what is kept for a node that is gone. Its slices have events of their own."""
+        self._nodes.pop(name, None)
 
     def _pool_changed(self, pool: Pool, nodes_before: frozenset[str]) -> None:
+        self._clock += 1
         for name in nodes_before | pool.local.keys():
-            self._local_revision[name] = self._local_revision.get(name, 0) + 1
+            self._local_revision[name] = self._clock
             pools = self._local.setdefault(name, set())
             if name in pool.local:
                 pools.add(pool.id)
             else:
                 pools.discard(pool.id)
-        if pool.floating or pool.id in self._floating:
-            self._shared_revision += 1
-        if pool.floating:
-            self._floating.add(pool.id)
-        else:
-            self._floating.discard(pool.id)
-        self._foreign_problems.pop(pool.id, None)
+        self._places.put(pool.id, pool.floating.values(), self._clock)
+        if self._foreign_problems.pop(pool.id, None) is not None or pool.counters:
+            self._foreign_clock = self._clock
         if pool.counters:
             self._foreign_unknown.add(pool.id)
         else:
             self._foreign_unknown.discard(pool.id)
 
     def view(self, node: Node, ledger: Ledger) -> NodeView:
-        """The node as it is now. Raises NodeSelectorError if a slice selects nodes in a way that cannot be read."""
-        hardware = self._hardware_of(node)
-        return NodeView(hardware, ledger, self.classes.get, self._problems_elsewhere(node))
+        """The node as it is now. Raises SelectorError if a slice selects nodes in a way that cannot be read."""
+        entry = self._entry(node)
+        usage = entry.sight.usage(ledger)
+        taints = usage.hardware.taints(self._ordered_rules)
+        return NodeView(node, usage, ledger.clock, taints, self.classes.get, entry.problems)
 
-    def _hardware_of(self, node: Node) -> NodeHardware:
+    def _entry(self, node: Node) -> _NodeEntry:
+        """What the node sees: as before if no event since concerns it."""
+        name, labels = node.metadata.name, node.metadata.labels
+        entry = self._nodes.get(name)
+        if entry is None or entry.clock != self._clock or entry.labels != labels:
+            entry = self._nodes[name] = _NodeEntry(labels, self._clock, self._sight(node))
+        if entry.problems_clock != self._foreign_clock:
+            elsewhere = self._problems_elsewhere(entry.sight.pools)
+            entry.problems = (*entry.sight.hardware.problems, *elsewhere)
+            entry.problems_clock = self._foreign_clock
+        return entry
+
+    def _sight(self, node: Node) -> _Sight:
         name = node.metadata.name
-        revision = self._local_revision.get(name, 0)
-        cached = self._hardware.get(name)
-        if (
-            cached is None
-            or cached.local_revision != revision
-            or cached.shared_revision != self._shared_revision
-            or cached.labels != node.metadata.labels
-        ):
-            hardware = self._build(node)
-            labels = dict(node.metadata.labels)
-            cached = _Cached(hardware, labels, revision, self._shared_revision)
-            self._hardware[name] = cached
-        return cached.hardware
+        local = self._local.get(name)
+        places = self._places.of_node(node)
+        revisions = [place.revision for place in places]
+        if local:
+            revisions.append(self._local_revision[name])
+        # Equal for nodes that see the same slices; different once one of those changes.
+        key = (name if local else None, places, max(revisions, default=0))
+        sight = self._sights.get(key)
+        if sight is None:
+            pools = frozenset(local or ()).union(*(place.pools for place in places))
+            sight = self._sights[key] = _Sight(self._build(node, pools), pools)
+        return sight
 
-    def _build(self, node: Node) -> NodeHardware:
-        pool_ids = self._local.get(node.metadata.name, set()) | self._floating
+    def _build(self, node: Node, pool_ids: Iterable[PoolId]) -> NodeHardware:
         resolved = (self._pools[pool_id].resolve(node) for pool_id in pool_ids)
-        return NodeHardware(
-            node,
-            [pool for pool in resolved if pool is not None],
-            self.features,
-            self._selectors,
-            partial(_taints_of, tuple(rule for _, rule in sorted(self._rules.items()))),
-        )
+        known = [pool for pool in resolved if pool is not None]
+        return NodeHardware(known, self.features, self._selectors, self._numbering, node)
 
-    def _problems_elsewhere(self, node: Node) -> tuple[ResolvedPool, ...]:
+    def _problems_elsewhere(self, own_pools: frozenset[PoolId]) -> Iterator[ResolvedPool]:
         """Broken pools of other nodes that have shared counters: as upstream sees it they concern every node."""
         while self._foreign_unknown:
             pool_id = self._foreign_unknown.pop()
             resolved = self._pools[pool_id].resolve_elsewhere()
             if resolved is not None and resolved.state is not PoolState.USABLE:
                 self._foreign_problems[pool_id] = resolved
-        if not self._foreign_problems:
-            return ()
-        own = self._local.get(node.metadata.name, set()) | self._floating
-        return tuple(
-            problem
-            for pool_id, problem in sorted(self._foreign_problems.items())
-            if pool_id not in own
-        )
+        for pool_id, problem in sorted(self._foreign_problems.items()):
+            if pool_id not in own_pools:
+                yield problem
 
 
 def _concerned(pool: Pool) -> frozenset[str]:
     return frozenset(pool.local)
-
-
-def _taints_of(rules: tuple[DeviceTaintRule, ...], record: DeviceRecord) -> tuple[DeviceTaint, ...]:
-    """The device's own taints and those that rules put on it."""
-    if not rules:
-        return record.device.taints
-    return record.device.taints + tuple(r.spec.taint for r in rules if _selects_device(r, record))
-
-
-def _selects_device(rule: DeviceTaintRule, record: DeviceRecord) -> bool:
-    # An absent selector taints every device: what the 1.36 scheduler does, and what its own benchmark relies on.
-    selector = rule.spec.device_selector
-    if selector is None:
-        return True
-    driver, pool, device = record.id
-    return (
-        selector.driver in (None, driver)
-        and selector.pool in (None, pool)
-        and selector.device in (None, device)
-    )

@@ -3,19 +3,26 @@
 It records holdings and nothing derived from them: what is left of a counter follows from the holdings and the slices published now,
 so a slice that changes can never make the ledger wrong. `commit` and `release` are exact inverses, and each touches only what it names.
 
-A plan remembers the revision of every pool it takes from. Committing it after somebody else changed one of those pools is refused, so
-that no sequence of searches and commits can give the same thing twice.
+Its clock counts changes. A plan remembers the time at which the pools it takes from were looked at. Committing it after somebody else
+changed one of those pools is refused, so that no sequence of searches and commits can give the same thing twice. Whoever derives something
+from holdings asks what has changed since a time, and need not look at the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.device import Amount
 from drayman.inventory.identity import DeviceId, PoolId
+
+_CHANGES_KEPT: Final = 16_384
+"""Changes of the whole cluster that can be looked up; who is further behind asks pool by pool."""
+
+_CHANGES_KEPT_IN_POOL: Final = 128
+"""Changes of one pool that can be looked up; who is further behind looks at the whole pool."""
 
 
 class LedgerConflictError(Exception):
@@ -60,28 +67,61 @@ def holder_of(claim: ResourceClaim) -> str:
 def holdings_of(allocation: AllocationResult) -> tuple[Holding, ...]:
     """What an allocation takes. Admin access takes nothing."""
     return tuple(
-        Holding(
-            DeviceId(entry.driver, entry.pool, entry.device),
-            entry.share_id,
-            {name: quantity.amount for name, quantity in entry.consumed_capacity.items()},
-        )
-        for entry in allocation.devices.results
-        if not entry.admin_access
+        [
+            Holding(
+                DeviceId(entry.driver, entry.pool, entry.device),
+                entry.share_id,
+                {name: quantity.amount for name, quantity in entry.consumed_capacity.items()},
+            )
+            for entry in allocation.devices.results
+            if not entry.admin_access
+        ]
     )
+
+
+class _PoolRecord:
+    """What is held in one pool, and when that changed."""
+
+    __slots__ = ("_changes", "_forgotten", "held", "revision")
+
+    def __init__(self) -> None:
+        self.held: dict[DeviceId, dict[tuple[str, str | None], Holding]] = {}
+        self.revision = 0  # the time of the last change
+        self._changes: list[tuple[int, DeviceId]] = []
+        self._forgotten = 0  # the time of the last change that is no longer listed
+
+    def note(self, time: int, device: DeviceId) -> None:
+        self.revision = time
+        self._changes.append((time, device))
+        if len(self._changes) > _CHANGES_KEPT_IN_POOL:
+            half = len(self._changes) // 2
+            self._forgotten = self._changes[half - 1][0]
+            del self._changes[:half]
+
+    def changed_since(self, time: int) -> Iterable[DeviceId] | None:
+        if time < self._forgotten:
+            return None
+        found: dict[DeviceId, None] = {}
+        for when, device in reversed(self._changes):
+            if when <= time:
+                break
+            found[device] = None
+        return found
 
 
 class Ledger:
     """Holders and their holdings, by holder and by pool."""
 
     def __init__(self) -> None:
+        self.clock = 0  # how many changes there were
         self._holders: dict[str, tuple[Holding, ...]] = {}
-        self._pools: dict[PoolId, dict[DeviceId, dict[tuple[str, str | None], Holding]]] = {}
-        self._revisions: dict[PoolId, int] = {}
+        self._pools: dict[PoolId, _PoolRecord] = {}
+        self._changes: list[DeviceId] = []  # the latest ones, one for each tick of the clock
 
     def commit(self, plan: CommittablePlan) -> None:
         """Record everything the plan gives, or nothing: raises LedgerConflictError where it cannot."""
-        for pool_id, revision in plan.basis.items():
-            if self.revision(pool_id) != revision:
+        for pool_id, seen in plan.basis.items():
+            if self.revision(pool_id) > seen:
                 raise LedgerConflictError(f"pool {pool_id} changed since the plan was made")
         taken: dict[str, tuple[Holding, ...]] = {}
         for item in plan.claims:
@@ -100,10 +140,14 @@ class Ledger:
     def observe(self, holder: str, holdings: Iterable[Holding]) -> None:
         """Record what somebody is known to hold, in place of what was known before.
 
-        Unlike `commit` this is not checked: it repeats what an API server says, and that may be contradictory.
+        Unlike `commit` this is not checked: it repeats what an API server says, and that may be contradictory. What is
+        known already is no change: a watch tells a scheduler of everything that it wrote itself.
         """
+        held = tuple(holdings)
+        if self._holders.get(holder) == held:
+            return
         self.forget(holder)
-        self._put(holder, tuple(holdings))
+        self._put(holder, held)
 
     def observe_claim(self, claim: ResourceClaim) -> None:
         """Record what the status of a claim says that it holds."""
@@ -118,42 +162,64 @@ class Ledger:
         if holdings is None:
             return False
         for holding in holdings:
-            pool_id = holding.device.pool_id
-            pool = self._pools[pool_id]
-            held = pool[holding.device]
+            record = self._pools[holding.device.pool_id]
+            held = record.held[holding.device]
             del held[holder, holding.share_id]
             if not held:
-                del pool[holding.device]
-            if not pool:
-                del self._pools[pool_id]
-            self._touch(pool_id)
+                del record.held[holding.device]
+            self._touch(record, holding.device)
         return True
 
     def holders(self) -> Iterator[tuple[str, tuple[Holding, ...]]]:
         yield from self._holders.items()
 
+    def holdings(self, holder: str) -> tuple[Holding, ...]:
+        """What somebody holds; nothing if the holder is not known."""
+        return self._holders.get(holder, ())
+
     def holders_of(self, device: DeviceId) -> tuple[str, ...]:
         """Who holds the device or a share of it."""
-        held = self._pools.get(device.pool_id, {}).get(device, {})
-        return tuple(holder for holder, _ in held)
+        return tuple(holder for holder, _ in self._held(device))
 
     def held_in(self, pool_id: PoolId) -> Mapping[DeviceId, Iterable[Holding]]:
         """The devices of a pool that somebody holds, with the holdings."""
-        pool = self._pools.get(pool_id)
-        if not pool:
+        record = self._pools.get(pool_id)
+        if record is None:
             return {}
-        return {device: held.values() for device, held in pool.items()}
+        return {device: held.values() for device, held in record.held.items()}
+
+    def held(self, device: DeviceId) -> Collection[Holding]:
+        """The holdings of a device and of shares of it."""
+        return self._held(device).values()
+
+    def _held(self, device: DeviceId) -> Mapping[tuple[str, str | None], Holding]:
+        record = self._pools.get(device.pool_id)
+        return {} if record is None else record.held.get(device, {})
 
     def revision(self, pool_id: PoolId) -> int:
-        """A number that changes whenever a holding in the pool does."""
-        return self._revisions.get(pool_id, 0)
+        """The time at which a holding in the pool last changed."""
+        record = self._pools.get(pool_id)
+        return 0 if record is None else record.revision
+
+    def changes(self, since: int) -> Iterable[DeviceId] | None:
+        """The devices whose holdings changed after that time; None if it is too long ago to tell."""
+        ticks = self.clock - since
+        if ticks > len(self._changes):
+            return None
+        return self._changes[len(self._changes) - ticks :]
+
+    def changes_in(self, pool_id: PoolId, since: int) -> Iterable[DeviceId] | None:
+        """The devices of a pool whose holdings changed after that time; None if it is too long ago to tell."""
+        record = self._pools.get(pool_id)
+        return () if record is None else record.changed_since(since)
 
     def _refuse_doubles(self, taken: Mapping[str, tuple[Holding, ...]]) -> None:
         given: dict[DeviceId, set[str | None]] = {}
         for holder, holdings in taken.items():
             for holding in holdings:
-                held = self._pools.get(holding.device.pool_id, {}).get(holding.device, {})
-                shares = given.setdefault(holding.device, {share for _, share in held})
+                shares = given.get(holding.device)
+                if shares is None:
+                    shares = given[holding.device] = {s for _, s in self._held(holding.device)}
                 # A whole device has one holder; shares of one device have different ids.
                 is_double = None in shares or holding.share_id in shares
                 if is_double or (holding.share_id is None and shares):
@@ -164,9 +230,16 @@ class Ledger:
         unique = {(holding.device, holding.share_id): holding for holding in holdings}
         self._holders[holder] = tuple(unique.values())
         for holding in unique.values():
-            pool = self._pools.setdefault(holding.device.pool_id, {})
-            pool.setdefault(holding.device, {})[holder, holding.share_id] = holding
-            self._touch(holding.device.pool_id)
+            pool_id = holding.device.pool_id
+            record = self._pools.get(pool_id)
+            if record is None:
+                record = self._pools[pool_id] = _PoolRecord()
+            record.held.setdefault(holding.device, {})[holder, holding.share_id] = holding
+            self._touch(record, holding.device)
 
-    def _touch(self, pool_id: PoolId) -> None:
-        self._revisions[pool_id] = self._revisions.get(pool_id, 0) + 1
+    def _touch(self, record: _PoolRecord, device: DeviceId) -> None:
+        self.clock += 1
+        record.note(self.clock, device)
+        self._changes.append(device)
+        if len(self._changes) > _CHANGES_KEPT:
+            del self._changes[: _CHANGES_KEPT // 2]

@@ -7,15 +7,20 @@ which generation counts and whether it is whole, without looking at slices that 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
-from drayman.api.core import Node
+from drayman.api.core import Node, NodeSelector
 from drayman.api.nodeselector import matches
-from drayman.api.resource import ResourceSlice
+from drayman.api.resource import Device, ResourceSlice, ResourceSliceSpec
 from drayman.inventory.device import Amount, DeviceRecord
 from drayman.inventory.features import Features
 from drayman.inventory.identity import PoolId
+
+PlaceKey: TypeAlias = NodeSelector | str | None
+"""Nodes that slices or devices are for: those a selector matches, the one of a name, or None for all."""
 
 
 class PoolState(Enum):
@@ -27,12 +32,13 @@ class PoolState(Enum):
 class SliceRecord:
     """A slice and its devices as records, made when somebody first looks at them."""
 
-    __slots__ = ("_records", "_sharing", "counters", "slice")
+    __slots__ = ("_places", "_records", "_sharing", "counters", "slice")
 
     def __init__(self, slice_: ResourceSlice, *, sharing: bool) -> None:
         self.slice = slice_
         self._sharing = sharing
         self._records: tuple[DeviceRecord, ...] | None = None
+        self._places: frozenset[PlaceKey] | None = None
         # Which counters the devices name: a pool is checked from every node's side, but its devices are looked at from few.
         self.counters = frozenset(
             (used.counter_set, name)
@@ -50,6 +56,17 @@ class SliceRecord:
             )
         return self._records
 
+    @property
+    def places(self) -> frozenset[PlaceKey]:
+        """Where the slice, or any single device of it, is for."""
+        if self._places is None:
+            if self.slice.spec.per_device_node_selection:
+                devices = self.slice.spec.devices or ()
+                self._places = frozenset(key for device in devices for key in _place(device))
+            else:
+                self._places = frozenset(_place(self.slice.spec))
+        return self._places
+
     def selects(self, node: Node) -> bool:
         spec = self.slice.spec
         if spec.node_name:
@@ -63,6 +80,15 @@ class SliceRecord:
         return False
 
 
+def _place(of: Device | ResourceSliceSpec) -> Iterator[PlaceKey]:
+    if of.node_name:
+        yield of.node_name
+    elif of.all_nodes:
+        yield None
+    elif of.node_selector is not None:
+        yield of.node_selector
+
+
 def selects_node(record: DeviceRecord, node: Node) -> bool:
     """Whether the device can be used on the node."""
     if record.node_name:
@@ -72,9 +98,9 @@ def selects_node(record: DeviceRecord, node: Node) -> bool:
     return record.node_selector is not None and matches(record.node_selector, node)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ResolvedPool:
-    """What a node sees of a pool. Only a usable pool has devices."""
+    """What a node sees of a pool. Only a usable pool has devices. Equal only to itself."""
 
     id: PoolId
     state: PoolState

@@ -5,24 +5,40 @@ All of it follows from the hardware alone, so it is worked out once and kept wit
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import TypeAlias
 
 from drayman.inventory.device import Amount
-from drayman.inventory.hardware import NodeHardware
-from drayman.inventory.view import positions
+from drayman.inventory.identity import PoolId
 
 _MOST_KEPT = 20_000  # states of counter sets; a node of partitioned GPUs goes through hundreds
 
+Consumption: TypeAlias = tuple[tuple[int, tuple[Amount, ...]], ...]
+"""What one device takes: by index of the counter set, the amount of each of its counters."""
+
+
+class CounterSetInfo:
+    """A counter set of one pool: its counters in a fixed order, and how much there is of each."""
+
+    __slots__ = ("limits", "name", "names", "pool")
+
+    def __init__(self, pool: PoolId, name: str, limits: dict[str, Amount]) -> None:
+        self.pool = pool
+        self.name = name
+        self.names = tuple(limits)
+        self.limits = tuple(limits.values())
+
+    def amounts(self, used: dict[str, Amount]) -> tuple[Amount, ...]:
+        return tuple(used.get(name, 0) for name in self.names)
+
 
 class CounterTables:
-    """Tables over the counter sets of a node's hardware."""
+    """Who consumes from which counter set, on one hardware."""
 
-    def __init__(self, hardware: NodeHardware) -> None:
-        self.consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [
-            [] for _ in hardware.counter_sets
-        ]
-        for position in positions(hardware.consumers):
-            for index, amounts in hardware.consumption[position]:
+    def __init__(self, sets: int, consumption: Sequence[Consumption]) -> None:
+        self.consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [[] for _ in range(sets)]
+        for position, consumed in enumerate(consumption):
+            for index, amounts in consumed:
                 self.consumers[index].append((position, amounts))
         self.shapes = self._shapes()
         self._blocked: dict[tuple[int, tuple[Amount, ...]], int] = {}

@@ -1,0 +1,109 @@
+"""What a node looks like to a question: nodes of equal signatures get equal answers, up to the names of nodes and devices.
+
+Equal means: the same outcome, the same number of devices dropping out at each test, an allocation of the same quality. In a cluster
+of a thousand equal nodes one search then answers for all of them. Signatures are small numbers made from everything that a search reads:
+which devices pass which selectors, what they are and where, what is held, what is tolerated. They are good for comparing what one
+inventory shows; the claims themselves are not part of them.
+
+Nodes that see thousands of devices mostly share them. Instead of being described they are told apart by their hardware, which is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final, TypeAlias
+
+from drayman.allocator.alignment import Layout
+from drayman.allocator.question import Question, WantedDevices
+from drayman.api.resource import ResourceClaim
+from drayman.inventory.device import DeviceRecord
+from drayman.inventory.hardware import NodeHardware
+from drayman.inventory.usage import MOST_DESCRIBED
+from drayman.inventory.view import NodeView
+
+_MOST_KEPT: Final = 1_024  # kinds of questions for each hardware
+
+_Selectors: TypeAlias = tuple[str, ...] | None
+"""The expressions of class and request; None if the class is missing or has something else in it."""
+
+
+def signature(view: NodeView, claims: Sequence[ResourceClaim] | Question) -> Hashable:
+    """A value that is equal for nodes on which a search for the claims ends alike."""
+    question = claims if isinstance(claims, Question) else Question(claims)
+    wanted = [w for request in question.requests for w in request.alternatives]
+    compared = tuple([c.name for c in (*question.matches, *question.distincts)])
+    seen = view.hardware.derived(_Appearances)
+    return (
+        seen.of(tuple([_selectors(view, w) for w in wanted]), compared),
+        view.usage.number,
+        tuple([view.tolerated(w.spec.tolerations) for w in wanted]),
+        tuple([problem.state.value for problem in view.problems]),
+    )
+
+
+def _selectors(view: NodeView, wanted: WantedDevices) -> _Selectors:
+    device_class = view.device_class(wanted.spec.device_class_name)
+    if device_class is None:
+        return None
+    if wanted.selectors is not None and wanted.selectors[0] is device_class:
+        return wanted.selectors[1]
+    found = [s.cel for s in (*device_class.spec.selectors, *wanted.spec.selectors)]
+    return tuple([cel.expression for cel in found if cel is not None])
+
+
+class _Appearances:
+    """What a hardware looks like to different questions."""
+
+    def __init__(self, hardware: NodeHardware) -> None:
+        self._hardware = hardware
+        self._described: Hashable = None
+        self._known: dict[Hashable, int] = {}
+
+    def of(self, selectors: tuple[_Selectors, ...], compared: tuple[str, ...]) -> int:
+        key = (selectors, compared)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            found = self._known[key] = self._number(selectors, compared)
+        return found
+
+    def _number(self, selectors: tuple[_Selectors, ...], compared: tuple[str, ...]) -> int:
+        hardware = self._hardware
+        if len(hardware.records) > MOST_DESCRIBED:
+            return hardware.numbering.unique()
+        if self._described is None:
+            self._described = hardware.numbering.of(_describe(hardware))
+        verdicts = tuple(
+            None if each is None else tuple([hardware.select((text,)) for text in each])
+            for each in selectors
+        )
+        # Values are numbered as they appear, so equal numbers mean equal among the devices of the node.
+        attributes = tuple(tuple(hardware.attribute(name).of_device) for name in compared)
+        return hardware.numbering.of((self._described, verdicts, attributes))
+
+
+def _describe(hardware: NodeHardware) -> Hashable:
+    """Everything about the devices that is not a name, an attribute or a selector's business."""
+    numa: dict[int, int] = {-1: -1}
+    return (
+        tuple([(len(pool.records), len(pool.limits)) for pool in hardware.pools]),
+        (hardware.shareable, hardware.binding, hardware.selects_node, hardware.consumers),
+        tuple([(info.names, info.limits) for info in hardware.counter_sets]),
+        tuple(hardware.consumption),
+        tuple([tuple((c.name, c.value, c.policy) for c in k) for k in hardware.capacity_kinds]),
+        tuple(hardware.capacity_kind),
+        tuple(
+            [
+                (place.kind, place.root, numa.setdefault(place.numa, len(numa)))
+                for place in hardware.derived(Layout).places
+            ]
+        ),
+        tuple([_selects_ambiguously(record) for record in hardware.records]),
+    )
+
+
+def _selects_ambiguously(record: DeviceRecord) -> bool:
+    """Whether an allocation of the device ends in an error because its node selector has several terms."""
+    selector = record.node_selector
+    return selector is not None and len(selector.node_selector_terms) > 1

@@ -1,0 +1,31 @@
+"""Numbers for values: equal values get equal numbers, so that big keys can be compared and hashed like small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+_MOST_KEPT: Final = 65_536
+
+
+class Numbering:
+    """Hands out numbers. It may forget a value and give it another number later, but never one number to two values."""
+
+    __slots__ = ("_next", "_numbers")
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._next = 0
+
+    def unique(self) -> int:
+        """A number that nothing else has."""
+        self._next += 1
+        return self._next
+
+    def of(self, value: Hashable) -> int:
+        number = self._numbers.get(value)
+        if number is None:
+            if len(self._numbers) >= _MOST_KEPT:
+                self._numbers.clear()
+            number = self._numbers[value] = self.unique()
+        return number

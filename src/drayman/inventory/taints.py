@@ -1,0 +1,75 @@
+"""Taints of a hardware's devices, their own and those of rules, and which devices are left for somebody with tolerations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from drayman.api.resource import DeviceTaint, DeviceTaintRule, DeviceToleration
+from drayman.inventory.device import DeviceRecord
+
+_BLOCKING_EFFECTS: Final = ("NoSchedule", "NoExecute")
+_Taints: TypeAlias = tuple[tuple[str, str, str], ...]  # key, value and effect of each
+
+
+class Taints:
+    """The taints of some devices under some rules. Worked out when somebody first asks."""
+
+    __slots__ = ("_groups", "_records", "_rules", "_tolerated")
+
+    def __init__(self, records: Sequence[DeviceRecord], rules: tuple[DeviceTaintRule, ...]) -> None:
+        self._records = records
+        self._rules = rules
+        self._groups: dict[_Taints, int] | None = None
+        self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
+
+    def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
+        """The devices whose taints, if they have any that block, are all tolerated."""
+        found = self._tolerated.get(tolerations)
+        if found is None:
+            found = (1 << len(self._records)) - 1
+            for taints, devices in self._grouped().items():
+                if not all(any(_tolerates(t, taint) for t in tolerations) for taint in taints):
+                    found &= ~devices
+            self._tolerated[tolerations] = found
+        return found
+
+    def _grouped(self) -> dict[_Taints, int]:
+        if self._groups is None:
+            self._groups = {}
+            for position, record in enumerate(self._records):
+                taints = self._blocking(record)
+                if taints:
+                    self._groups[taints] = self._groups.get(taints, 0) | 1 << position
+        return self._groups
+
+    def _blocking(self, record: DeviceRecord) -> _Taints:
+        own: tuple[DeviceTaint, ...] = record.device.taints
+        if self._rules:
+            own += tuple(rule.spec.taint for rule in self._rules if _selects(rule, record))
+        return tuple((t.key, t.value, t.effect) for t in own if t.effect in _BLOCKING_EFFECTS)
+
+
+def _selects(rule: DeviceTaintRule, record: DeviceRecord) -> bool:
+    # A rule without a selector selects nothing, as the API says. In 1.36 the scheduler takes it for every device and the
+    # eviction controller for none.
+    selector = rule.spec.device_selector
+    if selector is None:
+        return False
+    driver, pool, device = record.id
+    return (
+        selector.driver in (None, driver)
+        and selector.pool in (None, pool)
+        and selector.device in (None, device)
+    )
+
+
+def _tolerates(toleration: DeviceToleration, taint: tuple[str, str, str]) -> bool:
+    key, value, effect = taint
+    if toleration.effect and toleration.effect != effect:
+        return False
+    if toleration.key and toleration.key != key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == value
