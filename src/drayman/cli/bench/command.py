@@ -1,0 +1,185 @@
+"""`drayman bench schedule`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from drayman.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from drayman.cli.bench.scheduling import Progress
+    from drayman.cli.bench.serving import Server
+    from drayman.cli.bench.workloads import Workload
+
+_EPILOG: Final = """\b
+Examples:
+  drayman bench schedule --list
+  drayman bench schedule --workload SchedulingWithResourceClaimTemplate/5000pods_500nodes
+  drayman bench schedule --workload FirstAvailable/fast --nodes 100 --json
+  drayman bench schedule --workload ConsumableCapacity/fast --backend kubeconfig --kubeconfig dev.yaml
+"""
+
+
+@click.group()
+def bench() -> None:
+    """Measure a cluster from outside."""
+
+
+@bench.command(epilog=_EPILOG)
+@click.option("--workload", "name", metavar="NAME", help="Which workload; see --list.")
+@click.option("--list", "listing", is_flag=True, help="List the workloads and their sizes.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Another number of nodes; what grows with them does too.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--backend",
+    type=click.Choice(["embedded", "kubeconfig"]),
+    default="embedded",
+    show_default=True,
+    help="A server of its own with a durable store, or the cluster of a kubeconfig.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="For --backend kubeconfig. Default: as kubectl finds it.",
+)
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+def schedule(
+    name: str | None,
+    listing: bool,
+    nodes: int | None,
+    as_json: bool,
+    backend: str,
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
+    """Schedule one of Kubernetes' DRA workloads, and say how many pods per second were bound.
+
+    Nodes, slices, claims and pods are created through the HTTP API by this process; the server is another one. The figures are taken as
+    scheduler_perf takes them.
+    """
+    from drayman.cli.bench.catalogue import WORKLOADS
+
+    if listing:
+        _list(as_json)
+        return
+    if name is None:
+        raise click.UsageError("--workload NAME is needed; --list shows the names")
+    workload = WORKLOADS.get(name)
+    if workload is None:
+        raise UserError(f"there is no workload {name}{_nearest(name, list(WORKLOADS))}")
+    if nodes is not None:
+        workload = workload.sized(nodes)
+    asyncio.run(_schedule(workload, as_json, backend, kubeconfig, context))
+
+
+def _list(as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from drayman.cli.bench.catalogue import WORKLOADS
+
+    if as_json:
+        click.echo(json.dumps([asdict(workload) for workload in WORKLOADS.values()]))
+        return
+    for workload in WORKLOADS.values():
+        click.echo(f"{workload.name:<58} {workload.nodes:>5} nodes {workload.pods:>5} pods")
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, names, n=1, cutoff=0.4)
+    return f"; did you mean {found[0]}?" if found else "; --list shows the names"
+
+
+@asynccontextmanager
+async def _server(backend: str, kubeconfig: Path | None, context: str) -> AsyncIterator[Server]:
+    from drayman.cli.bench.serving import Server, address_of, embedded
+
+    if backend == "embedded":
+        async with embedded() as server:
+            yield server
+    else:
+        yield Server(await address_of(kubeconfig, context))
+
+
+async def _schedule(
+    workload: Workload, as_json: bool, backend: str, kubeconfig: Path | None, context: str
+) -> None:
+    from drayman.cli.bench.scheduling import run
+    from drayman.cli.bench.wire import Crew
+
+    with ExitStack() as stack:
+        progress = stack.enter_context(_Bar())
+        async with _server(backend, kubeconfig, context) as server, Crew(server.address) as crew:
+            measured = await run(workload, crew, progress)
+            memory = server.peak_memory()
+    figures = measured.summary()
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "workload": workload.name,
+                    "nodes": workload.nodes,
+                    "unit": "pods/s",
+                    **figures,
+                    "target": workload.target,
+                    "peak_memory_bytes": memory,
+                }
+            )
+        )
+        return
+    click.echo(f"{workload.name}, {workload.nodes} nodes: {figures['pods']} pods bound")
+    click.echo(f"throughput  {figures['average']} pods/s on average (wanted: {workload.target:g})")
+    click.echo(
+        f"by second   p50 {figures['p50']}  p90 {figures['p90']}  p95 {figures['p95']}  p99 {figures['p99']}"
+    )
+    click.echo(
+        f"latency     p50 {figures['latency_p50']} s  p99 {figures['latency_p99']} s from creation to binding"
+    )
+    if memory is not None:
+        click.echo(f"memory      {memory / 2**20:.0f} MiB at most")
+
+
+class _Bar:
+    """A progress bar on a terminal; nothing elsewhere."""
+
+    def __enter__(self) -> Progress:
+        import sys
+
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            console=console,
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        self._progress.start()
+        self._task = self._progress.add_task("starting the server", total=None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, what: str, total: int) -> None:
+        self._progress.reset(self._task, description=what, total=total)
+
+    def advance(self) -> None:
+        self._progress.advance(self._task)

@@ -1,0 +1,230 @@
+"""One run of a workload: set up, create pods, watch them being bound."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from drayman.cli.bench.measuring import Measured
+from drayman.cli.bench.wire import Connection, Crew, RequestError
+from drayman.cli.bench.workloads import NAMESPACE, Object, Workload
+from drayman.cli.errors import UserError
+
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
+_PATHS: Final = {
+    "nodes": "/api/v1/nodes",
+    "device classes": "/apis/resource.k8s.io/v1/deviceclasses",
+    "slices": "/apis/resource.k8s.io/v1/resourceslices",
+    "taint rules": "/apis/resource.k8s.io/v1beta2/devicetaintrules",
+}
+_STALLED_S: Final = 60.0
+"""Without a pod being bound for so long, a run is given up."""
+
+
+class Progress(Protocol):
+    """What is told while a run goes on."""
+
+    def begin(self, what: str, total: int) -> None: ...
+
+    def advance(self) -> None: ...
+
+
+class _Spec(msgspec.Struct):
+    node_name: str = msgspec.field(name="nodeName", default="")
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Pod
+
+
+_decode_event: Final = msgspec.json.Decoder(_Event).decode
+
+
+class Bindings:
+    """Follows the pods and tells who has been bound."""
+
+    def __init__(self) -> None:
+        self._unbound: set[str] = set()
+        self._progress = asyncio.Event()
+        self._listener: Callable[[str, float], None] | None = None
+        self.last = time.monotonic()
+
+    def expect(self, names: Iterable[str], listener: Callable[[str, float], None]) -> None:
+        self._unbound.update(names)
+        self._listener = listener
+        self.last = time.monotonic()
+
+    def saw(self, line: bytes) -> None:
+        event = _decode_event(line)
+        name = event.object.metadata.name
+        if event.object.spec.node_name and name in self._unbound:
+            self._unbound.discard(name)
+            self.last = time.monotonic()
+            if self._listener is not None:
+                self._listener(name, self.last)
+            if not self._unbound:
+                self._progress.set()
+
+    async def all_bound(self) -> None:
+        """Returns when everybody expected is bound. Raises UserError when nothing happens for too long."""
+        while self._unbound:
+            self._progress.clear()
+            try:
+                async with asyncio.timeout(1.0):
+                    await self._progress.wait()
+            except TimeoutError:
+                if time.monotonic() - self.last > _STALLED_S:
+                    raise UserError(
+                        f"{len(self._unbound)} pods are still not bound,"
+                        f" and none was for {_STALLED_S:g} s"
+                    ) from None
+
+
+async def run(workload: Workload, crew: Crew, progress: Progress) -> Measured:
+    """Sets the workload up and measures it. Raises UserError."""
+    try:
+        await _set_up(workload, crew, progress)
+        async with _following(crew) as bindings:
+            if workload.pods_before:
+                progress.begin("placing pods before the measurement", workload.pods_before)
+                await _create(workload, crew, bindings, progress, 0, workload.pods_before)
+            if workload.steady_s:
+                return await _steady(workload, crew, bindings, progress)
+            progress.begin("measuring", workload.pods)
+            first = workload.pods_before
+            return await _create(workload, crew, bindings, progress, first, workload.pods)
+    except* (RequestError, OSError) as errors:
+        raise UserError(str(errors.exceptions[0])) from errors
+
+
+async def _set_up(workload: Workload, crew: Crew, progress: Progress) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    await crew.send("POST", "/api/v1/namespaces", namespace)
+    for what, objects in (
+        ("nodes", workload.node_objects()),
+        ("device classes", workload.class_objects()),
+        ("slices", workload.slice_objects()),
+        ("taint rules", workload.rule_objects()),
+    ):
+        found = list(objects)
+        progress.begin(f"creating {what}", len(found))
+        after = _untaint if what == "nodes" else None
+        await crew.create_all(_PATHS[what], found, progress.advance, after)
+    template = workload.template_object()
+    if template is not None:
+        path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaimtemplates"
+        await crew.send("POST", path, template)
+    await _allocate_before(workload, crew, progress)
+
+
+async def _untaint(connection: Connection, node: Any) -> None:
+    """New nodes are tainted until somebody has found them ready; nobody looks after these."""
+    patch = msgspec.json.encode({"spec": {"taints": None}})
+    path = f"{_PATHS['nodes']}/{node['metadata']['name']}"
+    await connection.send("PATCH", path, patch, "merge-patch+json")
+
+
+async def _allocate_before(workload: Workload, crew: Crew, progress: Progress) -> None:
+    progress.begin("allocating claims before the measurement", workload.claims_before)
+    statuses = {claim["metadata"]["name"]: status for claim, status in workload.allocated_claims()}
+
+    async def allocate(connection: Connection, claim: Any) -> None:
+        name = claim["metadata"]["name"]
+        patch = msgspec.json.encode({"status": statuses[name]})
+        await connection.send("PATCH", f"{_CLAIMS}/{name}/status", patch, "merge-patch+json")
+
+    claims = (claim for claim, _ in workload.allocated_claims())
+    await crew.create_all(_CLAIMS, claims, progress.advance, allocate)
+
+
+@asynccontextmanager
+async def _following(crew: Crew) -> AsyncIterator[Bindings]:
+    """A watch of the pods while the context lasts."""
+    bindings = Bindings()
+    listed = await crew.send("GET", f"{_PODS}?limit=1")
+    connection = await Connection.open(crew.address)
+
+    async def follow() -> None:
+        since = listed["metadata"]["resourceVersion"]
+        path = f"{_PODS}?watch=1&resourceVersion={since}&timeoutSeconds=3600"
+        async for line in connection.events(path):
+            bindings.saw(line)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield bindings
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        connection.close()
+
+
+async def _create(
+    workload: Workload,
+    crew: Crew,
+    bindings: Bindings,
+    progress: Progress,
+    first: int,
+    count: int,
+) -> Measured:
+    """Create pods as fast as the server takes them, and wait until all are bound."""
+    pods = [workload.pod_object(index, f"pod-{index}") for index in range(first, first + count)]
+    await crew.create_all(_CLAIMS, workload.shared_claims(first, count), lambda: None)
+    measured = Measured(time.monotonic())
+
+    def bound(name: str, now: float) -> None:
+        measured.bind(name, now)
+        progress.advance()
+
+    bindings.expect((pod["metadata"]["name"] for pod in pods), bound)
+    await crew.create_all(_PODS, _timed(pods, measured), lambda: None)
+    await bindings.all_bound()
+    return measured
+
+
+def _timed(pods: Iterable[Object], measured: Measured) -> Iterable[Object]:
+    """Each pod, noting when it was handed out to be created."""
+    for pod in pods:
+        measured.created[pod["metadata"]["name"]] = time.monotonic()
+        yield pod
+
+
+async def _steady(
+    workload: Workload, crew: Crew, bindings: Bindings, progress: Progress
+) -> Measured:
+    """Over and over: create pods, wait until all are bound, delete them."""
+    total = round(workload.steady_s)
+    progress.begin("measuring", total)
+    measured = Measured(time.monotonic())
+    ends = measured.started + workload.steady_s
+    number = told = 0
+    while time.monotonic() < ends:
+        names = [f"pod-{number + index}" for index in range(workload.pods)]
+        number += workload.pods
+        pods = [workload.pod_object(index, name) for index, name in enumerate(names)]
+        bindings.expect(names, measured.bind)
+        await crew.create_all(_PODS, _timed(pods, measured), lambda: None)
+        await bindings.all_bound()
+        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+        await crew.send("DELETE", _PODS, options)
+        while told < min(time.monotonic() - measured.started, total):
+            progress.advance()
+            told += 1
+    return measured

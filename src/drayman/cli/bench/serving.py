@@ -1,0 +1,95 @@
+"""The server that is measured: one of our own in a process of its own, or whatever a kubeconfig names."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from drayman.cli.bench.wire import Address
+from drayman.cli.errors import UserError
+
+_READY_WITHIN_S: Final = 30.0
+_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    address: Address
+    pid: int | None = None
+    """Of a server of our own."""
+
+    def peak_memory(self) -> int | None:
+        """The most memory that the server has had, in bytes; None where that cannot be told."""
+        if self.pid is None:
+            return None
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return None
+        for line in status.splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return None
+
+
+@asynccontextmanager
+async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
+    """A durable server with scheduler and controllers, until the context is left. Its data goes with it."""
+    with tempfile.TemporaryDirectory(prefix="drayman-bench-") as folder:
+        kubeconfig = Path(folder) / "kubeconfig"
+        log = Path(folder) / "server.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "drayman",
+                "up",
+                "--port",
+                "0",
+                "--data-dir",
+                str(Path(folder) / "data"),
+                "--kubeconfig",
+                str(kubeconfig),
+                *extra,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            await _ready(process, kubeconfig, log)
+            yield Server(await address_of(kubeconfig), process.pid)
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+
+
+async def _ready(process: asyncio.subprocess.Process, kubeconfig: Path, log: Path) -> None:
+    deadline = asyncio.get_running_loop().time() + _READY_WITHIN_S
+    while not kubeconfig.exists() or not kubeconfig.stat().st_size:
+        if process.returncode is not None:
+            raise UserError(f"the server has ended: {log.read_text(errors='replace').strip()}")
+        if asyncio.get_running_loop().time() > deadline:
+            raise UserError(f"the server was not ready within {_READY_WITHIN_S:g} s")
+        await asyncio.sleep(_POLL_S)
+
+
+async def address_of(kubeconfig: Path | None, context: str = "") -> Address:
+    """Where a kubeconfig points to. Raises UserError."""
+    from drayman.cluster.errors import ConfigurationError, CredentialsError
+    from drayman.cluster.kube.connection import tls_context
+    from drayman.cluster.kube.locating import find_connection
+
+    try:
+        connection = find_connection(kubeconfig, context)
+        credential = await connection.credentials.current()
+        tls = tls_context(connection.trust, credential.certificate) if connection.uses_tls else None
+    except (ConfigurationError, CredentialsError) as error:
+        raise UserError(str(error)) from error
+    headers = (("Authorization", credential.authorization),) if credential.authorization else ()
+    return Address(connection.server, tls, headers)

@@ -1,0 +1,161 @@
+"""HTTP for a benchmark: requests on kept-alive connections, with as little of the client's own work as can be.
+
+The general client decodes and checks every answer, which on a machine with two cores would be half of what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+CONNECTIONS: Final = 16
+_LIMIT: Final = 1 << 26
+
+
+class RequestError(Exception):
+    """The server refused, or did not answer as HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server is, and who we are there."""
+
+    url: str
+    context: ssl.SSLContext | None
+    headers: tuple[tuple[str, str], ...]
+
+
+class Connection:
+    """One connection, one request at a time."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: str
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._head = head
+
+    @classmethod
+    async def open(cls, address: Address) -> Connection:
+        parts = urlsplit(address.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        reader, writer = await asyncio.open_connection(
+            parts.hostname, port, ssl=address.context, limit=_LIMIT
+        )
+        headers = "".join(f"{name}: {value}\r\n" for name, value in address.headers)
+        return cls(reader, writer, f"Host: {parts.netloc}\r\nAccept: application/json\r\n{headers}")
+
+    async def send(self, method: str, path: str, body: bytes = b"", kind: str = "json") -> bytes:
+        """The body of the answer. Raises RequestError."""
+        self._write(method, path, body, kind)
+        status, headers = await self._read_head()
+        answer = await self._read_body(headers)
+        if status not in (200, 201, 202):
+            raise RequestError(f"{method} {path}: {status} {answer[:500].decode(errors='replace')}")
+        return answer
+
+    async def events(self, path: str) -> AsyncIterator[bytes]:
+        """The lines of a watch."""
+        self._write("GET", path, b"", "json")
+        status, _ = await self._read_head()
+        if status != 200:
+            raise RequestError(f"GET {path}: {status}")
+        pending = b""
+        while chunk := await self._read_chunk():
+            pending += chunk
+            *lines, pending = pending.split(b"\n")
+            for line in lines:
+                yield line
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _write(self, method: str, path: str, body: bytes, kind: str) -> None:
+        head = (
+            f"{method} {path} HTTP/1.1\r\n{self._head}"
+            f"Content-Type: application/{kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + body)
+
+    async def _read_head(self) -> tuple[int, bytes]:
+        try:
+            head = await self._reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError as error:
+            raise RequestError("the server closed the connection") from error
+        return int(head[9:12]), head.lower()
+
+    async def _read_body(self, headers: bytes) -> bytes:
+        if b"transfer-encoding: chunked" in headers:
+            parts = []
+            while chunk := await self._read_chunk():
+                parts.append(chunk)
+            return b"".join(parts)
+        _, found, rest = headers.partition(b"content-length: ")
+        return await self._reader.readexactly(int(rest.split(b"\r\n")[0])) if found else b""
+
+    async def _read_chunk(self) -> bytes:
+        size = int((await self._reader.readuntil(b"\r\n")).split(b";")[0].strip(), 16)
+        return (await self._reader.readexactly(size + 2))[:-2]
+
+
+class Crew:
+    """Several connections that share the work."""
+
+    def __init__(self, address: Address, size: int = CONNECTIONS) -> None:
+        self.address = address
+        self._size = size
+        self._free: asyncio.Queue[Connection] = asyncio.Queue()
+        self._all: list[Connection] = []
+
+    async def __aenter__(self) -> Self:
+        for _ in range(self._size):
+            connection = await Connection.open(self.address)
+            self._all.append(connection)
+            self._free.put_nowait(connection)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for connection in self._all:
+            connection.close()
+
+    async def send(self, method: str, path: str, body: object = None, kind: str = "json") -> Any:
+        """One request on whichever connection is free; its answer decoded."""
+        connection = await self._free.get()
+        try:
+            data = msgspec.json.encode(body) if body is not None else b""
+            return msgspec.json.decode(await connection.send(method, path, data, kind))
+        finally:
+            self._free.put_nowait(connection)
+
+    async def create_all(
+        self,
+        path: str,
+        objects: Iterable[object],
+        done: Callable[[], None],
+        after: Callable[[Connection, Any], Awaitable[None]] | None = None,
+    ) -> None:
+        """Create everything, each connection one object after the other."""
+        waiting = iter(objects)
+
+        async def share(connection: Connection) -> None:
+            for item in waiting:
+                await connection.send("POST", path, msgspec.json.encode(item))
+                if after is not None:
+                    await after(connection, item)
+                done()
+
+        async with asyncio.TaskGroup() as group:
+            for connection in self._all:
+                group.create_task(share(connection))

@@ -1,0 +1,1 @@
+"""Places pods on nodes, and devices with them."""

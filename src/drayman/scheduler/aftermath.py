@@ -1,0 +1,65 @@
+"""What became of a decision whose writes were refused part way, or had no answer, where the cluster has no transactions.
+
+Some of the writes may have been done. Until that is known their devices must not count as free, and a pod that may be bound must not
+be taken off its claims: the server is asked, for as long as it takes. While it does not answer nothing else can be decided either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from drayman.api.resource import ResourceClaim
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.scheduler.decisions import Placement
+from drayman.scheduler.state import ClusterState
+
+_log: Final = logging.getLogger(__name__)
+_PAUSE_S: Final = 0.5
+T = TypeVar("T")
+
+
+async def find_out(client: Client, state: ClusterState, placement: Placement) -> bool:
+    """Bring the state up to date with the claims of a decision. Whether its pod has its node after all."""
+    for claim in placement.claims:
+        written = await _ask_for_claim(client, claim)
+        if written is not None and written.metadata.uid == claim.metadata.uid:
+            state.confirm_claim(written)
+    if placement.extended is not None:
+        made = await _ask_for_claim(client, placement.extended)
+        if made is not None:
+            state.adopt(placement.provisional_holder, made)
+            state.confirm_claim(made)
+    return await is_bound(client, placement)
+
+
+async def is_bound(client: Client, placement: Placement) -> bool:
+    """Whether the server has the pod of a decision on its node."""
+    metadata = placement.pod.metadata
+    pod = await _ask(lambda: client.get(PODS, metadata.name, metadata.namespace))
+    return (
+        pod is not None
+        and pod.metadata.uid == metadata.uid
+        and pod.spec.node_name == placement.node
+    )
+
+
+async def _ask_for_claim(client: Client, claim: ResourceClaim) -> ResourceClaim | None:
+    metadata = claim.metadata
+    return await _ask(lambda: client.get(RESOURCE_CLAIMS, metadata.name, metadata.namespace))
+
+
+async def _ask(get: Callable[[], Awaitable[T]]) -> T | None:
+    """What the server says; None for what does not exist."""
+    while True:
+        try:
+            return await get()
+        except NotFoundError:
+            return None
+        except ClusterError as error:
+            _log.info("cannot find out what became of a write: %s", error)
+            await asyncio.sleep(_PAUSE_S)

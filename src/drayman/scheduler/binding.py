@@ -1,0 +1,311 @@
+"""Carries decisions out: devices and reservations to the claims, then the pod to its node.
+
+Where the cluster has transactions, a whole batch of decisions is one: either all claims have their devices and all pods their nodes,
+or nothing happened, and the batch is taken apart to find out whose fault it was. Elsewhere each pod is its own sequence of
+requests, in Kubernetes' order, many at a time.
+
+Devices whose drivers must make them ready first hold up the binding: the claims are written, and the pod is bound when the drivers have
+said yes, or taken back when one says no or nobody says anything in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+
+from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.writes import Write
+from drayman.scheduler.aftermath import find_out, is_bound
+from drayman.scheduler.claims import readiness
+from drayman.scheduler.decisions import (
+    Placement,
+    claim_write,
+    extended_claim_writes,
+    pod_writes,
+)
+from drayman.scheduler.state import ClusterState
+from drayman.scheduler.times import seconds_of
+
+_log: Final = logging.getLogger(__name__)
+
+_GRACE_S: Final = 0.05
+"""After a deadline, so that a timer that fires early does not miss it."""
+CONCURRENT: Final = 32
+"""Pods that are bound at the same time where there are no transactions."""
+
+
+class Listener(Protocol):
+    """Who hears what became of decisions."""
+
+    def bound(self, placement: Placement) -> None: ...
+
+    def waiting(self, placement: Placement) -> None:
+        """The devices are allocated; their drivers are to make them ready."""
+
+    def failed(self, placement: Placement, why: str) -> None:
+        """The decision was taken back."""
+
+    def settled(self, claims: Iterable[ResourceClaim]) -> None:
+        """Writes for these claims are no longer under way."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A pod whose devices are being made ready."""
+
+    placement: Placement
+    deadline: float
+    claims: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Binder:
+    """Writes decisions of one scheduler."""
+
+    def __init__(
+        self,
+        client: Client,
+        state: ClusterState,
+        listener: Listener,
+        clock: Callable[[], float],
+        *,
+        transactions: bool,
+        binding_timeout_s: float,
+    ) -> None:
+        self._client = client
+        self._state = state
+        self._listener = listener
+        self._clock = clock
+        self._transactions = transactions
+        self._timeout_s = binding_timeout_s
+        self._waiting: dict[str, _Waiting] = {}  # by uid of the pod
+        self._slots = asyncio.Semaphore(CONCURRENT)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def bind(self, batch: Sequence[Placement]) -> None:
+        """Carry out decisions that were made together. Never raises because the cluster refuses."""
+        if self._transactions:
+            await self._together(batch)
+        else:
+            await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
+
+    async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
+        async with self._slots:
+            await self._together(group)
+
+    async def _together(self, batch: Sequence[Placement]) -> None:
+        writes, claims = self._writes(batch)
+        try:
+            results = await self._client.write_many(writes) if writes else ()
+        except ClusterError as error:
+            await self._take_apart(batch, error)
+            return
+        self._confirm(batch, claims, results)
+
+    def _writes(self, batch: Sequence[Placement]) -> tuple[list[Write], int]:
+        """The writes of a batch, those of claims first, and how many those are."""
+        wanted = {claim.metadata.uid: claim for item in batch for claim in item.claims}
+        writes: list[Write] = []
+        for claim in wanted.values():
+            known = self._state.known_claim(claim) or claim
+            # Pods of one batch may share a claim: what counts is the state after all of them.
+            write = claim_write(known, self._state.latest_claim(claim))
+            if write.parts:
+                writes.append(write)
+            else:  # an earlier attempt that seemed to fail had done it
+                self._state.confirm_claim(known)
+        for item in batch:
+            if item.extended is not None:
+                writes += extended_claim_writes(item.extended)
+        count = len(writes)
+        for item in batch:
+            if not item.waits:
+                writes += pod_writes(item, item.extended_status)
+        return writes, count
+
+    def _confirm(self, batch: Sequence[Placement], claims: int, results: Sequence[object]) -> None:
+        # A claim that is created and then allocated comes twice: its last form counts.
+        last = {c.metadata.uid: c for c in results[:claims] if isinstance(c, ResourceClaim)}
+        written = tuple(last.values())
+        by_name = {(c.metadata.namespace, c.metadata.name): c for c in written}
+        for item in batch:
+            if item.extended is not None:
+                made = by_name[item.extended.metadata.namespace, item.extended.metadata.name]
+                self._state.adopt(item.provisional_holder, made)
+        for claim in written:
+            self._state.confirm_claim(claim)
+        self._listener.settled([*written, *(claim for item in batch for claim in item.claims)])
+        for item in batch:
+            if item.waits:
+                self._wait(item)
+            else:
+                self._listener.bound(item)
+
+    async def _take_apart(self, batch: Sequence[Placement], error: ClusterError) -> None:
+        """Find the decision that cannot be carried out; the others are."""
+        groups = _sharing(batch)
+        if len(groups) == 1:
+            for item in batch:
+                await self._give_up(item, error)
+            return
+        _log.info("a batch of %d pods cannot be bound together: %s", len(batch), error)
+        for group in groups:
+            await self._together(group)
+
+    async def _give_up(self, placement: Placement, error: ClusterError) -> None:
+        if not self._transactions and await find_out(self._client, self._state, placement):
+            self._listener.settled(placement.claims)
+            self._listener.bound(placement)
+            return
+        self._undo(placement)
+        self._listener.failed(placement, str(error))
+
+    def _undo(self, placement: Placement) -> None:
+        self._state.remove_pod(placement.needs.uid)
+        if placement.provisional_holder:
+            self._state.forget_holder(placement.provisional_holder)
+        for claim in placement.claims:
+            self._state.forget_claim(claim)
+        self._listener.settled(placement.claims)
+
+    # Devices that have to be made ready.
+
+    def _wait(self, placement: Placement) -> None:
+        claims = [(claim.metadata.namespace, claim.metadata.name) for claim in placement.claims]
+        claims += [(claim.metadata.namespace, claim.metadata.name) for claim in placement.held]
+        if placement.extended is not None:
+            claims.append((placement.extended.metadata.namespace, placement.extended.metadata.name))
+        started = [
+            seconds_of(claim.status.allocation.allocation_timestamp)
+            for claim in map(self._find, claims)
+            if claim is not None and claim.status.allocation is not None
+        ]
+        since = min((begun for begun in started if begun is not None), default=self._clock())
+        waiting = _Waiting(placement, since + self._timeout_s, claims)
+        self._waiting[placement.needs.uid] = waiting
+        self._listener.waiting(placement)
+        asyncio.get_running_loop().call_later(
+            max(waiting.deadline - self._clock(), 0) + _GRACE_S,
+            self.look_again,
+            placement.needs.uid,
+        )
+        self.look_again(placement.needs.uid)
+
+    def _find(self, key: tuple[str, str]) -> ResourceClaim | None:
+        return self._state.find_claim(*key)
+
+    def claim_changed(self, claim: ResourceClaim) -> None:
+        """A claim may have become ready."""
+        if not self._waiting:
+            return
+        key = (claim.metadata.namespace, claim.metadata.name)
+        for uid, waiting in tuple(self._waiting.items()):
+            if key in waiting.claims:
+                self.look_again(uid)
+
+    def look_again(self, uid: str) -> None:
+        """Bind a pod whose devices are ready, or give it up."""
+        waiting = self._waiting.get(uid)
+        if waiting is None:
+            return
+        claims = [self._find(key) for key in waiting.claims]
+        failure = ""
+        for key, claim in zip(waiting.claims, claims, strict=True):
+            if claim is None or claim.status.allocation is None:
+                failure = (
+                    f"resource claim {key[1]} was deallocated while its devices were made ready"
+                )
+            elif readiness(claim).failure:
+                failure = f"device binding failed: {readiness(claim).failure}"
+        pending = [p for claim in claims if claim is not None for p in readiness(claim).pending]
+        if not failure and pending and self._clock() > waiting.deadline:
+            failure = f"device binding timeout: waiting for {', '.join(pending)}"
+        if failure:
+            del self._waiting[uid]
+            self._spawn(self._unreserve(waiting.placement, failure))
+        elif not pending:
+            del self._waiting[uid]
+            waiting.placement.waits = False
+            self._spawn(self._bind_ready(waiting.placement))
+
+    def pod_gone(self, uid: str) -> None:
+        """The pod was deleted: nobody waits for its devices any more."""
+        self._waiting.pop(uid, None)
+
+    def is_waiting(self, uid: str) -> bool:
+        return uid in self._waiting
+
+    async def _bind_ready(self, placement: Placement) -> None:
+        try:
+            await self._client.write_many(pod_writes(placement, placement.extended_status))
+        except ClusterError as error:
+            if self._transactions or not await is_bound(self._client, placement):
+                await self._unreserve(placement, str(error))
+                return
+        self._listener.bound(placement)
+
+    async def _unreserve(self, placement: Placement, why: str) -> None:
+        """Take the pod off its claims. The devices stay with them until another attempt frees them."""
+        uid = placement.needs.uid
+        for claim in placement.claims:
+            known = self._state.known_claim(claim)
+            if known is None:
+                continue
+            kept = tuple(entry for entry in known.status.reserved_for if entry.uid != uid)
+            if kept == known.status.reserved_for:
+                continue
+            status = msgspec.structs.replace(known.status, reserved_for=kept)
+            await self.write_claim(known, status)
+        self._undo(placement)
+        self._listener.failed(placement, why)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """End what is under way. What is written stays written; another scheduler takes it up."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def write_claim(self, known: ResourceClaim, status: ResourceClaimStatus) -> bool:
+        """Give a claim another status. False if somebody else changed it meanwhile."""
+        wanted = msgspec.structs.replace(known, status=status)
+        try:
+            (written,) = await self._client.write_many([claim_write(known, wanted)])
+        except (ConflictError, NotFoundError) as error:
+            _log.info("resource claim %s: %s", known.metadata.name, error)
+            return False
+        except ClusterError as error:
+            _log.warning("resource claim %s: %s", known.metadata.name, error)
+            return False
+        if isinstance(written, ResourceClaim):
+            self._state.confirm_claim(written)
+        return True
+
+
+def _sharing(batch: Sequence[Placement]) -> list[list[Placement]]:
+    """The batch in groups that share no claim: pods of one group can only be bound together."""
+    groups: list[list[Placement]] = []
+    group_of_claim: dict[str, list[Placement]] = {}
+    for item in batch:
+        mine = [item]
+        for claim in item.claims:
+            other = group_of_claim.get(claim.metadata.uid)
+            if other is not None and other is not mine:
+                other.extend(mine)
+                groups = [group for group in groups if group is not mine]
+                mine = other
+        if mine[0] is item:
+            groups.append(mine)
+        for member in mine:
+            group_of_claim.update((claim.metadata.uid, mine) for claim in member.claims)
+    return groups

@@ -1,0 +1,164 @@
+"""Which claims a pod uses, and whether they are in a state in which the pod can be scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from drayman.api.core import NodeSelector, Pod
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import AllocatedDeviceStatus, AllocationResult, ResourceClaim
+
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+MOST_CONSUMERS: Final = 256
+
+FindClaim = Callable[[str, str], ResourceClaim | None]
+"""By namespace and name."""
+
+
+class ClaimsNotReadyError(Exception):
+    """A claim of the pod does not exist, is going, or is somebody else's. The message is for the pod's owner."""
+
+
+def claims_of(pod: Pod, find: FindClaim) -> tuple[ResourceClaim, ...]:
+    """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError."""
+    entries = pod.spec.resource_claims
+    if not entries:
+        return ()
+    generated = {status.name: status for status in pod.status.resource_claim_statuses}
+    claims = []
+    for entry in entries:
+        if entry.resource_claim_name:
+            claims.append(_existing(pod, entry.resource_claim_name, find))
+            continue
+        if not entry.resource_claim_template_name:
+            raise ClaimsNotReadyError(
+                f"entry {entry.name} of the pod names neither a claim nor a template"
+            )
+        status = generated.get(entry.name)
+        if status is None:
+            raise ClaimsNotReadyError(
+                f"waiting for the claim of entry {entry.name} to be made from"
+                f" template {entry.resource_claim_template_name}"
+            )
+        if status.resource_claim_name is None:
+            continue  # the entry needs no claim
+        claim = _existing(pod, status.resource_claim_name, find)
+        if not (is_controlled_by(claim.metadata, pod.metadata) or _belongs_to_group(claim, pod)):
+            raise ClaimsNotReadyError(
+                f"resource claim {claim.metadata.name} of entry {entry.name} was not made for this pod"
+            )
+        claims.append(claim)
+    return tuple(claims)
+
+
+def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
+    claim = find(pod.metadata.namespace, name)
+    if claim is None:
+        raise ClaimsNotReadyError(f'resource claim "{name}" does not exist')
+    if claim.metadata.deletion_timestamp is not None:
+        raise ClaimsNotReadyError(f'resource claim "{name}" is being deleted')
+    return claim
+
+
+def is_controlled_by(metadata: ObjectMeta, owner: ObjectMeta) -> bool:
+    return any(
+        reference.controller and reference.uid == owner.uid
+        for reference in metadata.owner_references
+    )
+
+
+def _belongs_to_group(claim: ResourceClaim, pod: Pod) -> bool:
+    group = pod.spec.scheduling_group
+    if group is None or not group.pod_group_name:
+        return False
+    return any(
+        reference.controller
+        and reference.kind == "PodGroup"
+        and reference.name == group.pod_group_name
+        and reference.api_version.startswith("scheduling.k8s.io/")
+        for reference in claim.metadata.owner_references
+    )
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    group = pod.spec.scheduling_group
+    for consumer in claim.status.reserved_for:
+        if consumer.uid == pod.metadata.uid:
+            return True
+        if (
+            group is not None
+            and consumer.resource == "podgroups"
+            and consumer.api_group == "scheduling.k8s.io"
+            and consumer.name == group.pod_group_name
+        ):
+            return True
+    return False
+
+
+def only_node_of(selector: NodeSelector | None) -> str | None:
+    """The one node that an allocation is tied to by name, if it is."""
+    if selector is None or len(selector.node_selector_terms) != 1:
+        return None
+    term = selector.node_selector_terms[0]
+    for requirement in term.match_fields:
+        if (requirement.key, requirement.operator) == ("metadata.name", "In"):
+            return requirement.values[0] if len(requirement.values) == 1 else None
+    return None
+
+
+class Readiness:
+    """What the drivers say about the devices of a claim that must be made ready before a pod may be bound."""
+
+    __slots__ = ("failure", "pending")
+
+    def __init__(self, pending: tuple[str, ...] = (), failure: str = "") -> None:
+        self.pending = pending  # devices with conditions that are not yet true
+        self.failure = failure  # empty: no driver reports a failure
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.pending and not self.failure
+
+
+READY: Final = Readiness()
+
+
+def readiness(claim: ResourceClaim) -> Readiness:
+    """Whether all binding conditions of the claim's devices are met."""
+    allocation = claim.status.allocation
+    if allocation is None or not needs_binding(allocation):
+        return READY
+    pending: list[str] = []
+    for result in allocation.devices.results:
+        if not result.binding_conditions:
+            continue
+        name = f"{result.driver}/{result.pool}/{result.device}"
+        status = _status_of(claim.status.devices, result.driver, result.pool, result.device)
+        conditions = {} if status is None else {c.type_: c for c in status.conditions}
+        for failing in result.binding_failure_conditions:
+            condition = conditions.get(failing)
+            if condition is not None and condition.status == "True":
+                why = f": {condition.message}" if condition.message else ""
+                return Readiness(failure=f"device {name} reports {failing}{why}")
+        for wanted in result.binding_conditions:
+            condition = conditions.get(wanted)
+            if condition is None or condition.status != "True":
+                pending.append(f"{name} ({wanted})")
+                break
+    return Readiness(tuple(pending)) if pending else READY
+
+
+def needs_binding(allocation: AllocationResult) -> bool:
+    return any(result.binding_conditions for result in allocation.devices.results)
+
+
+def _status_of(
+    devices: tuple[AllocatedDeviceStatus, ...], driver: str, pool: str, device: str
+) -> AllocatedDeviceStatus | None:
+    for status in devices:
+        if (status.driver, status.pool, status.device) == (driver, pool, device):
+            return status
+    return None

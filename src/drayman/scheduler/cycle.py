@@ -1,0 +1,242 @@
+"""The decisions: for each pod in line a node and devices, or the reason why not.
+
+Decisions are made one after the other, each on top of all before it, and counted at once in the state. Nothing here waits for the
+API server; what was decided is handed out in batches for `binding` to carry out.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from drayman.allocator import ClaimPlan, Plan, Policy
+from drayman.api.core import NodeAllocatableResourceClaimStatus, Pod, PodExtendedResourceClaimStatus
+from drayman.api.quantity import Quantity
+from drayman.api.resource import ResourceClaim
+from drayman.inventory.ledger import holder_of
+from drayman.scheduler.claims import ClaimsNotReadyError, claims_of, is_reserved_for, readiness
+from drayman.scheduler.decisions import Placement, allocated
+from drayman.scheduler.demand import Demand, Demands
+from drayman.scheduler.fit import unschedulable_message
+from drayman.scheduler.mapped_resources import as_requests
+from drayman.scheduler.placing import Found, NotFound, Placer
+from drayman.scheduler.queue import Entry, Queue, Wake
+from drayman.scheduler.refusing import name_claims
+from drayman.scheduler.state import ClusterState
+from drayman.scheduler.times import timestamp_of
+
+_log: Final = logging.getLogger(__name__)
+
+_MOST_PLACERS: Final = 256
+_NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Those that Kubernetes makes names of."""
+_LONGEST_BASE: Final = 58
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A pod that cannot be placed now."""
+
+    entry: Entry
+    demand: Demand | None
+    """None where the pod lacks something before nodes are even looked at."""
+    message: str
+    not_found: NotFound | None = None
+
+
+@dataclass(slots=True)
+class Decisions:
+    """What a round of scheduling came to."""
+
+    placements: list[Placement] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+
+
+class Cycle:
+    """Decides for pods. Pure but for the state, the queue and the names it gives to claims."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        queue: Queue,
+        clock: Callable[[], float],
+        *,
+        policy: Policy,
+        binding_timeout_s: float,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._clock = clock
+        self._policy = policy
+        self._demands = Demands(state, binding_timeout_s)
+        self._placers: dict[object, Placer] = {}
+        self._pinned = Placer(state, policy)
+        self._chance = chance or random.Random()
+        self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
+
+    def decide(self, most: int) -> Decisions:
+        """Take up to so many pods from the line and decide about each."""
+        now = self._clock()
+        decisions = Decisions()
+        ours: set[str] = set()  # claims that this round changes
+        for entry in self._queue.take(most, now):
+            try:
+                outcome = self._decide(entry, now, ours)
+            except Exception:
+                # A pod that the scheduler cannot cope with must not keep it from the others.
+                _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
+                self._queue.hold_back(entry, now)
+                outcome = Refused(entry, None, "internal error of the scheduler; see its log")
+            if isinstance(outcome, Placement):
+                decisions.placements.append(outcome)
+            elif outcome is not None:
+                decisions.refused.append(outcome)
+        return decisions
+
+    def settled(self, claims: Iterable[ResourceClaim]) -> None:
+        """Writes for these claims are through or given up: pods that waited for that go on."""
+        for claim in claims:
+            waiting = self._blocked.pop(claim.metadata.uid, None)
+            if waiting:
+                self._queue.wake_pods(waiting)
+
+    def _decide(self, entry: Entry, now: float, ours: set[str]) -> Placement | Refused | None:
+        pod = entry.pod
+        try:
+            claims = claims_of(pod, self._state.find_claim)
+        except ClaimsNotReadyError as error:
+            self._queue.wait(entry)
+            return Refused(entry, None, str(error))
+        for claim in claims:
+            if claim.metadata.uid not in ours and self._state.is_under_way(claim):
+                self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
+                self._queue.wait(entry)
+                return None
+        demand = self._demands.of(pod, claims, now)
+        found = self._placer(demand).find(demand)
+        if isinstance(found, NotFound):
+            return self._refuse(entry, demand, found, now)
+        placement = self._place(entry, demand, found, now)
+        self._assume(placement, found.plan)
+        ours.update(claim.metadata.uid for claim in placement.claims)
+        self._queue.placed(entry)
+        return placement
+
+    def _placer(self, demand: Demand) -> Placer:
+        if demand.only_node is not None:
+            return self._pinned
+        placer = self._placers.get(demand.key)
+        if placer is None:
+            if len(self._placers) >= _MOST_PLACERS:
+                del self._placers[next(iter(self._placers))]
+            placer = self._placers[demand.key] = Placer(self._state, self._policy)
+        return placer
+
+    def _refuse(self, entry: Entry, demand: Demand, not_found: NotFound, now: float) -> Refused:
+        text = unschedulable_message(len(self._state.nodes), not_found.verdicts.values())
+        if demand.impossible is not None and self._state.nodes:
+            text = (
+                f"0/{len(self._state.nodes)} nodes are available: {demand.impossible.reasons[0]}."
+            )
+        message = name_claims(text, demand.open)
+        if not_found.retry:
+            self._queue.hold_back(entry, now)
+        else:
+            interest = Wake.ANYTHING if demand.asks_for_devices else Wake.NODES
+            self._queue.sleep(entry, demand.key, interest)
+        return Refused(entry, demand, message, not_found)
+
+    def _place(self, entry: Entry, demand: Demand, found: Found, now: float) -> Placement:
+        """What is to be written for a pod that has found a node. Changes nothing yet."""
+        pod, plan = entry.pod, found.plan
+        timestamp = timestamp_of(now)
+        planned: Sequence[ClaimPlan] = plan.claims if plan is not None else ()
+        changed = [
+            allocated(item.claim, item.allocation, pod, timestamp)
+            for item in planned[: len(demand.open)]
+        ]
+        changed += [
+            allocated(claim, None, pod, timestamp)
+            for claim in demand.held
+            if not is_reserved_for(claim, pod)
+        ]
+        placement = Placement(
+            entry, demand.needs, found.node.facts.name, tuple(changed), demand.held
+        )
+        if len(planned) > len(demand.open) and found.wanted.extended is not None:
+            provisional = planned[-1]
+            placement.provisional_holder = holder_of(provisional.claim)
+            placement.extended = self._extended(provisional, pod, timestamp)
+            placement.extended_status = PodExtendedResourceClaimStatus(
+                request_mappings=found.wanted.extended.mappings,
+                resource_claim_name=placement.extended.metadata.name,
+            )
+        self._add_mapped_resources(placement, plan)
+        placement.waits = any(
+            not readiness(claim).is_ready
+            for claim in (*changed, *demand.held, *_maybe(placement.extended))
+        )
+        return placement
+
+    def _assume(self, placement: Placement, plan: Plan | None) -> None:
+        """Count the decision."""
+        if plan is not None:
+            self._state.assume_plan(plan)
+        for claim in placement.claims:
+            self._state.assume_claim(claim)
+        self._state.assume_pod(placement.needs, placement.node)
+
+    def _extended(self, planned: ClaimPlan, pod: Pod, timestamp: str) -> ResourceClaim:
+        """The claim for extended resources, as it is to be created: allocated, and with a name of its own."""
+        claim = allocated(planned.claim, planned.allocation, pod, timestamp)
+        base = claim.metadata.generate_name[:_LONGEST_BASE]
+        letters = "".join(self._chance.choices(_NAME_LETTERS, k=5))
+        metadata = msgspec.structs.replace(claim.metadata, name=f"{base}{letters}")
+        return msgspec.structs.replace(claim, metadata=metadata)
+
+    def _add_mapped_resources(self, placement: Placement, plan: Plan | None) -> None:
+        if not self._state.mapped_devices or plan is None:
+            return
+        statuses = []
+        total: dict[str, int] = {}
+        for item in plan.claims:
+            amounts = self._state.mapped_devices.taken_by(item.allocation)
+            if not amounts:
+                continue
+            statuses.append(
+                NodeAllocatableResourceClaimStatus(
+                    resource_claim_name=item.claim.metadata.name,
+                    containers=_users(placement.pod, item.claim.metadata.name),
+                    resources={name: Quantity(amount) for name, amount in amounts.items()},
+                )
+            )
+            for name, amount in as_requests(amounts).items():
+                total[name] = total.get(name, 0) + amount
+        if total:
+            placement.mapped = tuple(sorted(statuses, key=lambda s: s.resource_claim_name))
+            placement.needs = placement.needs.plus(total)
+
+
+def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
+    """The containers that use a claim."""
+    generated = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
+    entries = {
+        entry.name
+        for entry in pod.spec.resource_claims
+        if claim_name in (entry.resource_claim_name, generated.get(entry.name))
+    }
+    return tuple(
+        container.name
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        if any(claim.name in entries for claim in container.resources.claims)
+    )
+
+
+def _maybe(claim: ResourceClaim | None) -> tuple[ResourceClaim, ...]:
+    return () if claim is None else (claim,)

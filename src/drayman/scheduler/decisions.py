@@ -1,0 +1,149 @@
+"""A decision of the scheduler, and what of the API it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from drayman.api import codec
+from drayman.api.core import NodeAllocatableResourceClaimStatus, Pod, PodExtendedResourceClaimStatus
+from drayman.api.resource import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from drayman.api.struct import Json
+from drayman.cluster.parts import PartsWrite
+from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.cluster.writes import BindWrite, CreateWrite, Write
+from drayman.scheduler.claims import FINALIZER, is_reserved_for
+from drayman.scheduler.fit import PodNeeds
+from drayman.scheduler.queue import Entry
+
+MANAGER: Final = "kube-scheduler"
+
+
+@dataclass(slots=True, eq=False)
+class Placement:
+    """A pod that goes to a node, with the claims as they are to be."""
+
+    entry: Entry
+    needs: PodNeeds
+    node: str
+    claims: tuple[ResourceClaim, ...]
+    """Those of the pod's claims that change, as they will be."""
+    held: tuple[ResourceClaim, ...] = ()
+    """Those that had devices before."""
+    extended: ResourceClaim | None = None
+    """A claim for extended resources, to be created."""
+    provisional_holder: str = ""
+    """Under which name the ledger knows the devices of that claim before it exists."""
+    extended_status: PodExtendedResourceClaimStatus | None = None
+    mapped: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+    waits: bool = False
+    """Whether drivers have to make the devices ready before the pod is bound."""
+
+    @property
+    def pod(self) -> Pod:
+        return self.entry.pod
+
+
+def consumer(pod: Pod) -> ResourceClaimConsumerReference:
+    return ResourceClaimConsumerReference(
+        resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+    )
+
+
+def allocated(
+    claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod, timestamp: str
+) -> ResourceClaim:
+    """The claim with devices, if it has none yet, and with the pod among those that use it."""
+    status = claim.status
+    finalizers = claim.metadata.finalizers
+    if allocation is not None:
+        allocation = msgspec.structs.replace(allocation, allocation_timestamp=timestamp)
+        if FINALIZER not in finalizers:
+            finalizers = (*finalizers, FINALIZER)
+    else:
+        allocation = status.allocation
+    reserved = status.reserved_for
+    if not is_reserved_for(claim, pod):
+        reserved = (*reserved, consumer(pod))
+    return msgspec.structs.replace(
+        claim,
+        metadata=msgspec.structs.replace(claim.metadata, finalizers=finalizers),
+        status=ResourceClaimStatus(
+            allocation=allocation, reserved_for=reserved, devices=status.devices
+        ),
+    )
+
+
+def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[ResourceClaim]:
+    """Turns a claim as the server has it into what it is to be, if nobody has changed it meanwhile."""
+    parts: dict[tuple[str, ...], Json] = {}
+    if wanted.metadata.finalizers != known.metadata.finalizers:
+        parts["metadata", "finalizers"] = list(wanted.metadata.finalizers) or None
+    if wanted.status.allocation != known.status.allocation:
+        parts["status", "allocation"] = _json(wanted.status.allocation)
+    if wanted.status.reserved_for != known.status.reserved_for:
+        entries = [codec.to_dict(entry) for entry in wanted.status.reserved_for]
+        parts["status", "reservedFor"] = entries or None
+    if wanted.status.devices != known.status.devices:
+        entries = [codec.to_dict(entry) for entry in wanted.status.devices]
+        parts["status", "devices"] = entries or None
+    metadata = known.metadata
+    return PartsWrite(
+        RESOURCE_CLAIMS,
+        metadata.name,
+        metadata.namespace,
+        parts,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        field_manager=MANAGER,
+    )
+
+
+def extended_claim_writes(claim: ResourceClaim) -> list[Write]:
+    """Creates a claim that has its devices at once. The API takes no status with a creation, so it is two writes."""
+    bare = msgspec.structs.replace(
+        claim,
+        metadata=msgspec.structs.replace(claim.metadata, finalizers=()),
+        status=ResourceClaimStatus(),
+    )
+    return [CreateWrite(RESOURCE_CLAIMS, bare), claim_write(bare, claim)]
+
+
+def pod_writes(
+    placement: Placement, extended: PodExtendedResourceClaimStatus | None
+) -> list[Write]:
+    """Everything that is written to the pod itself, the binding last."""
+    metadata = placement.pod.metadata
+    parts: dict[tuple[str, ...], Json] = {}
+    if extended is not None:
+        parts["status", "extendedResourceClaimStatus"] = codec.to_dict(extended)
+    if placement.mapped:
+        parts["status", "nodeAllocatableResourceClaimStatuses"] = [
+            codec.to_dict(status) for status in placement.mapped
+        ]
+    writes: list[Write] = []
+    if parts:
+        writes.append(
+            PartsWrite(
+                PODS,
+                metadata.name,
+                metadata.namespace,
+                parts,
+                subresource="status",
+                uid=metadata.uid,
+                field_manager=MANAGER,
+            )
+        )
+    writes.append(BindWrite(metadata.name, metadata.namespace, placement.node, metadata.uid))
+    return writes
+
+
+def _json(allocation: AllocationResult | None) -> Json:
+    return None if allocation is None else codec.to_dict(allocation)

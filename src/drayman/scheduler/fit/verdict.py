@@ -1,0 +1,79 @@
+"""What a rule says of a pod on a node: that it fits, or why not.
+
+A cycle asks thousands of times and mostly hears the same few answers, so refusals are interned and fitting is one object: the common
+path allocates nothing, and a cache of verdicts is a cache of references. The reasons are in kube-scheduler's words, since people and
+dashboards search for those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+UNSCHEDULABLE: Final = "node(s) were unschedulable"
+OTHER_NODE_NAME: Final = "node(s) didn't match the requested node name"
+UNTOLERATED_TAINT: Final = "node(s) had untolerated taint(s)"
+NODE_AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
+NO_FREE_PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
+TOO_MANY_PODS: Final = "Too many pods"
+POD_AFFINITY: Final = "node(s) didn't match pod affinity rules"
+POD_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+SPREAD: Final = "node(s) didn't match pod topology spread constraints"
+SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
+
+NO_NODES: Final = "no nodes available to schedule pods"
+
+_REFUSALS: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """Fits, or the reasons why not. Make refusals with `Verdict.refusal`: equal ones are then the same object."""
+
+    fits: bool
+    reasons: tuple[str, ...] = ()
+    resolvable: bool = False
+    """Whether the pod could fit if other pods left the node."""
+
+    @staticmethod
+    def refusal(*reasons: str, resolvable: bool = False) -> Verdict:
+        return _refusal(reasons, resolvable)
+
+
+FITS: Final = Verdict(fits=True)
+
+
+@lru_cache(maxsize=_REFUSALS)
+def _refusal(reasons: tuple[str, ...], resolvable: bool) -> Verdict:
+    return Verdict(False, reasons, resolvable)
+
+
+def insufficient(resource: str) -> str:
+    return f"Insufficient {resource}"
+
+
+def unschedulable_message(total: int, verdicts: Iterable[Verdict]) -> str:
+    """Why no node will do, as kube-scheduler puts it: how many nodes for each reason, in the order of the texts.
+
+    `verdicts` are those of all nodes, or a single one that holds for the pod wherever it goes: that is told without a number.
+    """
+    if not total:
+        return NO_NODES
+    found = list(verdicts)
+    counted = Counter(reason for verdict in found for reason in verdict.reasons)
+    reasons = sorted(f"{count} {reason}" for reason, count in counted.items())
+    return _available(total, reasons)
+
+
+def refused_everywhere(total: int, verdict: Verdict) -> str:
+    """The same for a reason that lies with the pod and not with any node."""
+    return _available(total, [", ".join(verdict.reasons)]) if total else NO_NODES
+
+
+def _available(total: int, reasons: list[str]) -> str:
+    head = f"0/{total} nodes are available:"
+    return f"{head} {', '.join(reasons)}." if reasons else head

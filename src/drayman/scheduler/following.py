@@ -1,0 +1,165 @@
+"""Brings what the API server shows into the state and the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    Resource,
+)
+from drayman.scheduler.binding import Binder
+from drayman.scheduler.queue import Queue, Wake
+from drayman.scheduler.state import FINISHED, ClaimKey, ClusterState
+
+DELETED: Final = "DELETED"
+
+
+class Follower:
+    """Adds handlers to informers. All of them run on the event loop of the scheduler."""
+
+    def __init__(
+        self,
+        informers: Informers,
+        state: ClusterState,
+        queue: Queue,
+        binder: Binder,
+        names: frozenset[str],
+        work: Callable[[], None],
+    ) -> None:
+        self._informers = informers
+        self._state = state
+        self._queue = queue
+        self._binder = binder
+        self._names = names
+        self._work = work
+        self._is_under_way: Callable[[str], bool] = lambda _: False
+        self._users: dict[ClaimKey, set[str]] = {}  # pods in the queue by the claims they name
+        self._named: dict[str, tuple[ClaimKey, ...]] = {}  # the other way round
+        self._present: set[str] = set()  # pods that exist and have no node
+
+    def follow(self, is_under_way: Callable[[str], bool]) -> None:
+        """Begin. `is_under_way` tells of a pod whether it has a node that is not yet written."""
+        self._is_under_way = is_under_way
+        state, volumes = self._state, self._state.volumes
+        self._add(
+            NAMESPACES, state.set_namespace, lambda n: state.remove_namespace(n.metadata.name)
+        )
+        self._add(NODES, state.set_node, lambda n: state.remove_node(n.metadata.name))
+        self._add(DEVICE_CLASSES, state.set_class, state.remove_class)
+        self._add(DEVICE_TAINT_RULES, state.set_taint_rule, state.remove_taint_rule)
+        self._add(RESOURCE_SLICES, state.set_slice, state.remove_slice)
+        self._add(VOLUME_CLAIMS, volumes.set_claim, volumes.remove_claim, Wake.NODES)
+        self._add(PERSISTENT_VOLUMES, volumes.set_volume, volumes.remove_volume, Wake.NODES)
+        self._add(STORAGE_CLASSES, volumes.set_class, volumes.remove_class, Wake.NODES)
+        self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim)
+        self._informers.informer(PODS).add_handler(self._pod)
+
+    def waits(self, uid: str) -> bool:
+        """Whether the pod exists and has no node."""
+        return uid in self._present
+
+    def _add(
+        self,
+        resource: Resource[Any],
+        put: Callable[[Any], None],
+        remove: Callable[[Any], None],
+        wake: Wake | None = None,
+    ) -> None:
+        def handle(notice: Notice[Any]) -> None:
+            (remove if notice.type == DELETED else put)(notice.object)
+            if wake is not None:
+                self._queue.wake(wake)
+            self._work()
+
+        self._informers.informer(resource).add_handler(handle)
+
+    def _claim(self, notice: Notice[ResourceClaim]) -> None:
+        claim = notice.object
+        if notice.type == DELETED:
+            self._state.remove_claim(claim)
+        elif not self._state.set_claim(claim):
+            return
+        self._binder.claim_changed(claim)
+        users = self._users.get((claim.metadata.namespace, claim.metadata.name))
+        if users:
+            self._queue.wake_pods(users)
+            self._work()
+
+    def _pod(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        uid = pod.metadata.uid
+        if notice.type == DELETED:
+            self._drop(uid)
+            self._state.remove_pod(uid)
+        elif pod.spec.node_name:
+            self._drop(uid)
+            self._state.set_placed_pod(pod)
+        elif not self._is_ours(pod):
+            self._drop(uid)
+        else:
+            self._present.add(uid)
+            self._note_claims(pod)
+            if self._is_under_way(uid):
+                return
+            if notice.old is not None and uid in self._queue and not _matters(notice.old, pod):
+                self._queue.note(pod)
+                return
+            self._queue.add(pod)
+            self._work()
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return (
+            pod.status.phase not in FINISHED
+            and pod.metadata.deletion_timestamp is None
+            and not pod.spec.scheduling_gates
+            and (pod.spec.scheduler_name or "default-scheduler") in self._names
+        )
+
+    def _drop(self, uid: str) -> None:
+        """The pod no longer waits for a node."""
+        self._present.discard(uid)
+        self._queue.remove(uid)
+        self._binder.pod_gone(uid)
+        for key in self._named.pop(uid, ()):
+            users = self._users[key]
+            users.discard(uid)
+            if not users:
+                del self._users[key]
+
+    def _note_claims(self, pod: Pod) -> None:
+        uid, namespace = pod.metadata.uid, pod.metadata.namespace
+        names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+        names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+        keys = tuple((namespace, name) for name in names if name)
+        if self._named.get(uid, ()) == keys:
+            return
+        for key in self._named.get(uid, ()):
+            self._users[key].discard(uid)
+        self._named[uid] = keys
+        for key in keys:
+            self._users.setdefault(key, set()).add(uid)
+
+
+def _matters(old: Pod, new: Pod) -> bool:
+    """Whether a change of a pod could change what becomes of it."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        or old.status.nominated_node_name != new.status.nominated_node_name
+    )

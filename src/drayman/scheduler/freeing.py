@@ -1,0 +1,82 @@
+"""What the scheduler does for a pod that fits nowhere: gives back devices that a claim holds in the wrong place.
+
+A claim that was allocated for a pod, and that nobody uses, need not stay where it is. If the pod cannot run there, the claim loses its
+devices and is allocated anew with the next attempt. One claim at a time, as its change brings the pod back into line. A claim
+for extended resources that an attempt left behind is removed, since the next attempt makes its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine
+from typing import Final
+
+import msgspec
+
+from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.options import DeleteOptions
+from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.scheduler.binding import Binder
+from drayman.scheduler.claims import FINALIZER
+from drayman.scheduler.decisions import claim_write
+from drayman.scheduler.demand import HELD_ELSEWHERE, Demand
+from drayman.scheduler.placing import NotFound
+from drayman.scheduler.state import ClusterState
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Freeing:
+    """Frees what stands in the way of pods that were refused."""
+
+    def __init__(self, client: Client, state: ClusterState, binder: Binder) -> None:
+        self._client = client
+        self._state = state
+        self._binder = binder
+
+    def plan(self, demand: Demand, not_found: NotFound) -> Coroutine[None, None, None] | None:
+        """What can be done for a pod that was refused everywhere; None where nothing can."""
+        claim = self._movable(demand, not_found)
+        if claim is not None:
+            return self._deallocate(claim)
+        if demand.stale_extended is not None:
+            return self._remove(demand.stale_extended)
+        return None
+
+    def _movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
+        """A claim that keeps the pod from some node and that nobody else uses."""
+        blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
+        uid = demand.pod.metadata.uid
+        for claim in demand.held:
+            others = [entry for entry in claim.status.reserved_for if entry.uid != uid]
+            if others or self._state.is_under_way(claim):
+                continue
+            for name in blocked:
+                node = self._state.nodes.get(name)
+                if node is not None and claim in demand.unavailable_on(node.node):
+                    return claim
+        return None
+
+    async def _deallocate(self, claim: ResourceClaim) -> None:
+        known = self._state.known_claim(claim)
+        if known is not None and known.status == claim.status:
+            await self._binder.write_claim(known, ResourceClaimStatus())
+
+    async def _remove(self, claim: ResourceClaim) -> None:
+        kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
+        metadata = msgspec.structs.replace(claim.metadata, finalizers=kept)
+        wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
+        try:
+            await self._client.write_many([claim_write(claim, wanted)])
+            await self._client.delete(
+                RESOURCE_CLAIMS,
+                claim.metadata.name,
+                claim.metadata.namespace,
+                options=DeleteOptions(uid=claim.metadata.uid),
+            )
+        except (NotFoundError, ConflictError) as error:
+            _log.info("claim %s of extended resources: %s", claim.metadata.name, error)
+        except ClusterError as error:
+            _log.warning("claim %s of extended resources: %s", claim.metadata.name, error)

@@ -1,0 +1,87 @@
+"""Devices that take up resources of the node, such as the memory beside a set of CPUs: what an allocation adds to a pod's requests.
+
+A device may say that using it also uses so much of a resource that the node hands out itself. The pod must then fit with both, and its
+status says how much came from which claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil
+
+from drayman.api.core import NodeAllocatableResourceClaimStatus
+from drayman.api.quantity import Quantity
+from drayman.api.resource import AllocationResult, NodeAllocatableResourceMapping, ResourceSlice
+from drayman.inventory.device import Amount
+
+_Mappings = dict[str, NodeAllocatableResourceMapping]
+
+
+class MappedDevices:
+    """Which devices take up which resources."""
+
+    def __init__(self) -> None:
+        self._by_slice: dict[str, dict[tuple[str, str], _Mappings]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_slice)
+
+    def set_slice(self, slice_: ResourceSlice) -> None:
+        self.remove_slice(slice_)
+        found = {
+            (slice_.spec.pool.name, device.name): device.node_allocatable_resource_mappings
+            for device in slice_.spec.devices or ()
+            if device.node_allocatable_resource_mappings
+        }
+        if found:
+            self._by_slice[slice_.metadata.name] = found
+
+    def remove_slice(self, slice_: ResourceSlice) -> None:
+        self._by_slice.pop(slice_.metadata.name, None)
+
+    def taken_by(self, allocation: AllocationResult) -> dict[str, Amount]:
+        """What the devices of an allocation take of the node."""
+        total: dict[str, Amount] = {}
+        for result in allocation.devices.results:
+            for name, mapping in self._mappings(result.pool, result.device).items():
+                amount = _amount(mapping, result.consumed_capacity)
+                if amount is not None:
+                    total[name] = total.get(name, 0) + amount
+        return total
+
+    def _mappings(self, pool: str, device: str) -> _Mappings:
+        for devices in self._by_slice.values():
+            found = devices.get((pool, device))
+            if found is not None:
+                return found
+        return {}
+
+
+def _amount(
+    mapping: NodeAllocatableResourceMapping, consumed: Mapping[str, Quantity]
+) -> Amount | None:
+    multiplier = (
+        1 if mapping.allocation_multiplier is None else mapping.allocation_multiplier.amount
+    )
+    if mapping.capacity_key is None:
+        return multiplier
+    quantity = consumed.get(mapping.capacity_key)
+    return None if quantity is None else quantity.amount * multiplier
+
+
+def as_requests(amounts: Mapping[str, Amount]) -> dict[str, int]:
+    """In the units in which pods' requests are added up: CPUs in thousandths, everything else as it is."""
+    return {
+        name: ceil(Fraction(amount) * (1000 if name == "cpu" else 1))
+        for name, amount in amounts.items()
+    }
+
+
+def requests_in_status(statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> dict[str, int]:
+    """What the claims of a pod that is placed take of its node."""
+    total: dict[str, Amount] = {}
+    for status in statuses:
+        for name, quantity in status.resources.items():
+            total[name] = total.get(name, 0) + quantity.amount
+    return as_requests(total)

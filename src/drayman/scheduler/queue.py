@@ -1,0 +1,243 @@
+"""Which pod is next, and which ones wait for what.
+
+Pods that were refused do not poll. They wait until something happens that could help them, and they wait together with all pods of
+the same shape: if one of them still does not fit, neither do the others, so an event wakes only the first of each shape. When that one
+is placed, more of its shape follow, twice as many each time; when it is refused, the shape goes back to sleep. A freed device thus
+costs one attempt per shape, however many thousand pods wait for it.
+
+Time is spent waiting only after errors, with a back-off that doubles. Pure: the time is passed in.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import Final
+
+from drayman.api.core import Pod
+
+FIRST_BACKOFF_S: Final = 1.0
+LONGEST_BACKOFF_S: Final = 10.0
+_MOST_WOKEN: Final = 1024
+
+
+class Wake(Flag):
+    """What may have become better, as far as waiting pods can be interested in it."""
+
+    NODES = auto()  # nodes, and what pods on them leave free
+    DEVICES = auto()  # devices, classes, taints, and what claims leave free
+    ANYTHING = NODES | DEVICES
+
+
+@dataclass(slots=True)
+class Entry:
+    """A pod that is to be scheduled."""
+
+    pod: Pod
+    number: int  # the order of arrival
+    shape: Hashable = None
+    interest: Wake = Wake.ANYTHING
+    attempts: int = 0
+    failures: int = 0  # errors in a row
+    ticket: int = -1  # of its place in the line, if it is in line
+    woken_by_shape: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return -(self.pod.spec.priority or 0), self.number
+
+
+@dataclass(slots=True)
+class _Sleepers:
+    """Pods of one shape that were refused."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    interest: Wake = Wake.ANYTHING
+    burst: int = 0  # how many were woken together last; 0 while all sleep
+    awake: int = 0  # how many of those are still in line or being tried
+
+    def first(self, most: int) -> list[Entry]:
+        if most == 1:
+            return [min(self.entries.values(), key=lambda entry: entry.rank)]
+        return heapq.nsmallest(most, self.entries.values(), key=lambda entry: entry.rank)
+
+
+class Queue:
+    """Pods to schedule: in line, asleep until something changes, or held back for a while after an error."""
+
+    def __init__(
+        self,
+        *,
+        first_backoff_s: float = FIRST_BACKOFF_S,
+        longest_backoff_s: float = LONGEST_BACKOFF_S,
+    ) -> None:
+        self._first_backoff_s = first_backoff_s
+        self._longest_backoff_s = longest_backoff_s
+        self._entries: dict[str, Entry] = {}
+        self._line: list[tuple[int, int, int, str]] = []  # rank, ticket, uid
+        self._held_back: list[tuple[float, int, str]] = []
+        self._sleeping: dict[Hashable, _Sleepers] = {}
+        self._waiting: set[str] = set()  # for something of their own
+        self._numbers = 0
+        self._tickets = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._entries
+
+    def is_anybody_due(self, now: float) -> bool:
+        """Whether `take` may give out a pod."""
+        self._return_held_back(now)
+        return bool(self._line)
+
+    def get(self, uid: str) -> Entry | None:
+        return self._entries.get(uid)
+
+    def add(self, pod: Pod) -> None:
+        """Put a pod in line, or note its new form. One that changed is tried again at once."""
+        uid = pod.metadata.uid
+        entry = self._entries.get(uid)
+        if entry is None:
+            self._numbers += 1
+            entry = self._entries[uid] = Entry(pod, self._numbers)
+        else:
+            self._leave_shape(entry)
+            entry.pod = pod
+        if entry.ticket < 0:
+            self._put_in_line(entry)
+
+    def note(self, pod: Pod) -> None:
+        """The new form of a pod whose chances have not changed."""
+        entry = self._entries.get(pod.metadata.uid)
+        if entry is not None:
+            entry.pod = pod
+
+    def remove(self, uid: str) -> None:
+        entry = self._entries.pop(uid, None)
+        if entry is not None:
+            entry.ticket = -1
+            self._leave_shape(entry)
+
+    def take(self, most: int, now: float) -> list[Entry]:
+        """The next pods, the most important first. They stay known until they are placed, put to sleep or removed."""
+        self._return_held_back(now)
+        taken: list[Entry] = []
+        while self._line and len(taken) < most:
+            _, _, ticket, uid = heapq.heappop(self._line)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.ticket == ticket:
+                entry.ticket = -1
+                entry.attempts += 1
+                taken.append(entry)
+        return taken
+
+    def placed(self, entry: Entry) -> None:
+        """The pod is on its way to a node; others of its shape that slept may now be lucky too."""
+        self._entries.pop(entry.uid, None)
+        sleepers = self._leave_shape(entry)
+        if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
+            self._wake(sleepers, min(sleepers.burst * 2, _MOST_WOKEN))
+
+    def sleep(self, entry: Entry, shape: Hashable, interest: Wake) -> None:
+        """The pod was refused. It is tried again when something it is interested in happens."""
+        if entry.uid not in self._entries or entry.ticket >= 0:
+            return  # gone, or changed and in line again
+        self._leave_shape(entry)
+        entry.shape, entry.interest, entry.failures = shape, interest, 0
+        sleepers = self._sleeping.setdefault(shape, _Sleepers())
+        sleepers.entries[entry.uid] = entry
+        sleepers.interest = interest
+        sleepers.burst = 0
+
+    def wait(self, entry: Entry) -> None:
+        """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
+        if entry.uid in self._entries and entry.ticket < 0:
+            self._leave_shape(entry)
+            self._waiting.add(entry.uid)
+
+    def hold_back(self, entry: Entry, now: float) -> float:
+        """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns when."""
+        if self._entries.setdefault(entry.uid, entry) is not entry or entry.ticket >= 0:
+            return now
+        self._leave_shape(entry)
+        wait = min(self._first_backoff_s * 2.0 ** min(entry.failures, 30), self._longest_backoff_s)
+        entry.failures += 1
+        self._tickets += 1
+        entry.ticket = self._tickets
+        heapq.heappush(self._held_back, (now + wait, entry.ticket, entry.uid))
+        return now + wait
+
+    def wake(self, reason: Wake) -> None:
+        """Something happened that may help pods with this interest."""
+        for sleepers in self._sleeping.values():
+            if sleepers.interest & reason and sleepers.entries and not sleepers.burst:
+                self._wake(sleepers, 1)
+
+    def wake_pods(self, uids: Iterable[str]) -> None:
+        """Something happened that concerns these pods alone."""
+        for uid in uids:
+            entry = self._entries.get(uid)
+            if entry is not None and self.is_idle(entry):
+                self._leave_shape(entry)
+                self._put_in_line(entry)
+
+    def is_idle(self, entry: Entry) -> bool:
+        """Whether the pod waits for something to happen: it is neither in line nor being tried."""
+        if entry.uid in self._waiting:
+            return True
+        sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
+        return sleepers is not None and entry.uid in sleepers.entries
+
+    def next_due(self) -> float | None:
+        """When the next pod that is held back may be tried."""
+        while self._held_back:
+            due, ticket, uid = self._held_back[0]
+            entry = self._entries.get(uid)
+            if entry is not None and entry.ticket == ticket:
+                return due
+            heapq.heappop(self._held_back)
+        return None
+
+    def _wake(self, sleepers: _Sleepers, most: int) -> None:
+        woken = sleepers.first(most)
+        sleepers.burst = most
+        sleepers.awake = len(woken)
+        for entry in woken:
+            del sleepers.entries[entry.uid]
+            entry.woken_by_shape = True
+            self._put_in_line(entry)
+
+    def _leave_shape(self, entry: Entry) -> _Sleepers | None:
+        """Forget that the pod waits, sleeps, or was woken, with others of its shape."""
+        self._waiting.discard(entry.uid)
+        sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
+        if sleepers is None:
+            return None
+        sleepers.entries.pop(entry.uid, None)
+        if entry.woken_by_shape:
+            entry.woken_by_shape = False
+            sleepers.awake -= 1
+        if not sleepers.entries and not sleepers.awake:
+            del self._sleeping[entry.shape]
+        entry.shape = None
+        return sleepers
+
+    def _put_in_line(self, entry: Entry) -> None:
+        self._tickets += 1
+        entry.ticket = self._tickets
+        heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.uid))
+
+    def _return_held_back(self, now: float) -> None:
+        while self._held_back and self._held_back[0][0] <= now:
+            _, ticket, uid = heapq.heappop(self._held_back)
+            entry = self._entries.get(uid)
+            if entry is not None and entry.ticket == ticket:
+                self._put_in_line(entry)

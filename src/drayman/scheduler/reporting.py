@@ -1,0 +1,158 @@
+"""Tells pods why they wait: the PodScheduled condition and an event.
+
+A pod that is refused and placed a moment later is not worth a write, and thousands of pods that wait for the same thing must not
+cause thousands of writes a second. So reports gather for a moment; only what still holds then, and is news, is written, many at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.event_buffer import Reference
+from drayman.cluster.options import WriteOptions
+from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import PODS
+from drayman.cluster.writes import PatchWrite
+from drayman.scheduler.decisions import MANAGER
+from drayman.scheduler.times import timestamp_of
+
+_log: Final = logging.getLogger(__name__)
+
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+_GATHER_S: Final = 0.1
+_MOST_AT_ONCE: Final = 50
+_LONGEST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    pod: Pod
+    reason: str
+    message: str
+    nominated: str = ""
+
+
+class Reporter:
+    """Writes the reasons of one scheduler."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        still_waits: Callable[[str], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._still_waits = still_waits
+        self._clock = clock
+        self._pending: dict[str, _Report] = {}
+        self._news = asyncio.Event()
+
+    def refuse(self, pod: Pod, reason: str, message: str) -> None:
+        """A pod waits, for this reason. Written if it still does in a moment."""
+        self._pending[pod.metadata.uid] = _Report(pod, reason, message[:_LONGEST])
+        self._news.set()
+
+    def bound(self, pod: Pod, node: str) -> None:
+        self._pending.pop(pod.metadata.uid, None)
+        metadata = pod.metadata
+        note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node}"
+        self._recorder.record(Reference.to(PODS, pod), "Normal", "Scheduled", note, "Binding")
+
+    def note(self, pod: Pod, reason: str, note: str, action: str) -> None:
+        """Something that is no refusal."""
+        self._recorder.record(Reference.to(PODS, pod), "Normal", reason, note, action)
+
+    def forget(self, uid: str) -> None:
+        self._pending.pop(uid, None)
+
+    async def run(self) -> None:
+        """Write reports until cancelled."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(_GATHER_S)
+            self._news.clear()
+            pending, self._pending = self._pending, {}
+            reports = [
+                report
+                for uid, report in pending.items()
+                if self._still_waits(uid) and _is_news(report)
+            ]
+            for start in range(0, len(reports), _MOST_AT_ONCE):
+                await self._write(reports[start : start + _MOST_AT_ONCE])
+
+    async def _write(self, reports: list[_Report]) -> None:
+        for report in reports:
+            self._recorder.record(
+                Reference.to(PODS, report.pod),
+                "Warning",
+                "FailedScheduling",
+                report.message,
+                "Scheduling",
+            )
+        try:
+            await self._client.write_many([self._patch(report) for report in reports])
+        except ClusterError as error:
+            if len(reports) == 1:
+                if not isinstance(error, NotFoundError | ConflictError):
+                    _log.warning("pod %s: %s", reports[0].pod.metadata.name, error)
+                return
+            # One of the pods may be gone; the others are still to be told.
+            for report in reports:
+                await self._write_one(report)
+
+    async def _write_one(self, report: _Report) -> None:
+        try:
+            await self._client.write_many([self._patch(report)])
+        except (NotFoundError, ConflictError) as error:
+            _log.debug("pod %s: %s", report.pod.metadata.name, error)
+        except ClusterError as error:
+            _log.warning("pod %s: %s", report.pod.metadata.name, error)
+
+    def _patch(self, report: _Report) -> PatchWrite[Pod]:
+        metadata = report.pod.metadata
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": report.reason,
+            "message": report.message,
+            "lastTransitionTime": _transition_time(report.pod, self._clock()),
+            "lastProbeTime": None,
+        }
+        return PatchWrite(
+            PODS,
+            metadata.name,
+            # The uid keeps the report off another pod that has meanwhile got the name.
+            strategic_merge_patch(
+                {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
+            ),
+            metadata.namespace,
+            subresource="status",
+            options=WriteOptions(field_manager=MANAGER),
+        )
+
+
+def _is_news(report: _Report) -> bool:
+    for condition in report.pod.status.conditions:
+        if condition.type_ == "PodScheduled":
+            told = (condition.status, condition.reason, condition.message)
+            return told != ("False", report.reason, report.message)
+    return True
+
+
+def _transition_time(pod: Pod, now: float) -> str:
+    """A condition that only changes its text has not changed since."""
+    for condition in pod.status.conditions:
+        if condition.type_ == "PodScheduled" and condition.status == "False":
+            return condition.last_transition_time or timestamp_of(now)
+    return timestamp_of(now)

@@ -1,0 +1,215 @@
+"""The scheduler as it runs: follows the cluster, decides in rounds, has the decisions carried out.
+
+A round takes what is in line, up to a bound, so that whoever shares the event loop gets a turn between rounds. While the decisions of
+one round are being written, the next rounds go on, on the assumption that they will succeed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.allocator import Policy
+from drayman.api.resource import ResourceClaim
+from drayman.cluster.client import Client
+from drayman.cluster.informers import Informers
+from drayman.cluster.recording import EventRecorder
+from drayman.inventory.features import Features
+from drayman.scheduler.binding import Binder
+from drayman.scheduler.cycle import Cycle, Refused
+from drayman.scheduler.decisions import Placement
+from drayman.scheduler.evicting import Evictor
+from drayman.scheduler.following import Follower
+from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.placing import Placer
+from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, Wake
+from drayman.scheduler.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
+from drayman.scheduler.state import ClusterState
+
+_log: Final = logging.getLogger(__name__)
+
+GATHER_S: Final = 0.003
+"""How long pods gather before a round: a burst becomes few transactions."""
+ROUND: Final = 64
+"""Pods in one round."""
+UNDER_WAY: Final = 4
+"""Rounds that are being written at the same time; more pile up in the queue, where they can still be reordered."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """How a scheduler works."""
+
+    names: frozenset[str] = frozenset({"default-scheduler", "drayman"})
+    """The schedulerName of pods it cares for."""
+    policy: Policy = Policy.BEST
+    transactions: bool = True
+    """Whether the cluster writes several objects in one transaction."""
+    binding_timeout_s: float = 600.0
+    first_backoff_s: float = FIRST_BACKOFF_S
+    longest_backoff_s: float = LONGEST_BACKOFF_S
+    features: Features = field(default_factory=Features)
+
+
+class Scheduler:
+    """Schedules the pods of a cluster until it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        options: SchedulerOptions | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options or SchedulerOptions()
+        self._clock = clock
+        self._work = asyncio.Event()
+        self.queue = Queue(
+            first_backoff_s=self._options.first_backoff_s,
+            longest_backoff_s=self._options.longest_backoff_s,
+        )
+        self.state = ClusterState(self._options.features, self._wake)
+        self._recorder = EventRecorder(client, "default-scheduler")
+        self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
+        self._cycle = Cycle(
+            self.state,
+            self.queue,
+            clock,
+            policy=self._options.policy,
+            binding_timeout_s=self._options.binding_timeout_s,
+        )
+        self._binder = Binder(
+            client,
+            self.state,
+            self,
+            clock,
+            transactions=self._options.transactions,
+            binding_timeout_s=self._options.binding_timeout_s,
+        )
+        self._freeing = Freeing(client, self.state, self._binder)
+        self._evictor = Evictor(
+            client, informers, self.state, self._recorder, Placer(self.state, self._options.policy)
+        )
+        self._follower = Follower(
+            informers,
+            self.state,
+            self.queue,
+            self._binder,
+            self._options.names,
+            self._something_to_do,
+        )
+        self._informers = informers
+        self._under_way: dict[str, Placement] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._follower.follow(self.is_under_way)
+        await self._informers.start()
+        await self._informers.wait_synced()
+        self._recorder.start()
+        reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
+        try:
+            await self._rounds()
+        finally:
+            reporting.cancel()
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(reporting, *self._tasks, return_exceptions=True)
+            await self._binder.stop()
+            await self._recorder.stop()
+
+    async def _rounds(self) -> None:
+        while True:
+            await self._wait_for_work()
+            while self.queue.is_anybody_due(self._clock()) and len(self._tasks) < UNDER_WAY:
+                self._round()
+                await asyncio.sleep(0)
+
+    async def _wait_for_work(self) -> None:
+        due = self.queue.next_due()
+        timeout = None if due is None else max(due - self._clock(), 0.0)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._work.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(GATHER_S)
+        self._work.clear()
+
+    def _round(self) -> None:
+        decisions = self._cycle.decide(ROUND)
+        if decisions.placements:
+            for placement in decisions.placements:
+                self._under_way[placement.entry.uid] = placement
+            self._spawn(self._binder.bind(decisions.placements))
+        for refused in decisions.refused:
+            self._refused(refused)
+
+    def _refused(self, refused: Refused) -> None:
+        reason = UNSCHEDULABLE
+        self._reporter.refuse(refused.entry.pod, reason, refused.message)
+        if refused.demand is not None and refused.not_found is not None:
+            work = self._freeing.plan(refused.demand, refused.not_found)
+            if work is None:
+                work = self._evictor.plan(refused.demand, refused.not_found, self._clock())
+            if work is not None:
+                self._spawn(work)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._work.set()
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a round of scheduling failed", exc_info=task.exception())
+
+    def _wake(self, reason: Wake) -> None:
+        self.queue.wake(reason)
+        self._work.set()
+
+    def _something_to_do(self) -> None:
+        self._work.set()
+
+    def is_under_way(self, uid: str) -> bool:
+        """Whether the pod has a node that is not yet written."""
+        return uid in self._under_way
+
+    def _still_waits(self, uid: str) -> bool:
+        return uid in self.queue
+
+    # What the binder tells.
+
+    def bound(self, placement: Placement) -> None:
+        self._under_way.pop(placement.entry.uid, None)
+        self._evictor.forget(placement.entry.uid)
+        self._reporter.bound(placement.pod, placement.node)
+
+    def waiting(self, placement: Placement) -> None:
+        self._reporter.note(
+            placement.pod,
+            "BindingConditionsPending",
+            f"waiting for binding conditions for device on node {placement.node}",
+            "Scheduling",
+        )
+
+    def failed(self, placement: Placement, why: str) -> None:
+        entry = placement.entry
+        if self._under_way.pop(entry.uid, None) is None:
+            return
+        if self._follower.waits(entry.uid):
+            self.queue.hold_back(entry, self._clock())
+            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, why)
+        self._work.set()
+
+    def settled(self, claims: Iterable[ResourceClaim]) -> None:
+        self._cycle.settled(claims)
+        self._work.set()

@@ -1,0 +1,133 @@
+"""Random clusters for the laws of the scheduler: nodes that are alike or not, their hardware, and what pods want of them.
+
+Hardware and claims are those of the allocator's laws. Pools that belong to a node are repeated on other nodes, so that there are
+nodes of one shape, and pools that several nodes share stay as they are.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from oracle.build import ALL_FEATURES, CLASSES, NODE, claim, exactly
+from oracle.nodes import JsonObject
+from oracle.strategies import _TUNED
+from oracle.strategies_claims import claims
+from oracle.strategies_hardware import hardware, pools, rarely
+
+GPU_RESOURCE = "example.com/gpu"
+NODES = ("node-1", "node-2", "node-3", "node-4")
+SHARED_CLAIMS = ("shared-0", "shared-1")
+FEATURES = ALL_FEATURES
+_LABELS: list[JsonObject] = [{"zone": "a", "tier": "3"}, {"zone": "b", "tier": "1"}]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What a cluster is made of before anything happens."""
+
+    nodes: tuple[JsonObject, ...]
+    slices: tuple[JsonObject, ...]
+    classes: tuple[JsonObject, ...]
+    shared_claims: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a pod asks for."""
+
+    own_claims: tuple[JsonObject, ...] = ()
+    shared_claims: tuple[str, ...] = ()
+    gpus: int = 0
+    """As an extended resource."""
+    cpu: int = 0
+    zone: str = ""
+    tolerates: bool = False
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> JsonObject:
+    allocatable: JsonObject = {
+        "cpu": str(draw(st.sampled_from([8, 3]))),
+        "memory": "8Gi",
+        "pods": str(draw(st.sampled_from([10, 3]))),
+    }
+    if draw(rarely(5)):
+        allocatable[GPU_RESOURCE] = str(draw(st.integers(0, 2)))
+    spec: JsonObject = {}
+    if draw(rarely(6)):
+        effect = draw(st.sampled_from(["NoSchedule", "PreferNoSchedule"]))
+        spec["taints"] = [{"key": "lease", "value": "x", "effect": effect}]
+    if draw(rarely(12)):
+        spec["unschedulable"] = True
+    labels = {"kubernetes.io/hostname": name, **draw(st.sampled_from(_LABELS))}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": allocatable},
+    }
+
+
+def _moved(item: JsonObject, node: str) -> JsonObject:
+    """A slice of a pool of the first node, as another node has it."""
+    moved = deepcopy(item)
+    moved["metadata"]["name"] = f"{node}-{item['metadata']['name']}"
+    moved["spec"]["pool"]["name"] = f"{node}-{item['spec']['pool']['name']}"
+    for scope in (moved["spec"], *(moved["spec"].get("devices") or ())):
+        if scope.get("nodeName") == NODE:
+            scope["nodeName"] = node
+    return moved
+
+
+@st.composite
+def slices(draw: st.DrawFn, names: tuple[str, ...]) -> list[JsonObject]:
+    made: list[JsonObject] = []
+    for number in range(draw(st.integers(1, 2))):
+        driver = draw(st.sampled_from(["gpu.example.com", "gpu.example.com", "nic.example.com"]))
+        model = draw(pools(driver, f"local-{number}", draw(st.integers(1, 3))))
+        for node in names:
+            if draw(rarely(5)):
+                continue
+            made += [_moved(item, node) for item in model]
+    if draw(rarely(3)):
+        made += draw(hardware(3))
+    return made
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> Fleet:
+    names = NODES[: draw(st.integers(1, len(NODES)))]
+    classes: list[JsonObject] = [*deepcopy(CLASSES), deepcopy(_TUNED)]
+    classes[0]["spec"]["extendedResourceName"] = GPU_RESOURCE
+    return Fleet(
+        nodes=tuple(draw(nodes(name)) for name in names),
+        slices=tuple(draw(slices(names))),
+        classes=tuple(classes),
+        shared_claims=tuple(draw(_claims()) for _ in SHARED_CLAIMS),
+    )
+
+
+def _claims() -> st.SearchStrategy[JsonObject]:
+    """Mostly plain ones, as people write them; the others have everything."""
+    simple: Any = st.builds(
+        lambda count, cls: claim(exactly("r0", count, cls)),
+        st.sampled_from([1, 1, 2]),
+        st.sampled_from(["gpu", "gpu", "any"]),
+    )
+    return st.one_of(simple, simple, claims(2))
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> Wishes:
+    shared = draw(st.lists(st.sampled_from(SHARED_CLAIMS), max_size=1)) if draw(rarely(3)) else []
+    return Wishes(
+        own_claims=tuple(draw(st.lists(_claims(), max_size=2))),
+        shared_claims=tuple(shared),
+        gpus=draw(st.integers(1, 2)) if draw(rarely(4)) else 0,
+        cpu=draw(st.sampled_from([0, 0, 1, 2])),
+        zone=draw(st.sampled_from(["a", "b"])) if draw(rarely(6)) else "",
+        tolerates=draw(rarely(3)),
+    )

@@ -1,0 +1,408 @@
+"""A cluster without I/O in which anything may happen in any order, and the scheduler's pure core in the middle of it.
+
+The server is a few dictionaries with resource versions. What it shows reaches the scheduler later, in order for each kind and in any order
+between kinds; what the scheduler decides is written later, all or nothing, and fails where somebody else was quicker. A cluster is
+played from a list of moves, so that a failing case shrinks to the few moves that matter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from drayman.allocator import Policy
+from drayman.api.codec import convert
+from drayman.api.core import Node, Pod
+from drayman.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
+from drayman.cluster.informer import Notice
+from drayman.cluster.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from drayman.inventory.features import Features
+from drayman.scheduler.binding import _sharing
+from drayman.scheduler.cycle import Cycle
+from drayman.scheduler.decisions import Placement
+from drayman.scheduler.following import Follower
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.state import ClusterState
+from oracle.build import taint
+from oracle.nodes import JsonObject
+from oracle.selectors import GPU
+from scheduler.laws.fleet import GPU_RESOURCE, SHARED_CLAIMS, Fleet, Wishes
+from scheduler.laws.judge import misplaced, unreachable, wrong_devices
+
+BINDING_TIMEOUT_S = 600.0
+NAMESPACE = "default"
+KINDS = (NODES, DEVICE_CLASSES, RESOURCE_SLICES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, PODS)
+RULE: JsonObject = {
+    "metadata": {"name": "rule"},
+    "spec": {"deviceSelector": {"driver": GPU}, "taint": taint("health", "bad", "NoSchedule")},
+}
+
+
+class Watches:
+    """Stands where informers stand: hands out what the server shows, when a move says so."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Callable[[Notice[Any]], None]] = {}
+        self._queues: dict[str, deque[Notice[Any]]] = {kind.plural: deque() for kind in KINDS}
+        self.shown: dict[str, dict[str, Any]] = {kind.plural: {} for kind in KINDS}
+
+    def informer(self, resource: Resource[Any]) -> _Handlers:
+        return _Handlers(self._handlers, resource.plural)
+
+    def push(self, resource: Resource[Any], notice: Notice[Any]) -> None:
+        self._queues[resource.plural].append(notice)
+
+    def deliver(self, resource: Resource[Any], most: int) -> None:
+        queue, shown = self._queues[resource.plural], self.shown[resource.plural]
+        for _ in range(min(most, len(queue))):
+            notice = queue.popleft()
+            name = notice.object.metadata.name
+            known = shown.pop(name, None)
+            if notice.type != "DELETED":
+                shown[name] = notice.object
+                kind = "MODIFIED" if known is not None else "ADDED"
+                notice = Notice(kind, notice.object, known)
+            self._handlers[resource.plural](notice)
+
+
+@dataclass(slots=True)
+class _Handlers:
+    handlers: dict[str, Callable[[Notice[Any]], None]]
+    plural: str
+
+    def add_handler(self, handler: Callable[[Notice[Any]], None]) -> None:
+        self.handlers[self.plural] = handler
+
+
+class _NobodyBinds:
+    """No devices have to be made ready here, so the binder need not be told of claims and pods."""
+
+    def claim_changed(self, claim: ResourceClaim) -> None: ...
+
+    def pod_gone(self, uid: str) -> None: ...
+
+
+class Play:
+    """One cluster, from its first node to its last pod."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.now = 1_000_000.0
+        self.queue = Queue()
+        self.state = ClusterState(Features(), self.queue.wake)
+        self.cycle = Cycle(
+            self.state,
+            self.queue,
+            lambda: self.now,
+            policy=Policy.BEST,
+            binding_timeout_s=BINDING_TIMEOUT_S,
+            chance=random.Random(0),
+        )
+        self.fleet = fleet
+        self.version = 0
+        self.nodes: dict[str, JsonObject] = {}
+        self.slices: dict[str, JsonObject] = {}
+        self.classes: dict[str, JsonObject] = {}
+        self.rules: dict[str, JsonObject] = {}
+        self.claims: dict[str, ResourceClaim] = {}
+        self.pods: dict[str, Pod] = {}
+        self.under_way: list[list[Placement]] = []
+        self.watches = Watches()
+        self._follow()
+        self._set_up()
+
+    def _follow(self) -> None:
+        follower = Follower(
+            self.watches,  # type: ignore[arg-type]
+            self.state,
+            self.queue,
+            _NobodyBinds(),  # type: ignore[arg-type]
+            frozenset({"default-scheduler"}),
+            lambda: None,
+        )
+        follower.follow(
+            lambda uid: any(p.entry.uid == uid for group in self.under_way for p in group)
+        )
+
+    def _set_up(self) -> None:
+        for node in self.fleet.nodes:
+            self.put_node(node)
+        for item in self.fleet.classes:
+            self.put_class(item)
+        for item in self.fleet.slices:
+            self.put_slice(item)
+        for name, item in zip(SHARED_CLAIMS, self.fleet.shared_claims, strict=True):
+            self._make_claim(name, item, [])
+
+    # The server.
+
+    def put_node(self, node: JsonObject) -> None:
+        self.nodes[node["metadata"]["name"]] = node
+        self._show(NODES, Node, node)
+
+    def put_class(self, item: JsonObject) -> None:
+        self.classes[item["metadata"]["name"]] = item
+        self._show(DEVICE_CLASSES, DeviceClass, item)
+
+    def put_slice(self, item: JsonObject) -> None:
+        self.slices[item["metadata"]["name"]] = item
+        self._show(RESOURCE_SLICES, ResourceSlice, item)
+
+    def put_rule(self, rule: JsonObject) -> None:
+        self.rules[rule["metadata"]["name"]] = rule
+        self._show(DEVICE_TAINT_RULES, DeviceTaintRule, rule)
+
+    def _show(self, resource: Resource[Any], kind: type[Any], value: JsonObject) -> None:
+        self.watches.push(resource, Notice("MODIFIED", convert(kind, value)))
+
+    def _take(self, resource: Resource[Any], kind: type[Any], value: JsonObject) -> None:
+        self.watches.push(resource, Notice("DELETED", convert(kind, value)))
+
+    def _put_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        self.version += 1
+        metadata = msgspec.structs.replace(claim.metadata, resource_version=str(self.version))
+        claim = msgspec.structs.replace(claim, metadata=metadata)
+        self.claims[claim.metadata.name] = claim
+        self.watches.push(RESOURCE_CLAIMS, Notice("MODIFIED", claim))
+        return claim
+
+    def _make_claim(self, name: str, item: JsonObject, owners: list[JsonObject]) -> None:
+        self.version += 1
+        metadata = {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": f"claim-{self.version}",
+            "ownerReferences": owners,
+        }
+        self._put_claim(convert(ResourceClaim, {"metadata": metadata, "spec": item["spec"]}))
+
+    def _remove_claim(self, name: str) -> None:
+        self.watches.push(RESOURCE_CLAIMS, Notice("DELETED", self.claims.pop(name)))
+
+    def _put_pod(self, pod: Pod) -> None:
+        self.pods[pod.metadata.name] = pod
+        self.watches.push(PODS, Notice("MODIFIED", pod))
+
+    # Moves.
+
+    def create_pod(self, wishes: Wishes) -> None:
+        self.version += 1
+        name, uid = f"pod-{self.version}", f"uid-{self.version}"
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+        entries, statuses = [], []
+        for number, item in enumerate(wishes.own_claims):
+            claim = f"{name}-own-{number}"
+            self._make_claim(claim, item, [owner])
+            entries.append({"name": f"own-{number}", "resourceClaimTemplateName": "t"})
+            statuses.append({"name": f"own-{number}", "resourceClaimName": claim})
+        entries += [{"name": each, "resourceClaimName": each} for each in wishes.shared_claims]
+        requests = {"cpu": str(wishes.cpu)} if wishes.cpu else {}
+        if wishes.gpus:
+            requests[GPU_RESOURCE] = str(wishes.gpus)
+        spec: JsonObject = {
+            "containers": [{"name": "main", "resources": {"requests": requests}}],
+            "resourceClaims": entries,
+            "nodeSelector": {"zone": wishes.zone} if wishes.zone else {},
+            "tolerations": [{"key": "lease", "operator": "Exists"}] if wishes.tolerates else [],
+        }
+        metadata = {"name": name, "namespace": NAMESPACE, "uid": uid}
+        status = {"resourceClaimStatuses": statuses}
+        self._put_pod(convert(Pod, {"metadata": metadata, "spec": spec, "status": status}))
+
+    def remove_pod(self, which: int) -> None:
+        """A pod goes, and its claims are given back as the controller gives them back."""
+        if not self.pods:
+            return
+        pod = self.pods.pop(list(self.pods)[which % len(self.pods)])
+        self.watches.push(PODS, Notice("DELETED", pod))
+        for name, claim in tuple(self.claims.items()):
+            if any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references):
+                self._remove_claim(name)
+                continue
+            users = claim.status.reserved_for
+            kept = tuple(user for user in users if user.uid != pod.metadata.uid)
+            if kept == users:
+                continue
+            status = msgspec.structs.replace(claim.status, reserved_for=kept)
+            self._put_claim(
+                msgspec.structs.replace(claim, status=status if kept else ResourceClaimStatus())
+            )
+
+    def switch_node(self, which: int) -> None:
+        """A node goes or comes back."""
+        node = self.fleet.nodes[which % len(self.fleet.nodes)]
+        if self.nodes.pop(node["metadata"]["name"], None) is None:
+            self.put_node(node)
+        else:
+            self._take(NODES, Node, node)
+
+    def cordon_node(self, which: int) -> None:
+        node = deepcopy(self.fleet.nodes[which % len(self.fleet.nodes)])
+        current = self.nodes.get(node["metadata"]["name"])
+        if current is not None:
+            if not current["spec"].get("unschedulable"):
+                node["spec"]["unschedulable"] = True
+            else:
+                node["spec"].pop("unschedulable", None)
+            self.put_node(node)
+
+    def switch_slice(self, which: int) -> None:
+        """A slice goes or comes back."""
+        item = self.fleet.slices[which % len(self.fleet.slices)]
+        if self.slices.pop(item["metadata"]["name"], None) is None:
+            self.put_slice(item)
+        else:
+            self._take(RESOURCE_SLICES, ResourceSlice, item)
+
+    def change_slice(self, which: int) -> None:
+        """A slice loses a device, or its first device gets a taint, or it is again as it was."""
+        item = deepcopy(self.fleet.slices[which % len(self.fleet.slices)])
+        devices = item["spec"].get("devices")
+        if devices and which % 3 == 0:
+            devices.pop()
+        elif devices and which % 3 == 1:
+            devices[0]["taints"] = [taint("health", "bad", "NoSchedule")]
+        self.put_slice(item)
+
+    def switch_class(self, which: int) -> None:
+        item = self.fleet.classes[which % len(self.fleet.classes)]
+        if self.classes.pop(item["metadata"]["name"], None) is None:
+            self.put_class(item)
+        else:
+            self._take(DEVICE_CLASSES, DeviceClass, item)
+
+    def switch_rule(self, _: int) -> None:
+        if self.rules.pop("rule", None) is None:
+            self.put_rule(RULE)
+        else:
+            self._take(DEVICE_TAINT_RULES, DeviceTaintRule, RULE)
+
+    def deliver(self, which: int) -> None:
+        self.watches.deliver(KINDS[which % len(KINDS)], 1 + which % 4)
+
+    def deliver_all(self) -> None:
+        for kind in KINDS:
+            self.watches.deliver(kind, 1_000_000)
+
+    def decide(self, which: int) -> None:
+        """A round of the scheduler; each decision is judged as it is made."""
+        decided = self.cycle.decide(1 + which % 8)
+        groups = _sharing(decided.placements)
+        before = [p for group in self.under_way for p in group]
+        for number, placement in enumerate(decided.placements):
+            self._judge(placement, [*before, *decided.placements[:number]])
+        self.under_way += groups
+
+    def write(self, which: int) -> None:
+        """Decisions that belong together reach the server."""
+        if not self.under_way:
+            return
+        group = self.under_way.pop(which % len(self.under_way))
+        if all(self._can_write(placement) for placement in group):
+            self._confirm(group)
+        else:
+            for placement in group:
+                self._undo(placement)
+
+    def fail_write(self, which: int) -> None:
+        if self.under_way:
+            for placement in self.under_way.pop(which % len(self.under_way)):
+                self._undo(placement)
+
+    def pass_time(self, which: int) -> None:
+        self.now += which % 30
+
+    def _can_write(self, placement: Placement) -> bool:
+        pod = self.pods.get(placement.pod.metadata.name)
+        if pod is None or pod.spec.node_name:
+            return False
+        for claim in placement.claims:
+            known = self.state.known_claim(claim)
+            current = self.claims.get(claim.metadata.name)
+            if (
+                known is None
+                or current is None
+                or current.metadata.resource_version != known.metadata.resource_version
+            ):
+                return False
+        return True
+
+    def _confirm(self, group: list[Placement]) -> None:
+        wanted = {claim.metadata.uid: claim for placement in group for claim in placement.claims}
+        written = [self._put_claim(self.state.latest_claim(claim)) for claim in wanted.values()]
+        for placement in group:
+            if placement.extended is not None:
+                made = placement.extended
+                metadata = msgspec.structs.replace(made.metadata, uid=f"x-{made.metadata.name}")
+                made = self._put_claim(msgspec.structs.replace(made, metadata=metadata))
+                self.state.adopt(placement.provisional_holder, made)
+                written.append(made)
+        for claim in written:
+            self.state.confirm_claim(claim)
+        self.cycle.settled(written)
+        for placement in group:
+            pod = placement.pod
+            spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
+            self._put_pod(msgspec.structs.replace(pod, spec=spec))
+
+    def _undo(self, placement: Placement) -> None:
+        self.state.remove_pod(placement.needs.uid)
+        if placement.provisional_holder:
+            self.state.forget_holder(placement.provisional_holder)
+        for claim in placement.claims:
+            self.state.forget_claim(claim)
+        self.cycle.settled(placement.claims)
+        if placement.pod.metadata.name in self.watches.shown["pods"]:
+            self.queue.hold_back(placement.entry, self.now)
+
+    # Judging.
+
+    def _judge(self, placement: Placement, before: list[Placement]) -> None:
+        """Check a decision against what the scheduler had been shown, and against all that is given away."""
+        shown = self.watches.shown
+        pod = placement.pod
+        label = f"{pod.metadata.name} on {placement.node}"
+        node = _plain(shown["nodes"].get(placement.node), self.fleet.nodes)
+        others = [
+            p
+            for p in self.pods.values()
+            if p.spec.node_name == placement.node and p.metadata.uid != pod.metadata.uid
+        ]
+        others += [p.pod for p in before if p.node == placement.node]
+        why = misplaced(node, pod, others, placement.extended is not None)
+        assert not why, f"{label}: {why}"
+        assert node is not None
+        for claim in placement.held:
+            assert not unreachable(claim, node), f"{label}: {claim.metadata.name} is elsewhere"
+        new = [claim for claim in placement.claims if claim not in placement.held]
+        new = [c for c in new if c.metadata.uid not in {h.metadata.uid for h in placement.held}]
+        if placement.extended is not None:
+            new.append(placement.extended)
+        wrong = wrong_devices(
+            node,
+            new,
+            self._holders(before),
+            [msgspec.to_builtins(_Json.of(s)) for s in ()] or self._shown_values("slices"),
+            self._shown_values("classes"),
+            self._shown_values("rules"),
+        )
+        assert not wrong, f"{label}: {wrong}"
