@@ -45,7 +45,9 @@ class RandomIds:
         """A UUID of version 4."""
         digits = self._take(16).hex()
         variant = "89ab"[int(digits[16], 16) & 3]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        return (
+            f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        )
 
     def suffix(self) -> str:
         letters = ""

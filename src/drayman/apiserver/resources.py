@@ -140,18 +140,17 @@ class Resource:
     """Replaces creation where nothing is stored (reviews)."""
     delete_handler: Handler | None = None
     """Replaces deletion where it means more than taking one object away (namespaces)."""
+    qualified: str = field(init=False)
+    storage_name: str = field(init=False)
+    hub_kind: GroupVersionKind = field(init=False)
 
-    @property
-    def qualified(self) -> str:
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def storage_name(self) -> str:
-        return self.storage or self.qualified
-
-    @property
-    def hub_kind(self) -> GroupVersionKind:
-        return self.hub or GroupVersionKind(self.group, self.versions[0], self.kind)
+    def __post_init__(self) -> None:
+        # Kept, since every write asks for them many times.
+        qualified = f"{self.plural}.{self.group}" if self.group else self.plural
+        hub = self.hub or GroupVersionKind(self.group, self.versions[0], self.kind)
+        object.__setattr__(self, "qualified", qualified)
+        object.__setattr__(self, "storage_name", self.storage or qualified)
+        object.__setattr__(self, "hub_kind", hub)
 
     def kind_in(self, version: str) -> GroupVersionKind:
         return GroupVersionKind(self.group, version, self.kind)

@@ -55,6 +55,8 @@ class Strategy:
     """Paths that a write through this endpoint cannot change: managedFields must not claim them."""
     graceful: ClassVar[bool] = False
     """Whether deleted objects of this kind may stay for a while without finalizers, as pods do."""
+    quick_parts: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    """Members of the metadata or the status that can be judged without the rest of the object, by `settle_parts`."""
 
     def default(self, obj: Object, context: Context) -> None:
         """Fill in what the client left out. `context.version` tells the version it wrote in."""
@@ -64,6 +66,14 @@ class Strategy:
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         """Restore what a write through this endpoint may not change. Metadata the server owns is restored already."""
+
+    def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
+        """Complete parts of an object that were replaced, and tell whether they are surely right.
+
+        Only quick parts were replaced. `new` shares everything else with `old`: nothing but the parts and other members of what holds
+        them may be changed. Where the answer is no, the object is put through all the rules below, which know what is wrong.
+        """
+        return False
 
     def generation_changes(self, new: Object, old: Object) -> bool:
         """Whether an update raises the generation, for kinds that count it. Asked after `prepare_for_update`."""

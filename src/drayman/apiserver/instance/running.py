@@ -7,7 +7,8 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from drayman.apiserver.environment import timestamp
 from drayman.apiserver.extensions import install_builtin_definitions
 from drayman.apiserver.http import Listener, RunningServer
 from drayman.apiserver.http import start as listen
+from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
@@ -50,8 +52,8 @@ class Options:
     kubeconfig: Path | None = None
     """Where to write the kubeconfig; by default into the folder."""
     audit_log: Path | None = None
-    controllers: bool = True
-    """Whether garbage collection and the end of namespaces run, or the API alone."""
+    control_plane: ControlPlane | None = field(default_factory=ControlPlane)
+    """Scheduler, controllers and simulated nodes; None: the API alone."""
 
     @property
     def is_loopback(self) -> bool:
@@ -70,77 +72,99 @@ class Instance:
     server: ApiServer
     http: RunningServer
     kubeconfig: Path
-    audit: AuditLog | None
-    lifecycle: Lifecycle | None = None
+    _end: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """Undoes every step of the start, the last one first."""
 
     @property
     def url(self) -> str:
         return self.http.url
 
-    def start_controllers(self) -> None:
-        self.lifecycle = Lifecycle(self.server.core)
-        self.lifecycle.start()
-
     async def stop(self) -> None:
-        if self.lifecycle is not None:
-            await self.lifecycle.stop()
-        await self.http.stop()
-        self.store.close()
-        if self.audit is not None:
-            self.audit.close()
-        self.options.folder.retract()
+        await self._end.aclose()
 
 
 async def start(options: Options) -> Instance:
-    """Start serving. Raises InstanceError."""
-    folder = options.folder
+    """Start serving. Raises InstanceError, and then leaves nothing open behind."""
+    async with AsyncExitStack() as end:
+        instance = await _start(options, end)
+        instance._end = end.pop_all()
+    return instance
+
+
+async def _start(options: Options, end: AsyncExitStack) -> Instance:
+    store = _open_store(options)
+    end.callback(store.close)
+    server = make_server(store)
+    access = _arrange_access(server, options, end)
+    await _fill(server, store)
+    http = await _listen(server, options, access.files)
+    end.push_async_callback(http.stop)
+    path = options.kubeconfig or options.folder.kubeconfig
+    content = kubeconfig(http.url, access.files.authority_pem, access.token)
+    started = timestamp(server.core.clock.now())
     try:
-        folder.prepare()
-        store = Store.open(folder.store if options.durable else None)
+        write_private(path, content)
+    except OSError as error:
+        raise InstanceError(f"cannot write {path}: {reason(error)}") from error
+    try:
+        options.folder.announce(Record(os.getpid(), http.url, str(path), started, options.durable))
+    except OSError as error:
+        raise InstanceError(f"cannot write in {options.folder.path}: {reason(error)}") from error
+    end.callback(options.folder.retract)
+    if options.control_plane is not None:
+        lifecycle = Lifecycle(server.core)
+        lifecycle.start()
+        end.push_async_callback(lifecycle.stop)
+        await end.enter_async_context(running(server.core, options.control_plane))
+    return Instance(options, store, server, http, path)
+
+
+def _open_store(options: Options) -> Store:
+    try:
+        options.folder.prepare()
+        return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
-    try:
-        return await _start_on(store, options)
-    except BaseException:
-        store.close()
-        raise
 
 
-async def _start_on(store: Store, options: Options) -> Instance:
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """How clients know the server, and how it knows its administrator."""
+
+    files: ServingFiles
+    token: str
+
+
+def _arrange_access(server: ApiServer, options: Options, end: AsyncExitStack) -> _Access:
+    """Certificates, tokens, rights and the audit log, from the files in the folder."""
     folder = options.folder
-    server = make_server(store)
     try:
-        now = server.core.clock.now()
-        files = ensure_certificates(folder.certificates, (options.host, *_OWN_NAMES), now)
+        names = (options.host, *_OWN_NAMES)
+        files = ensure_certificates(folder.certificates, names, server.core.clock.now())
         token = _admin_token(folder.token)
         _secure(server, token, _issuer(folder.signing_key))
-        audit = AuditLog.open(options.audit_log) if options.audit_log is not None else None
+        if options.audit_log is not None:
+            audit = AuditLog.open(options.audit_log)
+            end.callback(audit.close)
+            server.observers.append(audit)
     except AuthorityError as error:
         raise InstanceError(str(error)) from error
     except OSError as error:
         raise InstanceError(f"{error.filename}: {reason(error)}") from error
-    if audit is not None:
-        server.observers.append(audit)
+    return _Access(files, token)
+
+
+async def _fill(server: ApiServer, store: Store) -> None:
+    """Create what every cluster has."""
     is_new = store.revision == 0
-    await create_first_objects(server.core)
-    await install_builtin_definitions(server.core)
+    try:
+        await create_first_objects(server.core)
+        await install_builtin_definitions(server.core)
+    except StoreError as error:
+        raise InstanceError(str(error)) from error
     if is_new:
         # As with any other server nobody has seen the first versions, and a watch from one of them has to start over.
         store.compact(store.revision)
-    running = await _listen(server, options, files)
-    path = options.kubeconfig or folder.kubeconfig
-    instance = Instance(options, store, server, running, path, audit)
-    try:
-        write_private(path, kubeconfig(running.url, files.authority_pem, token))
-        folder.announce(
-            Record(os.getpid(), running.url, str(path), timestamp(now), options.durable)
-        )
-    except OSError as error:
-        await running.stop()
-        raise InstanceError(f"cannot write {path}: {reason(error)}") from error
-    if options.controllers:
-        instance.start_controllers()
-    return instance
 
 
 def _admin_token(path: Path) -> str:

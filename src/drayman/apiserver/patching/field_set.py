@@ -11,7 +11,7 @@ member is owned as such (`.` in FieldsV1), which owning what is below it does no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final
 
 import msgspec
@@ -181,11 +181,18 @@ def _compact(value: Json) -> str:
 def encode(fields: FieldSet) -> dict[str, Json]:
     """FieldsV1 of a set, in canonical order."""
     result: dict[str, Json] = {}
-    for element in sorted(fields.members | fields.children.keys(), key=element_order):
+    for element in _ordered(fields.members | fields.children.keys()):
         below = fields.children.get(element)
         inner = {} if below is None else encode(below)
         result[element] = {_SELF: {}, **inner} if inner and element in fields.members else inner
     return result
+
+
+def _ordered(elements: Set[str]) -> Iterable[str]:
+    # Names of fields sort as the texts they are, and most levels have nothing else.
+    if all(element[0] == "f" for element in elements):
+        return sorted(elements)
+    return sorted(elements, key=element_order) if len(elements) > 1 else elements
 
 
 def decode(fields: Json) -> FieldSet:

@@ -1,25 +1,19 @@
-"""What changes between two objects that differ in a few parts only, found without looking at the rest.
-
-The same parts are written to thousands of objects. Which fields a part brings where there was none goes by its structure, so that is
-worked out once for each structure.
-"""
+"""What changes between two objects that differ in a few parts only, found without looking at the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
 
 from drayman.api.struct import Json
-from drayman.apiserver.patching.field_set import EMPTY, Path, named_path
+from drayman.apiserver.patching.field_set import EMPTY, Path, element_order, named_path
 from drayman.apiserver.patching.list_items import item_element
 from drayman.apiserver.patching.shapes import ListShape, MapShape, ScalarShape, Shape
 from drayman.apiserver.patching.tracing import MISSING, Comparison, compare_at
 
-_ADDITIONS_KEPT: Final = 1 << 10
+FieldsV1 = dict[str, Json]
 
-_shapes: dict[tuple[str, Path], Shape] = {}
-"""By kind and path: as many as there are parts that somebody writes."""
-_additions: dict[Hashable, Comparison] = {}
+_places: dict[tuple[str, Path], Shape] = {}
+"""Shapes by kind and path: as many as there are parts that somebody writes."""
 
 
 def compare_parts(
@@ -32,9 +26,7 @@ def compare_parts(
     removed = modified = added = EMPTY
     for path in paths:
         before, after = _at(old, path), _at(new, path)
-        if before is MISSING and after is MISSING:
-            continue
-        change = _compare_part(kind, _shape_at(kind, shape, path), before, after, path)
+        change = compare_at(_shape_at(kind, shape, path), before, after, named_path(*path))
         removed |= change.removed
         modified |= change.modified
         added |= change.added
@@ -50,49 +42,55 @@ def _at(obj: Json, path: Path) -> Json:
 
 
 def _shape_at(kind: str, shape: Shape, path: Path) -> Shape:
-    known = _shapes.get((kind, path))
+    known = _places.get((kind, path))
     if known is None:
         for name in path:
             inner = None if shape.map is None else shape.map.member(name)
             if inner is None:
                 raise LookupError(f"there is no field {name}")
             shape = inner
-        known = _shapes[kind, path] = shape
+        known = _places[kind, path] = shape
     return known
 
 
-def _compare_part(kind: str, shape: Shape, before: Json, after: Json, path: Path) -> Comparison:
-    place = named_path(*path)
-    if before is not MISSING:
-        return compare_at(shape, before, after, place)
-    key = (kind, path, _outline(shape, after))
-    known = _additions.get(key)
-    if known is None:
-        if len(_additions) >= _ADDITIONS_KEPT:
-            del _additions[next(iter(_additions))]
-        known = _additions[key] = compare_at(shape, before, after, place)
-    return known
+def added_fields(kind: str, shape: Shape, path: Path, value: Json) -> FieldsV1:
+    """What somebody owns who sets a part that was not there before, as FieldsV1 has it: what `compare_parts` would find.
+
+    Written down at once, for that is what most writes of parts come to. Raises `ItemError`.
+    """
+    return _with_self(_fields(_shape_at(kind, shape, path), value))
 
 
-def _outline(shape: Shape, value: Json) -> Hashable:
-    """All that the fields of a value that was not there before depend on."""
+def _with_self(below: FieldsV1) -> FieldsV1:
+    """A field that is owned as such, and what is owned below it."""
+    return {".": {}, **below} if below else below
+
+
+def _fields(shape: Shape, value: Json) -> FieldsV1:
     part = shape.part(value)
-    if isinstance(part, ScalarShape) or part.atomic:
-        return True
+    if isinstance(part, ScalarShape) or part.atomic or not value:
+        return {}
     if isinstance(part, MapShape):
-        return _map_outline(part, value) if isinstance(value, dict) else False
-    return _list_outline(part, value) if isinstance(value, list) else False
+        return _member_fields(part, value) if isinstance(value, dict) else {}
+    return _item_fields(part, value) if isinstance(value, list) else {}
 
 
-def _map_outline(shape: MapShape, value: dict[str, Json]) -> Hashable:
-    found = []
-    for name, member in value.items():
+def _member_fields(shape: MapShape, value: dict[str, Json]) -> FieldsV1:
+    found: FieldsV1 = {}
+    for name in sorted(value):
         inner = shape.member(name)
         if inner is not None:
-            found.append((name, None if member is None else _outline(inner, member)))
-    return tuple(found)
+            found[f"f:{name}"] = _with_self(_fields(inner, value[name]))
+    return found
 
 
-def _list_outline(shape: ListShape, value: list[Json]) -> Hashable:
+def _item_fields(shape: ListShape, value: list[Json]) -> FieldsV1:
     item = shape.item()
-    return tuple([(item_element(shape, one), _outline(item, one)) for one in value])
+    found: FieldsV1 = {}
+    for one in value:
+        element = item_element(shape, one)
+        # Of items with the same keys nobody can own the fields.
+        found[element] = {} if element in found else _with_self(_fields(item, one))
+    if len(found) < 2:
+        return found
+    return {element: found[element] for element in sorted(found, key=element_order)}

@@ -7,10 +7,13 @@ as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from drayman.api.struct import Json
-from drayman.apiserver.patching.field_set import FieldSet, decode, encode
+from drayman.apiserver.patching.field_set import FieldSet, Path, decode, encode
 from drayman.apiserver.patching.managed_fields import MAX_UPDATE_MANAGERS, Manager
 from drayman.apiserver.patching.ownership import UNTRACKED
+from drayman.apiserver.patching.part_changes import FieldsV1
 from drayman.apiserver.patching.tracing import Comparison
 
 Entry = dict[str, Json]
@@ -30,31 +33,71 @@ def entries_after(
         if entry["apiVersion"] != writer.api_version:
             return None
         kept = _kept(entry, change)
-        if gains and _writer_of(entry) == writer:
+        if gains and _is_of(entry, writer):
             fields |= decode(kept["fieldsV1"])
         elif kept["fieldsV1"]:
             left.append(kept)
     if gains:
-        left.append(_entry(writer, fields, now))
+        left.append(_entry(writer, encode(fields), now))
+    if len(left) > MAX_UPDATE_MANAGERS:
+        return None
+    if len(left) > 1:
+        left.sort(key=_order)
+    return left
+
+
+def entries_with(
+    entries: list[Entry], additions: Mapping[Path, FieldsV1], writer: Manager, now: str
+) -> list[Entry] | None:
+    """The entries after `writer` set parts that were not there before: what each has, as FieldsV1, by its path of names.
+
+    None where that takes a comparison: somebody owns one of the parts all the same, or fields in another version.
+    """
+    left: list[Entry] = []
+    own: FieldsV1 = {}
+    for entry in entries:
+        if entry["apiVersion"] != writer.api_version or _has_any(entry["fieldsV1"], additions):
+            return None
+        if _is_of(entry, writer):
+            own = entry["fieldsV1"]
+        else:
+            left.append(entry)
+    fields = dict(own)
+    for (holder, name), below in additions.items():
+        place = f"f:{holder}"
+        members = {**fields.get(place, {}), f"f:{name}": below}
+        fields[place] = dict(sorted(members.items()))
+    left.append(_entry(writer, dict(sorted(fields.items())), now))
     if len(left) > MAX_UPDATE_MANAGERS:
         return None
     left.sort(key=_order)
     return left
 
 
+def _has_any(fields: FieldsV1, paths: Iterable[Path]) -> bool:
+    for holder, name in paths:
+        if f"f:{name}" in fields.get(f"f:{holder}", {}):
+            return True
+    return False
+
+
 def _kept(entry: Entry, change: Comparison) -> Entry:
     """What an owner keeps: all, unless something of it changes or is gone."""
-    fields = entry.get("fieldsV1") or {}
-    if not any(_owns_any(fields, s) for s in (change.modified, change.added, change.removed)):
-        return entry if fields else {**entry, "fieldsV1": {}}
+    fields = entry["fieldsV1"]
+    if not (
+        _owns_any(fields, change.added)
+        or _owns_any(fields, change.modified)
+        or _owns_any(fields, change.removed)
+    ):
+        return entry
     left = decode(fields) - change.changed - change.removed
     return {**entry, "fieldsV1": encode(left)}
 
 
-def _writer_of(entry: Entry) -> Manager:
-    operation = entry["operation"]
-    version = entry["apiVersion"] if operation == "Update" else ""
-    return Manager(entry.get("manager", ""), operation, version, entry.get("subresource", ""))
+def _is_of(entry: Entry, writer: Manager) -> bool:
+    """Whether an entry, of the version that the writer writes in, is the writer's own."""
+    own = (entry.get("manager", ""), entry["operation"], entry.get("subresource", ""))
+    return own == (writer.name, writer.operation, writer.subresource)
 
 
 def _order(entry: Entry) -> tuple[str, ...]:
@@ -80,14 +123,14 @@ def _owns_any(fields: Json, some: FieldSet) -> bool:
     return False
 
 
-def _entry(writer: Manager, fields: FieldSet, now: str) -> Entry:
+def _entry(writer: Manager, fields: FieldsV1, now: str) -> Entry:
     entry: Entry = {
         "manager": writer.name,
         "operation": writer.operation,
         "apiVersion": writer.api_version,
         "time": now,
         "fieldsType": "FieldsV1",
-        "fieldsV1": encode(fields),
+        "fieldsV1": fields,
     }
     if writer.subresource:
         entry["subresource"] = writer.subresource

@@ -11,13 +11,18 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
+from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.options import data_dir_option, folder_of
 from drayman.cli.errors import UserError, reason
+
+if TYPE_CHECKING:
+    from drayman.apiserver.instance import Instance, Options
+    from drayman.apiserver.instance.control_plane import ControlPlane
 
 _READY_WITHIN_S: Final = 20.0
 _POLL_S: Final = 0.05
@@ -63,7 +68,34 @@ Examples:
     metavar="FILE",
     help="Append a line of JSON for every request.",
 )
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME=COUNT,...",
+    help="Hardware to simulate, such as dgx-h100=4,cpu=2; `drayman profiles` lists the names.",
+)
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
+@click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
+@click.option(
+    "--binding-timeout",
+    type=click.FloatRange(1),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long drivers may take to make devices ready before a pod is bound.",
+)
+@click.option(
+    "--pod-max-backoff",
+    type=click.FloatRange(0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest wait after an error before a pod is tried again.",
+)
+@click.option(
+    "--no-color", is_flag=True, help="Print a few plain lines, also on a terminal: no live status."
+)
 @click.option("--detach", is_flag=True, help="Return as soon as it is ready, and go on.")
 def up(
     data_dir: Path | None,
@@ -74,9 +106,14 @@ def up(
     expose: bool,
     audit_log: Path | None,
     no_controllers: bool,
+    no_scheduler: bool,
+    profiles: tuple[str, ...],
+    binding_timeout: float,
+    pod_max_backoff: float,
+    no_color: bool,
     detach: bool,
 ) -> None:
-    """Run a Kubernetes API in this process: no Docker, no etcd.
+    """Run a Kubernetes API in this process: no Docker, no etcd. On a terminal, show how it is doing.
 
     State is kept in the data directory, and a kubeconfig is written there. Plain kubectl and every other Kubernetes client work against it.
     """
@@ -94,14 +131,37 @@ def up(
         _prepare(folder)  # before the server is loaded, which takes longer than saying no
         from drayman.apiserver.instance import Options
 
+        parts = None
+        if not no_controllers:
+            parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
-        options = Options(folder, not ephemeral, host, port, target, audit_log, not no_controllers)
+        options = Options(folder, not ephemeral, host, port, target, audit_log, parts)
         if not options.is_loopback and not expose:
             raise UserError(
                 f"{host} can be reached by other machines, and whoever has the token can do everything;"
                 " say --expose if that is meant"
             )
-        asyncio.run(_serve(options))
+        asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
+    click.echo("stopped", err=True)
+
+
+def _control_plane(
+    no_scheduler: bool, profiles: tuple[str, ...], binding_timeout: float, pod_max_backoff: float
+) -> ControlPlane:
+    from drayman.apiserver.instance.control_plane import ControlPlane
+    from drayman.drivers.profiles import ProfileError, parse_profiles, simulate
+    from drayman.scheduler.running import SchedulerOptions
+
+    try:
+        hardware = simulate(parse_profiles(profiles)) if profiles else None
+    except ProfileError as error:
+        raise UserError(str(error)) from error
+    scheduler = None
+    if not no_scheduler:
+        scheduler = SchedulerOptions(
+            binding_timeout_s=binding_timeout, longest_backoff_s=pod_max_backoff
+        )
+    return ControlPlane(scheduler, hardware)
 
 
 def _prepare(folder: Folder) -> None:
@@ -111,10 +171,10 @@ def _prepare(folder: Folder) -> None:
         raise UserError(str(error)) from error
 
 
-async def _serve(options: object) -> None:
-    from drayman.apiserver.instance import InstanceError, Options, start
+async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
+    """Serve until a signal comes. `until` ends after everything else, and with it what is shown."""
+    from drayman.apiserver.instance import InstanceError, start
 
-    assert isinstance(options, Options)
     begun = time.monotonic()
     try:
         instance = await start(options)
@@ -125,16 +185,23 @@ async def _serve(options: object) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        state = str(options.folder.path) if options.durable else "in memory only"
-        click.echo(f"Kubernetes API  {instance.url}  (ready in {time.monotonic() - begun:.1f} s)")
-        click.echo(f"state           {state}")
-        click.echo(f"kubeconfig      {instance.kubeconfig}")
-        click.echo(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
-        sys.stdout.flush()
-        await stop.wait()
+        if is_live:
+            await show(instance, stop, until)
+        else:
+            _print_ready(instance, time.monotonic() - begun)
+            await stop.wait()
     finally:
         await instance.stop()
-    click.echo("stopped", err=True)
+
+
+def _print_ready(instance: Instance, seconds: float) -> None:
+    options = instance.options
+    state = str(options.folder.path) if options.durable else "in memory only"
+    click.echo(f"Kubernetes API  {instance.url}  (ready in {seconds:.1f} s)")
+    click.echo(f"state           {state}")
+    click.echo(f"kubeconfig      {instance.kubeconfig}")
+    click.echo(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
+    sys.stdout.flush()
 
 
 def _detach(folder: Folder, ephemeral: bool) -> None:

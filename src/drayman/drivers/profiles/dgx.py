@@ -1,19 +1,27 @@
-"""The DGX H100: eight GPUs joined by NVLink, each with a network card on its own PCIe root, four of each per NUMA node.
+"""DGX machines: eight GPUs joined by NVLink, with a network card beside each.
 
-Interface names are the vendor's; GPU bus numbers and roots are inferred from the NICs' and may differ on a given machine.
+Interface names of the DGX H100 are the vendor's; GPU bus numbers and roots are inferred from the NICs' and may differ on a given machine.
+The H200 has the same board; that of the B200 is taken to be like it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from drayman.api.core import Node, NodeCondition, NodeStatus
-from drayman.api.meta import ObjectMeta
-from drayman.api.quantity import Quantity
-from drayman.drivers.profiles import dranet, nvidia
+from drayman.drivers.profiles import dranet, machines, nvidia
 from drayman.drivers.profiles.hardware import HardwareNode, Slot
+from drayman.drivers.profiles.machines import Machine, Spot
+from drayman.drivers.profiles.nvidia_boards import Board, Mode, bus_interface, profile
+from drayman.drivers.profiles.nvidia_products import (
+    A100_40GB,
+    B200_SXM,
+    CLASSES,
+    H100_SXM,
+    H200_SXM,
+)
 
-GPUS = 8
+GPUS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,40 +32,79 @@ class _Pair:
     numa: int
     gpu_bus: str
     nic_bus: str
-    interface: str
     rdma_device: int
 
     def gpu_slot(self) -> Slot:
         return Slot(f"0000:{self.gpu_bus}:00.0", self.root, self.numa)
 
-    def ports(self, count: int) -> list[dranet.Nic]:
+    def ports(self, count: int, card: dranet.Card = dranet.CONNECTX7_IB) -> list[dranet.Nic]:
+        interface = bus_interface("ibp", self.nic_bus)
         return [
             dranet.Nic(
                 slot=Slot(f"0000:{self.nic_bus}:00.{port}", self.root, self.numa),
-                interface=self.interface if port == 0 else f"{self.interface}f{port}",
+                interface=interface if port == 0 else f"{interface}f{port}",
                 rdma_device=f"mlx5_{self.rdma_device + port * _RDMA_NUMBERS}",
+                card=card,
             )
             for port in range(count)
         ]
 
 
-_PAIRS = (
-    _Pair("pci0000:15", 0, "1b", "18", "ibp24s0", 0),
-    _Pair("pci0000:37", 0, "43", "40", "ibp64s0", 3),
-    _Pair("pci0000:48", 0, "52", "4f", "ibp79s0", 4),
-    _Pair("pci0000:59", 0, "61", "5e", "ibp94s0", 5),
-    _Pair("pci0000:97", 1, "9d", "9a", "ibp154s0", 6),
-    _Pair("pci0000:b7", 1, "c3", "c0", "ibp192s0", 9),
-    _Pair("pci0000:c7", 1, "d1", "ce", "ibp206s0", 10),
-    _Pair("pci0000:d7", 1, "df", "dc", "ibp220s0", 11),
+_HOPPER: Final = (
+    _Pair("pci0000:15", 0, "1b", "18", 0),
+    _Pair("pci0000:37", 0, "43", "40", 3),
+    _Pair("pci0000:48", 0, "52", "4f", 4),
+    _Pair("pci0000:59", 0, "61", "5e", 5),
+    _Pair("pci0000:97", 1, "9d", "9a", 6),
+    _Pair("pci0000:b7", 1, "c3", "c0", 9),
+    _Pair("pci0000:c7", 1, "d1", "ce", 10),
+    _Pair("pci0000:d7", 1, "df", "dc", 11),
 )
-_RDMA_NUMBERS = 12
-_SLOTS = tuple(pair.gpu_slot() for pair in _PAIRS)
-_NODE_CAPACITY = {
-    "cpu": Quantity.parse("224"),
-    "memory": Quantity.parse("2Ti"),
-    "pods": Quantity.parse("110"),
-}
+# Two GPUs and two cards share a root, and every second NUMA node has none.
+_AMPERE: Final = (
+    _Pair("pci0000:00", 3, "07", "0c", 0),
+    _Pair("pci0000:00", 3, "0f", "12", 1),
+    _Pair("pci0000:40", 1, "47", "4b", 2),
+    _Pair("pci0000:40", 1, "4e", "54", 3),
+    _Pair("pci0000:80", 7, "87", "8d", 6),
+    _Pair("pci0000:80", 7, "90", "94", 7),
+    _Pair("pci0000:b0", 5, "b7", "ba", 8),
+    _Pair("pci0000:b0", 5, "bd", "cc", 9),
+)
+_RDMA_NUMBERS: Final = 12
+_SLOTS: Final = tuple(pair.gpu_slot() for pair in _HOPPER)
+
+
+def _board(
+    name: str,
+    machine: Machine,
+    model: nvidia.GpuModel,
+    pairs: tuple[_Pair, ...] = _HOPPER,
+    card: dranet.Card = dranet.CONNECTX7_IB,
+) -> Board:
+    slots = tuple(pair.gpu_slot() for pair in pairs)
+    nics = tuple(nic for pair in pairs for nic in pair.ports(1, card))
+    return Board(machine, model, slots, nics, name)
+
+
+_MACHINE_A100: Final = Machine("dgx-a100", 256, "1Ti", numa_nodes=8)
+_MACHINE_H100: Final = Machine("dgx-h100", 224, "2Ti")
+_A100: Final = _board("DGXA100", _MACHINE_A100, A100_40GB, _AMPERE, dranet.CONNECTX6_IB)
+_H100: Final = _board("DGXH100", _MACHINE_H100, H100_SXM)
+_H200: Final = _board("DGXH200", Machine("dgx-h200", 224, "2Ti"), H200_SXM)
+_B200: Final = _board("DGXB200", Machine("dgx-b200", 224, "4Ti"), B200_SXM)
+
+PROFILES: Final = (
+    profile("dgx-h100", "8 x H100 80 GB, 8 x 400G InfiniBand, one of each per PCIe root", _H100),
+    profile("dgx-h100-mig", "dgx-h100 with dynamic MIG: every partition of every GPU", _H100, Mode.MIG),
+    profile("dgx-h100-vfio", "dgx-h100 with the GPUs passed through to virtual machines", _H100, Mode.VFIO),
+    profile("dgx-h200", "8 x H200 141 GB, 8 x 400G InfiniBand", _H200),
+    profile("dgx-h200-mig", "dgx-h200 with dynamic MIG", _H200, Mode.MIG),
+    profile("dgx-a100", "8 x A100 40 GB, 8 x 200G InfiniBand, two of each per PCIe root", _A100),
+    profile("dgx-a100-mig", "dgx-a100 in MIG mode: partitions only", _A100, Mode.MIG),
+    profile("dgx-b200", "8 x B200 180 GB, 8 x 400G InfiniBand", _B200),
+    profile("dgx-b200-mig", "dgx-b200 with dynamic MIG", _B200, Mode.MIG),
+)  # fmt: skip
 
 
 def dgx_h100(
@@ -69,31 +116,12 @@ def dgx_h100(
     domain as well, a node has 11 slices and 226 devices.
     """
     gpus = nvidia.dividable_gpus if mig else nvidia.whole_gpus
-    nics = [nic for pair in _PAIRS for nic in pair.ports(ports_per_nic)]
+    nics = [nic for pair in _HOPPER for nic in pair.ports(ports_per_nic)]
     slices = (
-        *gpus(node_name, nvidia.H100_SXM, _SLOTS),
+        *gpus(node_name, H100_SXM, _SLOTS),
         *dranet.interfaces(node_name, nics),
         *(nvidia.compute_domain(node_name) if compute_domain else ()),
     )
-    return HardwareNode(_node(node_name), slices, (*nvidia.CLASSES, *dranet.CLASSES))
-
-
-def _node(name: str) -> Node:
-    return Node(
-        metadata=ObjectMeta(
-            name=name,
-            labels={
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": "amd64",
-                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
-                "nvidia.com/gpu.count": str(GPUS),
-                "nvidia.com/gpu.machine": "DGXH100",
-            },
-        ),
-        status=NodeStatus(
-            capacity=_NODE_CAPACITY,
-            allocatable=_NODE_CAPACITY,
-            conditions=(NodeCondition(type_="Ready", status="True"),),
-        ),
-    )
+    spot = Spot(node_name, "rack-0", "block-0")
+    node = machines.node(spot, _MACHINE_H100, nvidia.labels(H100_SXM, GPUS, "DGXH100"))
+    return HardwareNode(node, slices, (*CLASSES, *dranet.CLASSES))

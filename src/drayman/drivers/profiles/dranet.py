@@ -1,29 +1,58 @@
-"""What DRANET (`dra.net`) publishes for RDMA network interfaces."""
+"""What DRANET (`dra.net`) publishes for network interfaces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
 from drayman.drivers.profiles.hardware import (
     FALSE,
     TRUE,
     Slot,
+    dashed,
     device_class,
     fingerprint,
     integer,
     pool_slices,
     string,
+    surroundings,
 )
 
-DRIVER = "dra.net"
+DRIVER: Final = "dra.net"
 
-# DRANET comes without classes; these are the two that its users write.
-CLASSES = (
+# DRANET comes without classes; these are the ones that its users write.
+CLASSES: Final = (
     device_class("dranet", "device.driver == 'dra.net'"),
     device_class("rdma", "device.driver == 'dra.net' && device.attributes['dra.net'].rdma == true"),
 )
+EFA_CLASS: Final = device_class(
+    "efa",
+    "device.driver == 'dra.net' && device.attributes['dra.net'].pciDevice == 'Elastic Fabric Adapter (EFA)'",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A product: what is the same for every port of it."""
+
+    vendor: str
+    device: str
+    mtu: int
+    encapsulation: str = "ether"
+
+
+CONNECTX7_IB: Final = Card(
+    "Mellanox Technologies", "MT2910 Family [ConnectX-7]", 4092, "infiniband"
+)
+CONNECTX6_IB: Final = Card(
+    "Mellanox Technologies", "MT28908 Family [ConnectX-6]", 4092, "infiniband"
+)
+CONNECTX7: Final = Card("Mellanox Technologies", "MT2910 Family [ConnectX-7]", 9000)
+CONNECTX7_GOOGLE: Final = Card("Mellanox Technologies", "MT2910 Family [ConnectX-7]", 8896)
+GVNIC: Final = Card("Google, Inc.", "Compute Engine Virtual Ethernet [gVNIC]", 8244)
+EFA: Final = Card("Amazon.com, Inc.", "Elastic Fabric Adapter (EFA)", 9001)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +61,8 @@ class Nic:
 
     slot: Slot
     interface: str
-    rdma_device: str
+    rdma_device: str | None
+    card: Card = CONNECTX7_IB
 
 
 def interfaces(node_name: str, nics: Sequence[Nic]) -> tuple[ResourceSlice, ...]:
@@ -41,29 +71,40 @@ def interfaces(node_name: str, nics: Sequence[Nic]) -> tuple[ResourceSlice, ...]
 
 
 def _device(node_name: str, nic: Nic) -> Device:
-    name = "pci-" + nic.slot.bus_id.replace(":", "-").replace(".", "-")
-    return Device(name=name, attributes=_attributes(node_name, nic))
+    return Device(name=f"pci-{dashed(nic.slot.bus_id)}", attributes=_attributes(node_name, nic))
 
 
 def _attributes(node_name: str, nic: Nic) -> dict[str, DeviceAttribute]:
-    digits = fingerprint("nic", node_name, nic.interface, size=8)
-    guid = ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
-    return {
+    attributes = {
         "dra.net/ifName": string(nic.interface),
-        "dra.net/mac": DeviceAttribute(string=f"00:00:10:29:fe:80:00:00:00:00:00:00:{guid}"),
+        "dra.net/mac": DeviceAttribute(string=_hardware_address(node_name, nic)),
         "dra.net/pciAddress": string(nic.slot.bus_id),
-        "dra.net/pciVendor": string("Mellanox Technologies"),
-        "dra.net/pciDevice": string("MT2910 Family [ConnectX-7]"),
-        "dra.net/numaNode": integer(nic.slot.numa),
-        "dra.net/mtu": integer(4092),
-        "dra.net/encapsulation": string("infiniband"),
+        "dra.net/pciVendor": string(nic.card.vendor),
+        "dra.net/pciDevice": string(nic.card.device),
+        "dra.net/mtu": integer(nic.card.mtu),
+        "dra.net/encapsulation": string(nic.card.encapsulation),
         "dra.net/state": string("up"),
         "dra.net/type": string("device"),
         "dra.net/ebpf": FALSE,
         "dra.net/sriov": FALSE,
         "dra.net/virtual": FALSE,
-        "dra.net/rdma": TRUE,
-        "dra.net/rdmaDevice": string(nic.rdma_device),
-        "resource.kubernetes.io/pcieRoot": string(nic.slot.pcie_root),
-        "resource.kubernetes.io/numaNode": integer(nic.slot.numa),
+        "dra.net/rdma": FALSE if nic.rdma_device is None else TRUE,
+        **surroundings(nic.slot),
     }
+    if nic.rdma_device is not None:
+        attributes["dra.net/rdmaDevice"] = string(nic.rdma_device)
+    if nic.slot.numa is not None:
+        attributes["dra.net/numaNode"] = integer(nic.slot.numa)
+    return attributes
+
+
+def _hardware_address(node_name: str, nic: Nic) -> str:
+    """Twenty bytes for InfiniBand, of which the last eight identify the port; six for Ethernet."""
+    if nic.card.encapsulation == "infiniband":
+        return f"00:00:10:29:fe:80:00:00:00:00:00:00:{_pairs(node_name, nic, 8)}"
+    return f"02:{_pairs(node_name, nic, 5)}"
+
+
+def _pairs(node_name: str, nic: Nic, size: int) -> str:
+    digits = fingerprint("nic", node_name, nic.interface, size=size)
+    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))

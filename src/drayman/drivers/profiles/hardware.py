@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from drayman.api.core import Node
-from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.api.resource import (
     CELDeviceSelector,
@@ -27,24 +27,28 @@ from drayman.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from drayman.api.struct import Json
+from drayman.api.validation.resource_slice import MAX_ADVANCED_DEVICES, MAX_DEVICES
 
 
 @dataclass(frozen=True, slots=True)
 class HardwareNode:
-    """A simulated node, what its drivers publish, and the classes that come with them."""
+    """A simulated node, what its drivers publish, and the classes and kinds that come with them."""
 
     node: Node
     slices: tuple[ResourceSlice, ...]
     classes: tuple[DeviceClass, ...]
+    definitions: tuple[dict[str, Json], ...] = ()
+    """CustomResourceDefinitions that the drivers install."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place on a board where a PCI device sits."""
+    """A place on a board where a PCI device sits. Virtual machines often hide the root, and sometimes the NUMA node."""
 
     bus_id: str
-    pcie_root: str
-    numa: int
+    pcie_root: str | None
+    numa: int | None
 
 
 @lru_cache(maxsize=4096)
@@ -75,12 +79,23 @@ def capacity(quantity: str) -> DeviceCapacity:
 
 
 def place(slot: Slot) -> dict[str, DeviceAttribute]:
-    """The standard attributes that say where a PCI device is."""
-    return {
-        "resource.kubernetes.io/pciBusID": string(slot.bus_id),
-        "resource.kubernetes.io/pcieRoot": string(slot.pcie_root),
-        "resource.kubernetes.io/numaNode": integer(slot.numa),
-    }
+    """The standard attributes that say where a PCI device is, as far as the machine shows it."""
+    return {"resource.kubernetes.io/pciBusID": string(slot.bus_id), **surroundings(slot)}
+
+
+def surroundings(slot: Slot) -> dict[str, DeviceAttribute]:
+    """The standard attributes that devices are aligned by."""
+    found: dict[str, DeviceAttribute] = {}
+    if slot.pcie_root is not None:
+        found["resource.kubernetes.io/pcieRoot"] = string(slot.pcie_root)
+    if slot.numa is not None:
+        found["resource.kubernetes.io/numaNode"] = integer(slot.numa)
+    return found
+
+
+def dashed(bus_id: str) -> str:
+    """A PCI address as part of a device's name."""
+    return bus_id.replace(":", "-").replace(".", "-")
 
 
 def device_class(name: str, expression: str, extended_resource: str | None = None) -> DeviceClass:
@@ -102,17 +117,17 @@ def pool_slices(
 ) -> tuple[ResourceSlice, ...]:
     """The slices of a driver's pool on a node, one per group of devices, after one with the counters if there are any.
 
-    Names end in the index because the allocator walks the slices of a pool by name: the order is a preference.
+    A group that is too large for a slice is split. Names end in the index because the allocator walks the slices of a pool by name: the
+    order is a preference.
     """
     contents: list[tuple[tuple[Device, ...] | None, tuple[CounterSet, ...] | None]] = []
     if counters:
         contents.append((None, counters))
-    contents.extend((group, None) for group in devices)
+    contents.extend((part, None) for group in devices for part in _split(group))
     pool = ResourcePool(name=node_name, generation=1, resource_slice_count=len(contents))
-    owner = OwnerReference(api_version="v1", kind="Node", name=node_name, controller=True)
     return tuple(
         ResourceSlice(
-            metadata=ObjectMeta(name=f"{node_name}-{driver}-{index:02}", owner_references=(owner,)),
+            metadata=ObjectMeta(name=f"{node_name}-{driver}-{index:02}"),
             spec=ResourceSliceSpec(
                 driver=driver,
                 pool=pool,
@@ -122,6 +137,20 @@ def pool_slices(
             ),
         )
         for index, (group, sets) in enumerate(contents)
+    )
+
+
+def _split(group: tuple[Device, ...]) -> list[tuple[Device, ...]]:
+    most = MAX_ADVANCED_DEVICES if any(map(_is_advanced, group)) else MAX_DEVICES
+    return [group[at : at + most] for at in range(0, len(group), most)]
+
+
+def _is_advanced(device: Device) -> bool:
+    """Whether a slice with this device may hold only half as many: it has taints, counters or attributes that are lists."""
+    return bool(device.taints or device.consumes_counters) or any(
+        values is not None
+        for found in device.attributes.values()
+        for values in (found.ints, found.bools, found.strings, found.versions)
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from drayman.api.quantity import Quantity
 from drayman.api.resource import (
@@ -62,15 +63,47 @@ class Profile:
         return f"{gpu}-mig-{text}-{self.id}-{start}"
 
 
-# The largest profile is the whole GPU, so its amounts are the maxima.
-H100_80GB = (
-    Profile("1g.10gb", 19, Amounts(9984, 16, 1, 1, 1, 0), (0, 1, 2, 3, 4, 5, 6), 1),
-    Profile("1g.10gb+me", 20, Amounts(9984, 16, 1, 1, 1, 1), (0, 1, 2, 3, 4, 5, 6), 1),
-    Profile("1g.20gb", 15, Amounts(20096, 26, 1, 1, 1, 0), (0, 2, 4, 6), 2),
+ANYWHERE: Final = (0, 1, 2, 3, 4, 5, 6)
+"""The last memory slice belongs to no compute slice."""
+PAIRS: Final = (0, 2, 4, 6)
+
+# In each table the largest profile is the whole GPU, so its amounts are the maxima.
+A100_40GB: Final = (
+    Profile("1g.5gb", 19, Amounts(4864, 14, 1, 0, 0, 0), ANYWHERE, 1),
+    Profile("1g.5gb+me", 20, Amounts(4864, 14, 1, 1, 1, 1), ANYWHERE, 1),
+    Profile("1g.10gb", 15, Amounts(9856, 14, 1, 1, 0, 0), PAIRS, 2),
+    Profile("2g.10gb", 14, Amounts(9856, 28, 2, 1, 0, 0), (0, 2, 4), 2),
+    Profile("3g.20gb", 9, Amounts(19968, 42, 3, 2, 0, 0), (0, 4), 4),
+    Profile("4g.20gb", 5, Amounts(19968, 56, 4, 2, 0, 0), (0,), 4),
+    Profile("7g.40gb", 0, Amounts(40192, 98, 7, 5, 1, 1), (0,), 8),
+)
+H100_80GB: Final = (
+    Profile("1g.10gb", 19, Amounts(9984, 16, 1, 1, 1, 0), ANYWHERE, 1),
+    Profile("1g.10gb+me", 20, Amounts(9984, 16, 1, 1, 1, 1), ANYWHERE, 1),
+    Profile("1g.20gb", 15, Amounts(20096, 26, 1, 1, 1, 0), PAIRS, 2),
     Profile("2g.20gb", 14, Amounts(20096, 32, 2, 2, 2, 0), (0, 2, 4), 2),
     Profile("3g.40gb", 9, Amounts(40448, 60, 3, 3, 3, 0), (0, 4), 4),
     Profile("4g.40gb", 5, Amounts(40448, 64, 4, 4, 4, 0), (0,), 4),
     Profile("7g.80gb", 0, Amounts(81152, 132, 8, 7, 7, 1), (0,), 8),
+)
+H200_141GB: Final = (
+    Profile("1g.18gb", 19, Amounts(16384, 16, 1, 1, 1, 0), ANYWHERE, 1),
+    Profile("1g.18gb+me", 20, Amounts(16384, 16, 1, 1, 1, 1), ANYWHERE, 1),
+    Profile("1g.35gb", 15, Amounts(33280, 26, 1, 1, 1, 0), PAIRS, 2),
+    Profile("2g.35gb", 14, Amounts(33280, 32, 2, 2, 2, 0), (0, 2, 4), 2),
+    Profile("3g.71gb", 9, Amounts(71424, 60, 3, 3, 3, 0), (0, 4), 4),
+    Profile("4g.71gb", 5, Amounts(71424, 64, 4, 4, 4, 0), (0,), 4),
+    Profile("7g.141gb", 0, Amounts(143360, 132, 8, 7, 7, 1), (0,), 8),
+)
+# The three largest are not published by the vendor in this detail; the sums are right.
+B200_180GB: Final = (
+    Profile("1g.23gb", 19, Amounts(22528, 18, 2, 1, 1, 0), ANYWHERE, 1),
+    Profile("1g.23gb+me", 20, Amounts(22528, 18, 2, 1, 1, 1), ANYWHERE, 1),
+    Profile("1g.45gb", 15, Amounts(45312, 30, 2, 1, 1, 0), PAIRS, 2),
+    Profile("2g.45gb", 14, Amounts(45312, 36, 4, 2, 2, 0), (0, 2, 4), 2),
+    Profile("3g.90gb", 9, Amounts(91136, 70, 6, 3, 3, 0), (0, 4), 4),
+    Profile("4g.90gb", 5, Amounts(91136, 72, 8, 4, 4, 0), (0,), 4),
+    Profile("7g.180gb", 0, Amounts(182272, 148, 16, 7, 7, 1), (0,), 8),
 )
 
 

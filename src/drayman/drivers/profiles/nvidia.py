@@ -1,16 +1,17 @@
-"""What NVIDIA's drivers publish: `gpu.nvidia.com`, whole or with dynamic MIG, and `compute-domain.nvidia.com`."""
+"""What NVIDIA's drivers publish: `gpu.nvidia.com`, whole, divided (dynamic MIG) or passed through, and `compute-domain.nvidia.com`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
 from drayman.drivers.profiles import mig
 from drayman.drivers.profiles.hardware import (
+    FALSE,
     Slot,
     capacity,
-    device_class,
     fingerprint,
     integer,
     place,
@@ -19,8 +20,8 @@ from drayman.drivers.profiles.hardware import (
     version,
 )
 
-DRIVER = "gpu.nvidia.com"
-COMPUTE_DOMAIN_DRIVER = "compute-domain.nvidia.com"
+DRIVER: Final = "gpu.nvidia.com"
+COMPUTE_DOMAIN_DRIVER: Final = "compute-domain.nvidia.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,12 @@ class GpuModel:
     compute_capability: str
     memory_mebibytes: int
     mig_profiles: tuple[mig.Profile, ...]
+    pci_id: str
+    addressing_mode: str = "HMM"
+    divides_when_idle: bool = True
+    """Whether MIG can be switched without a reset. Where it cannot, a GPU in MIG mode is not offered as a whole."""
+    numbered: bool = False
+    """Whether GPUs have an `index`, as releases of the driver before 25.12 published it."""
 
     @property
     def divided(self) -> mig.Amounts:
@@ -50,36 +57,17 @@ class GpuModel:
         }
 
 
-H100_SXM = GpuModel(
-    product="NVIDIA H100 80GB HBM3",
-    architecture="Hopper",
-    compute_capability="9.0.0",
-    memory_mebibytes=81559,
-    mig_profiles=mig.H100_80GB,
-)
-
-CLASSES = (
-    device_class(
-        "gpu.nvidia.com",
-        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'",
-        extended_resource="nvidia.com/gpu",
-    ),
-    device_class(
-        "mig.nvidia.com",
-        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'",
-    ),
-    device_class(
-        "compute-domain-daemon.nvidia.com",
-        "device.driver == 'compute-domain.nvidia.com'"
-        " && device.attributes['compute-domain.nvidia.com'].type == 'daemon'",
-    ),
-    device_class(
-        "compute-domain-default-channel.nvidia.com",
-        "device.driver == 'compute-domain.nvidia.com'"
-        " && device.attributes['compute-domain.nvidia.com'].type == 'channel'"
-        " && device.attributes['compute-domain.nvidia.com'].id == 0",
-    ),
-)
+def labels(model: GpuModel, count: int, machine: str) -> dict[str, str]:
+    """What GPU feature discovery writes on a node."""
+    product = model.product.replace(" ", "-")
+    return {
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": product,
+        "nvidia.com/gpu.count": str(count),
+        "nvidia.com/gpu.memory": str(model.memory_mebibytes),
+        "nvidia.com/gpu.family": model.architecture.lower(),
+        "nvidia.com/gpu.machine": machine,
+    }
 
 
 def whole_gpus(node_name: str, model: GpuModel, slots: Sequence[Slot]) -> tuple[ResourceSlice, ...]:
@@ -88,7 +76,31 @@ def whole_gpus(node_name: str, model: GpuModel, slots: Sequence[Slot]) -> tuple[
     devices = tuple(
         Device(
             name=f"gpu-{index}",
-            attributes=_gpu_attributes(model, slot, _uuid(node_name, index)),
+            attributes=_gpu_attributes(model, slot, _uuid(node_name, index), index),
+            capacity=memory,
+        )
+        for index, slot in enumerate(slots)
+    )
+    return pool_slices(node_name, DRIVER, [devices])
+
+
+def passed_through_gpus(
+    node_name: str, model: GpuModel, slots: Sequence[Slot]
+) -> tuple[ResourceSlice, ...]:
+    """GPUs that are bound to vfio-pci, for virtual machines."""
+    memory = {"addressableMemory": capacity(f"{model.memory_mebibytes}Mi")}
+    devices = tuple(
+        Device(
+            name=f"gpu-vfio-{index}",
+            attributes={
+                "type": string("vfio"),
+                "uuid": DeviceAttribute(string=_uuid(node_name, index).removeprefix("GPU-")),
+                "productName": string(model.product),
+                "vendorID": string("0x10de"),
+                "deviceID": string(model.pci_id),
+                "iommuFDEnabled": FALSE,
+                **place(slot),
+            },
             capacity=memory,
         )
         for index, slot in enumerate(slots)
@@ -102,7 +114,7 @@ def dividable_gpus(
     """Dynamic MIG: a slice of counters, then one slice per GPU with the whole and every possible partition."""
     counters = tuple(mig.counter_set(f"gpu-{index}", model.divided) for index in range(len(slots)))
     groups = [
-        _with_partitions(f"gpu-{index}", model, slot, _uuid(node_name, index))
+        _with_partitions(index, model, slot, _uuid(node_name, index))
         for index, slot in enumerate(slots)
     ]
     return pool_slices(node_name, DRIVER, groups, counters)
@@ -117,10 +129,11 @@ def compute_domain(node_name: str) -> tuple[ResourceSlice, ...]:
     return pool_slices(node_name, COMPUTE_DOMAIN_DRIVER, [devices])
 
 
-def _with_partitions(gpu: str, model: GpuModel, slot: Slot, uuid: str) -> tuple[Device, ...]:
+def _with_partitions(index: int, model: GpuModel, slot: Slot, uuid: str) -> tuple[Device, ...]:
+    gpu = f"gpu-{index}"
     whole = Device(
         name=gpu,
-        attributes=_gpu_attributes(model, slot, uuid),
+        attributes=_gpu_attributes(model, slot, uuid, index),
         capacity=mig.capacities(model.divided),
         consumes_counters=mig.consumption(gpu, model.divided, 0, mig.MEMORY_SLICES),
     )
@@ -130,7 +143,8 @@ def _with_partitions(gpu: str, model: GpuModel, slot: Slot, uuid: str) -> tuple[
         for device in _placed(gpu, profile, model, slot, uuid)
     ]
     # The driver lists them by name, and the order of a slice is the order of choice.
-    return (whole, *sorted(partitions, key=lambda device: device.name))
+    partitions.sort(key=lambda device: device.name)
+    return (whole, *partitions) if model.divides_when_idle else tuple(partitions)
 
 
 def _placed(gpu: str, profile: mig.Profile, model: GpuModel, slot: Slot, uuid: str) -> list[Device]:
@@ -153,14 +167,19 @@ def _placed(gpu: str, profile: mig.Profile, model: GpuModel, slot: Slot, uuid: s
     ]
 
 
-def _gpu_attributes(model: GpuModel, slot: Slot, uuid: str) -> dict[str, DeviceAttribute]:
-    return {
+def _gpu_attributes(
+    model: GpuModel, slot: Slot, uuid: str, index: int
+) -> dict[str, DeviceAttribute]:
+    attributes = {
         "type": string("gpu"),
         "uuid": DeviceAttribute(string=uuid),
         **model.attributes(),
-        "addressingMode": string("HMM"),
+        "addressingMode": string(model.addressing_mode),
         **place(slot),
     }
+    if model.numbered:
+        attributes |= {"index": integer(index), "minor": integer(index)}
+    return attributes
 
 
 def _uuid(node_name: str, index: int) -> str:

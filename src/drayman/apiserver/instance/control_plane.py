@@ -1,0 +1,81 @@
+"""What makes a cluster of an API server: the controllers, the scheduler and the simulated nodes, in the process of the server.
+
+They are clients like any other, only without a wire: one set of informers for all of them, and transactions where Kubernetes needs several
+requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.core import Core
+from drayman.cluster.informers import Informers
+from drayman.cluster.inprocess import InProcessClient
+from drayman.controllers.running import start_controllers
+from drayman.drivers.profiles import HardwareCluster
+from drayman.node import SimulatedNode, SimulatedNodes
+from drayman.scheduler.running import Scheduler, SchedulerOptions
+
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """Which parts run beside the API server."""
+
+    scheduler: SchedulerOptions | None = field(default_factory=SchedulerOptions)
+    """None: somebody else schedules."""
+    hardware: HardwareCluster | None = None
+    """Nodes to simulate, besides those that were simulated before."""
+
+
+@asynccontextmanager
+async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
+    """Runs the parts until the context is left."""
+    client = InProcessClient(ServerBackend(core))
+    async with AsyncExitStack() as end:
+        informers = Informers(client)
+        end.push_async_callback(informers.stop)
+        controllers = await start_controllers(client, informers)
+        end.push_async_callback(controllers.stop)
+        if parts.scheduler is not None:
+            scheduler = asyncio.create_task(
+                Scheduler(client, informers, parts.scheduler).run(), name="scheduler"
+            )
+            scheduler.add_done_callback(_report)
+            end.push_async_callback(_cancel, scheduler)
+        nodes = _simulated(client, informers, parts.hardware)
+        await nodes.start()
+        end.push_async_callback(nodes.stop)
+        yield
+
+
+def _simulated(
+    client: InProcessClient, informers: Informers, hardware: HardwareCluster | None
+) -> SimulatedNodes:
+    """Also without new hardware: nodes that were simulated before go on living."""
+    if hardware is None:
+        return SimulatedNodes(client, informers, ())
+    return SimulatedNodes(
+        client,
+        informers,
+        [SimulatedNode(item.node, item.slices) for item in hardware.nodes],
+        classes=hardware.classes,
+        definitions=hardware.definitions,
+    )
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("the scheduler has ended", exc_info=task.exception())

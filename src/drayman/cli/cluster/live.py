@@ -1,0 +1,169 @@
+"""The status that `drayman up` shows on a terminal while it runs: where it is, what it holds, how busy it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from drayman.cli.cluster.tallies import (
+    CLAIMS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SLICES,
+    Tally,
+    claim_allocation,
+    node_readiness,
+    pod_phase,
+    slice_devices,
+)
+from drayman.cli.output import console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drayman.apiserver.access import Attributes
+    from drayman.apiserver.exchange import Request
+    from drayman.apiserver.instance import Instance
+
+REFRESH_S: Final = 1.0
+
+
+def is_wanted(no_color: bool) -> bool:
+    """Whether somebody sits at a terminal that can redraw, and has not asked for plain lines."""
+    if no_color or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+@dataclass(slots=True)
+class RequestCount:
+    """Counts the requests that are done."""
+
+    number: int = 0
+
+    def finished(self, request: Request, attributes: Attributes, code: int, seconds: float) -> None:
+        self.number += 1
+
+
+class Rate:
+    """How fast a number grows, between one look at it and the next."""
+
+    def __init__(self, number: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._number, self._time = number, clock()
+
+    def per_second(self, number: int) -> float:
+        before, then = self._number, self._time
+        self._number, self._time = number, self._clock()
+        passed = self._time - then
+        return (number - before) / passed if passed > 0 else 0.0
+
+
+class LiveStatus:
+    """Follows an instance and puts what there is to know about it into a few lines."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._store = instance.store
+        self._started = time.monotonic()
+        self._requests = RequestCount()
+        instance.server.observers.append(self._requests)
+        self._request_rate = Rate(0)
+        self._change_rate = Rate(self._store.revision)
+        self._nodes = Tally(self._store, NODES, node_readiness)
+        self._pods = Tally(self._store, PODS, pod_phase)
+        self._claims = Tally(self._store, CLAIMS, claim_allocation)
+        self._slices = Tally(self._store, SLICES, slice_devices)
+
+    def close(self) -> None:
+        for tally in (self._nodes, self._pods, self._claims, self._slices):
+            tally.close()
+        self._instance.server.observers.remove(self._requests)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Each line: what it is about, and what is the case."""
+        instance, options = self._instance, self._instance.options
+        requests = self._request_rate.per_second(self._requests.number)
+        changes = self._change_rate.per_second(self._store.revision)
+        return [
+            ("Kubernetes API", f"{instance.url}   up {uptime(time.monotonic() - self._started)}"),
+            ("state", str(options.folder.path) if options.durable else "in memory only"),
+            ("kubeconfig", str(instance.kubeconfig)),
+            ("try", f"export KUBECONFIG={instance.kubeconfig}"),
+            ("", "kubectl get pods --all-namespaces"),
+            ("", ""),
+            ("nodes", counted(self._nodes)),
+            ("devices", devices(self._slices)),
+            ("claims", counted(self._claims)),
+            ("pods", counted(self._pods)),
+            ("namespaces", f"{self._store.count(NAMESPACES):,}"),
+            ("load", f"{requests:,.0f} requests/s, {changes:,.0f} changes/s"),
+        ]
+
+    def render(self) -> RenderableType:
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        for name, value in self.lines():
+            style = "bold" if name == "Kubernetes API" else ""
+            grid.add_row(name, Text(value, style=style, overflow="fold"))
+        grid.add_row("", Text("Ctrl-C ends it", style="dim"))
+        return grid
+
+
+async def show(instance: Instance, stop: asyncio.Event, until: ExitStack) -> None:
+    """Draw the status of an instance once a second until it is to stop. The last picture stays.
+
+    Terminals can be held up, by Ctrl-S for instance, and then whoever writes to one waits. So a thread draws, one picture at a time,
+    and the terminal is given back when `until` ends, which should be after the server has.
+    """
+    from rich.live import Live
+
+    loop = asyncio.get_running_loop()
+    live = until.enter_context(Live(console=console(), auto_refresh=False, screen=False))
+    drawing: asyncio.Future[None] | None = None
+    with closing(LiveStatus(instance)) as status:
+        while not stop.is_set():
+            if drawing is None or drawing.done():
+                draw = partial(live.update, status.render(), refresh=True)
+                drawing = loop.run_in_executor(None, draw)
+            try:
+                await asyncio.wait_for(stop.wait(), REFRESH_S)
+            except TimeoutError:
+                continue
+
+
+def uptime(seconds: float) -> str:
+    """A duration as clocks show it, with days once there are some."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    clock = f"{hour}:{minute:02}:{second:02}"
+    return f"{days} d {clock}" if days else clock
+
+
+def counted(tally: Tally) -> str:
+    """As in `12: 3 Pending, 9 Running`."""
+    parts = _listed(tally.refresh())
+    return f"{tally.total:,}{': ' if parts else ''}{parts}"
+
+
+def devices(tally: Tally) -> str:
+    """As in `64 in 8 slices`."""
+    number = tally.refresh().get("devices", 0)
+    return f"{number:,} in {tally.total:,} {'slice' if tally.total == 1 else 'slices'}"
+
+
+def _listed(sums: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in sums.items())

@@ -1,0 +1,103 @@
+"""What a running cluster holds, in numbers that are kept rather than counted again each time.
+
+Once a second somebody looks; in between thousands of objects may change, or none of a hundred thousand. So each tally is taken once
+and then follows the changes, and of every object only the member that matters is decoded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from drayman.cluster.embedded import EventType, Store, TooOldError
+
+PODS: Final = "pods"
+NODES: Final = "nodes"
+CLAIMS: Final = "resourceclaims.resource.k8s.io"
+SLICES: Final = "resourceslices.resource.k8s.io"
+NAMESPACES: Final = "namespaces"
+
+Read = Callable[[bytes], Mapping[str, int]]
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Allocation(msgspec.Struct, frozen=True):
+    """That there is one is all there is to know."""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+    allocation: _Allocation | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    devices: tuple[msgspec.Raw, ...] | None = None
+
+
+class _Object(msgspec.Struct, frozen=True):
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_decode: Final = msgspec.json.Decoder(_Object).decode
+
+
+def pod_phase(data: bytes) -> Mapping[str, int]:
+    return {_decode(data).status.phase or "Unknown": 1}
+
+
+def node_readiness(data: bytes) -> Mapping[str, int]:
+    conditions = _decode(data).status.conditions or ()
+    return {"ready": 1} if _Condition("Ready", "True") in conditions else {}
+
+
+def claim_allocation(data: bytes) -> Mapping[str, int]:
+    return {"allocated": 1} if _decode(data).status.allocation is not None else {}
+
+
+def slice_devices(data: bytes) -> Mapping[str, int]:
+    return {"devices": len(_decode(data).spec.devices or ())}
+
+
+class Tally:
+    """The sums of what is read from the objects of one resource."""
+
+    def __init__(self, store: Store, resource: str, read: Read) -> None:
+        self._store = store
+        self._resource = resource
+        self._read = read
+        self._count()
+
+    def _count(self) -> None:
+        self._changes = self._store.watch(self._resource, since=self._store.revision)
+        self._sums: Counter[str] = Counter()
+        for stored in self._store.list(self._resource):
+            self._sums.update(self._read(stored.data))
+
+    def refresh(self) -> Mapping[str, int]:
+        """The sums as they are now, without those that are zero."""
+        try:
+            for event in self._changes.pending():
+                if event.previous is not None:
+                    self._sums.subtract(self._read(event.previous.data))
+                if event.type is not EventType.DELETED:
+                    self._sums.update(self._read(event.stored.data))
+        except TooOldError:
+            self._count()
+        return {name: number for name, number in sorted(self._sums.items()) if number}
+
+    @property
+    def total(self) -> int:
+        """How many objects there are."""
+        return self._store.count(self._resource)
+
+    def close(self) -> None:
+        self._changes.close()

@@ -1,0 +1,66 @@
+"""Which cluster a command talks to, and how it says that it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from drayman.cli.cluster.options import data_dir_option, folder_of
+from drayman.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from drayman.cluster import Client
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+def cluster_options(function: F) -> F:
+    """`--kubeconfig` and `--data-dir`, as `kubeconfig` and `data_dir`."""
+    named = click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The cluster to talk to. Default: the one that `drayman up` runs on the data directory, else KUBECONFIG.",
+    )
+    return named(data_dir_option(function))
+
+
+def kubeconfig_of(kubeconfig: Path | None, data_dir: Path | None) -> Path | None:
+    """The file that was named, or that of the running instance; None to look where kubectl does. Raises UserError."""
+    if kubeconfig is not None:
+        return kubeconfig
+    folder = folder_of(data_dir)
+    record = folder.running()
+    if record is not None:
+        return Path(record.kubeconfig)
+    if data_dir is None and os.environ.get("KUBECONFIG"):
+        return None
+    raise UserError(
+        f"nothing runs on {folder.path}; start it with: drayman up --profile NAME=COUNT,"
+        " or name another cluster with --kubeconfig"
+    )
+
+
+def talk(
+    kubeconfig: Path | None, data_dir: Path | None, work: Callable[[Client], Awaitable[T]]
+) -> T:
+    """Do something with a client. What the cluster refuses is the user's to read."""
+    from drayman.cluster import HttpClient
+    from drayman.cluster.errors import ClusterError
+
+    path = kubeconfig_of(kubeconfig, data_dir)
+
+    async def connected() -> T:
+        async with HttpClient.from_environment(path) as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(connected())
+    except ClusterError as error:
+        raise UserError(str(error)) from error

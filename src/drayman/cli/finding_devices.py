@@ -1,0 +1,81 @@
+"""Devices that a cluster publishes, found by the names that people give them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from drayman.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from drayman.api.resource import DeviceTaint, ResourceSlice
+    from drayman.cluster import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A device and where it is published."""
+
+    driver: str
+    pool: str
+    name: str
+    node: str
+    slice_name: str
+    index: int
+    """In the slice's list."""
+    taints: tuple[DeviceTaint, ...]
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.name}"
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.driver, self.pool, self.name)
+
+
+async def devices(client: Client) -> list[Found]:
+    """Every device of the newest generation of its pool, in the order of the slices' names."""
+    from drayman.cluster.resources import RESOURCE_SLICES
+
+    slices = (await client.list_all(RESOURCE_SLICES)).items
+    newest: dict[tuple[str, str], int] = {}
+    for item in slices:
+        key = (item.spec.driver, item.spec.pool.name)
+        newest[key] = max(newest.get(key, 0), item.spec.pool.generation)
+    return [
+        found
+        for item in sorted(slices, key=lambda item: item.metadata.name)
+        if item.spec.pool.generation == newest[(item.spec.driver, item.spec.pool.name)]
+        for found in _of_slice(item)
+    ]
+
+
+def _of_slice(item: ResourceSlice) -> Iterable[Found]:
+    spec = item.spec
+    for index, each in enumerate(spec.devices or ()):
+        where = spec.node_name or each.node_name or ""
+        yield Found(
+            spec.driver, spec.pool.name, each.name, where, item.metadata.name, index, each.taints
+        )
+
+
+async def find_device(client: Client, name: str) -> Found:
+    """The device that is meant. Raises UserError if there is none, or more than one."""
+    parts = name.split("/")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise click.UsageError(f"{name!r} is no device; write POOL/NAME or DRIVER/POOL/NAME")
+    every = await devices(client)
+    fitting = [found for found in every if list(found.key[-len(parts) :]) == parts]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        choices = ", ".join(map(str, fitting))
+        raise UserError(f"{name!r} can be any of {choices}: name the driver too")
+    names = {"/".join(found.key[-len(parts) :]) for found in every}
+    close = difflib.get_close_matches(name, sorted(names), n=3)
+    meant = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise UserError(f"there is no device {name!r}{meant} `drayman device list` lists them".strip())

@@ -1,0 +1,156 @@
+"""`drayman node`: make simulated nodes fail and recover, and drain them.
+
+What is wanted of a node is written on its Node object; whoever simulates it obeys. So this works from any process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.errors import UserError
+from drayman.cli.lazy import LazyGroup
+
+if TYPE_CHECKING:
+    from drayman.api.core import Node, Pod
+    from drayman.cluster import Client, Patch
+
+_EPILOG: Final = """\b
+Examples:
+  drayman node fail example-0           no heartbeats, its pods stand still
+  drayman node recover example-0        it answers again
+  drayman node drain example-1          evict its pods, take no new ones
+  drayman node recover example-1        take pods again
+"""
+_EVICTION_PAUSE_S: Final = 0.5
+
+
+@click.group(cls=LazyGroup, lazy={
+    "fail": "drayman.cli.nodes:fail",
+    "recover": "drayman.cli.nodes:recover",
+    "drain": "drayman.cli.nodes:drain",
+}, epilog=_EPILOG)  # fmt: skip
+def node() -> None:
+    """Make simulated nodes fail, recover and drain."""
+
+
+_NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=True)
+
+
+@click.command(epilog="\b\nExamples:\n  drayman node fail example-0 example-1\n")
+@_NODES
+@cluster_options
+def fail(names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None) -> None:
+    """Make nodes silent: no heartbeats, and pods neither start nor stop there.
+
+    After a while the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
+    """
+    from drayman.node.model import FAILED
+
+    change = {"metadata": {"annotations": {FAILED: "true"}}}
+    talk(kubeconfig, data_dir, lambda client: _patch(client, names, change, "failed"))
+
+
+@click.command(epilog="\b\nExamples:\n  drayman node recover example-0\n")
+@_NODES
+@cluster_options
+def recover(names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None) -> None:
+    """Undo fail and drain: the nodes answer and take pods again."""
+    from drayman.node.model import FAILED
+
+    change = {"metadata": {"annotations": {FAILED: None}}, "spec": {"unschedulable": None}}
+    talk(kubeconfig, data_dir, lambda client: _patch(client, names, change, "recovered"))
+
+
+@click.command(epilog="\b\nExamples:\n  drayman node drain example-0 --timeout 30\n")
+@_NODES
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for pods that a disruption budget protects.",
+)
+@cluster_options
+def drain(
+    names: tuple[str, ...], timeout: float, kubeconfig: Path | None, data_dir: Path | None
+) -> None:
+    """Evict the pods of nodes and let no new ones in, as `kubectl drain --ignore-daemonsets --force` does."""
+
+    async def work(client: Client) -> None:
+        await _patch(client, names, {"spec": {"unschedulable": True}}, "cordoned")
+        for name in names:
+            await _evict_all(client, name, timeout)
+
+    talk(kubeconfig, data_dir, work)
+
+
+async def _patch(client: Client, names: Sequence[str], change: dict[str, Any], done: str) -> None:
+    from drayman.cluster import merge_patch
+    from drayman.cluster.resources import NODES
+
+    for name in names:
+        await _simulated(client, name)
+    patch: Patch = merge_patch(change)
+    for name in names:
+        await client.patch(NODES, name, patch)
+        click.echo(f"node/{name} {done}")
+
+
+async def _simulated(client: Client, name: str) -> Node:
+    """The node. Raises UserError for one that is not there, or that is none of ours to break."""
+    from drayman.cluster.errors import NotFoundError
+    from drayman.cluster.resources import NODES
+    from drayman.node.model import SIMULATED
+
+    try:
+        found = await client.get(NODES, name)
+    except NotFoundError as error:
+        raise UserError(f"there is no node {name!r}; `kubectl get nodes` lists them") from error
+    if found.metadata.labels.get(SIMULATED) != "true":
+        raise UserError(f"node {name!r} is not simulated, so it cannot be told to fail or recover")
+    return found
+
+
+async def _evict_all(client: Client, node_name: str, timeout: float) -> None:
+    from drayman.cluster import ListOptions
+    from drayman.cluster.resources import PODS
+
+    options = ListOptions(field_selector=f"spec.nodeName={node_name}")
+    found = (await client.list_all(PODS, options=options)).items
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    for pod in found:
+        if _stays(pod):
+            continue
+        await _evict(client, pod, lambda: loop.time() < deadline)
+        click.echo(f"pod/{pod.metadata.name} evicted")
+    click.echo(f"node/{node_name} drained")
+
+
+def _stays(pod: Pod) -> bool:
+    """A DaemonSet would make its pod again at once; a pod that has ended harms nobody."""
+    is_daemon = any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+    return is_daemon or pod.status.phase in ("Succeeded", "Failed")
+
+
+async def _evict(client: Client, pod: Pod, may_wait: Callable[[], bool]) -> None:
+    from drayman.cluster.errors import NotFoundError, TooManyRequestsError
+
+    meta = pod.metadata
+    while True:
+        try:
+            await client.evict(meta.name, meta.namespace)
+        except NotFoundError:
+            return
+        except TooManyRequestsError as error:
+            if not may_wait():
+                raise UserError(f"pod {meta.namespace}/{meta.name} stays: {error}") from error
+            await asyncio.sleep(_EVICTION_PAUSE_S)
+        else:
+            return

@@ -1,0 +1,99 @@
+"""`drayman profiles`: the hardware that can be simulated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from drayman.cli.errors import UserError
+from drayman.cli.output import console, format_option, print_data
+
+if TYPE_CHECKING:
+    from drayman.drivers.profiles import HardwareNode, Profile
+
+_EPILOG: Final = """\b
+Examples:
+  drayman profiles
+  drayman profiles dgx-h100-mig
+  drayman profiles gb200-nvl72 -o yaml
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("name", required=False)
+@format_option
+def profiles(name: str | None, output_format: str | None) -> None:
+    """List the hardware that `drayman up --profile NAME=COUNT` can simulate.
+
+    With NAME, which may be the file of a profile of your own, show what one node of it publishes; with -o the objects themselves.
+    """
+    from drayman.drivers.profiles import PROFILES, ProfileError, parse_profiles
+
+    if name is None:
+        _list(list(PROFILES.values()), output_format)
+        return
+    try:
+        (wanted,) = parse_profiles(f"{name}=1")
+    except (ProfileError, ValueError) as error:
+        raise UserError(str(error)) from error
+    if output_format:
+        print_data(_objects(wanted.profile), output_format)
+        return
+    _show(wanted.profile)
+
+
+def _list(found: list[Profile], output_format: str | None) -> None:
+    if output_format:
+        rows = [
+            {"name": p.name, "nodes": p.nodes_per_unit, "description": p.summary} for p in found
+        ]
+        print_data({"profiles": rows}, output_format)
+        return
+    width = max(len(profile.name) for profile in found)
+    click.echo(f"{'NAME':<{width}}  NODES  DESCRIPTION")
+    for profile in found:
+        click.echo(f"{profile.name:<{width}}  {profile.nodes_per_unit:>5}  {profile.summary}")
+
+
+def _objects(profile: Profile) -> dict[str, Any]:
+    """A list of what one node brings, as `kubectl get -o yaml` would show it."""
+    from drayman.api.codec import to_dict
+
+    node = profile.unit(0)[0]
+    items = [
+        *node.definitions,
+        *(to_dict(item) for item in node.classes),
+        to_dict(node.node),
+        *(to_dict(item) for item in node.slices),
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _show(profile: Profile) -> None:
+    unit = profile.unit(0)
+    node = unit[0]
+    out = console()
+    out.print(f"[bold]{profile.name}[/]: {profile.summary}")
+    nodes = "node" if len(unit) == 1 else "nodes"
+    out.print(f"{len(unit)} {nodes} per unit; the first is {node.node.metadata.name}\n")
+    for driver, text in _drivers(node):
+        out.print(f"  {driver:<26} {text}")
+    out.print("\n  classes: " + ", ".join(item.metadata.name for item in node.classes))
+    capacity = node.node.status.capacity
+    out.print(f"  node:    {capacity['cpu']} CPUs, {capacity['memory']} of memory")
+
+
+def _drivers(node: HardwareNode) -> list[tuple[str, str]]:
+    slices: Counter[str] = Counter(item.spec.driver for item in node.slices)
+    devices: Counter[str] = Counter()
+    example: dict[str, str] = {}
+    for item in node.slices:
+        for device in item.spec.devices or ():
+            devices[item.spec.driver] += 1
+            example.setdefault(item.spec.driver, device.name)
+    return [
+        (driver, f"{devices[driver]:>4} devices in {count:>2} slices, such as {example[driver]}")
+        for driver, count in slices.items()
+    ]

@@ -1,0 +1,254 @@
+"""`drayman device`: see who holds which device, taint devices, and take them away.
+
+A taint is a DeviceTaintRule, as an administrator would write it, so it works for any driver. A device is removed from the slice that
+publishes it, as a driver does whose device has died; that is for simulated nodes, because a real driver would publish it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.errors import UserError
+from drayman.cli.finding_devices import Found, devices, find_device
+from drayman.cli.lazy import LazyGroup
+from drayman.cli.output import format_option, print_data
+
+if TYPE_CHECKING:
+    from drayman.api.resource import DeviceTaint, DeviceTaintRule, ResourceClaim
+    from drayman.cluster import Client
+
+_EPILOG: Final = """\b
+Examples:
+  drayman device list --node example-0
+  drayman device taint example-0/gpu-0 example.com/broken=yes:NoExecute
+  drayman device untaint example-0/gpu-0
+  drayman device remove example-0/gpu-1
+"""
+_LABEL: Final = "drayman.dev/device-taint"
+_EFFECTS: Final = ("None", "NoSchedule", "NoExecute")
+_TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>\w+)")
+
+
+@click.group(cls=LazyGroup, lazy={
+    "list": "drayman.cli.simulated_devices:list_devices",
+    "taint": "drayman.cli.simulated_devices:taint",
+    "untaint": "drayman.cli.simulated_devices:untaint",
+    "remove": "drayman.cli.simulated_devices:remove",
+}, epilog=_EPILOG)  # fmt: skip
+def device() -> None:
+    """List, taint and remove devices. DEVICE is POOL/NAME or DRIVER/POOL/NAME."""
+
+
+_DEVICE: Final = click.argument("name", metavar="DEVICE")
+
+
+@click.command("list", epilog="\b\nExamples:\n  drayman device list --driver gpu.example.com\n")
+@click.option("--node", "node_name", metavar="NODE", help="Only devices of this node.")
+@click.option("--driver", metavar="DRIVER", help="Only devices of this driver.")
+@format_option
+@cluster_options
+def list_devices(
+    node_name: str | None,
+    driver: str | None,
+    output_format: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+) -> None:
+    """List devices, who holds each, and its taints."""
+
+    async def work(client: Client) -> list[dict[str, Any]]:
+        from drayman.cluster.resources import RESOURCE_CLAIMS
+
+        holders = _holders((await client.list_all(RESOURCE_CLAIMS)).items)
+        rules = await _rules(client)
+        return [
+            _row(found, holders.get(found.key, []), rules)
+            for found in await devices(client)
+            if node_name in (None, found.node) and driver in (None, found.driver)
+        ]
+
+    rows = talk(kubeconfig, data_dir, work)
+    if output_format:
+        print_data({"devices": rows}, output_format)
+        return
+    _print_table(rows)
+
+
+@click.command(
+    epilog="\b\nExamples:\n  drayman device taint example-0/gpu-0 example.com/broken:NoSchedule\n"
+)
+@_DEVICE
+@click.argument("wanted", metavar="KEY[=VALUE]:EFFECT")
+@cluster_options
+def taint(name: str, wanted: str, kubeconfig: Path | None, data_dir: Path | None) -> None:
+    """Taint a device. EFFECT is NoSchedule, NoExecute (pods that use it are evicted) or None (information only)."""
+    from drayman.api.resource import DeviceTaint
+
+    match = _TAINT.fullmatch(wanted)
+    if match is None or match["effect"] not in _EFFECTS:
+        raise click.UsageError(
+            f"{wanted!r} is no taint; write KEY[=VALUE]:EFFECT with one of {', '.join(_EFFECTS)}"
+        )
+    made = DeviceTaint(key=match["key"], value=match["value"] or "", effect=match["effect"])
+
+    async def work(client: Client) -> Found:
+        from drayman.cluster.resources import DEVICE_TAINT_RULES
+
+        found = await find_device(client, name)
+        await client.create(DEVICE_TAINT_RULES, _rule(found, made))
+        return found
+
+    click.echo(f"device/{talk(kubeconfig, data_dir, work)} tainted")
+
+
+@click.command(
+    epilog="\b\nExamples:\n  drayman device untaint example-0/gpu-0 example.com/broken\n"
+)
+@_DEVICE
+@click.argument("key", required=False)
+@cluster_options
+def untaint(name: str, key: str | None, kubeconfig: Path | None, data_dir: Path | None) -> None:
+    """Remove the taints that `drayman device taint` gave a device, or only those with KEY."""
+
+    async def work(client: Client) -> Found:
+        from drayman.cluster.resources import DEVICE_TAINT_RULES
+
+        found = await find_device(client, name)
+        ours = [
+            rule
+            for rule in await _rules(client)
+            if rule.metadata.labels.get(_LABEL) == "true"
+            and _names(rule, found)
+            and key in (None, rule.spec.taint.key)
+        ]
+        if not ours:
+            what = "no taint" if key is None else f"no taint {key!r}"
+            raise UserError(f"{found} has {what} that `drayman device taint` has given it")
+        for rule in ours:
+            await client.delete(DEVICE_TAINT_RULES, rule.metadata.name)
+        return found
+
+    click.echo(f"device/{talk(kubeconfig, data_dir, work)} untainted")
+
+
+@click.command(epilog="\b\nExamples:\n  drayman device remove gpu.example.com/example-0/gpu-1\n")
+@_DEVICE
+@cluster_options
+def remove(name: str, kubeconfig: Path | None, data_dir: Path | None) -> None:
+    """Take a device out of the slice that publishes it, as a driver does whose device is lost.
+
+    Claims that have it keep it; nobody gets it anew. It comes back when its node is deleted and registered again.
+    """
+
+    async def work(client: Client) -> Found:
+        from drayman.cluster import json_patch
+        from drayman.cluster.resources import RESOURCE_SLICES
+
+        found = await find_device(client, name)
+        if not found.node or not await _is_simulated(client, found.node):
+            raise UserError(
+                f"{found} is not on a simulated node: its driver would publish it again"
+            )
+        path = f"/spec/devices/{found.index}"
+        steps: list[dict[str, Any]] = [
+            {"op": "test", "path": f"{path}/name", "value": found.name},
+            {"op": "remove", "path": path},
+        ]
+        await client.patch(RESOURCE_SLICES, found.slice_name, json_patch(steps))
+        return found
+
+    click.echo(f"device/{talk(kubeconfig, data_dir, work)} removed")
+
+
+async def _is_simulated(client: Client, node_name: str) -> bool:
+    from drayman.cluster.resources import NODES
+    from drayman.node.model import SIMULATED
+
+    found = await client.get(NODES, node_name)
+    return found.metadata.labels.get(SIMULATED) == "true"
+
+
+async def _rules(client: Client) -> tuple[DeviceTaintRule, ...]:
+    from drayman.cluster.resources import DEVICE_TAINT_RULES
+
+    return (await client.list_all(DEVICE_TAINT_RULES)).items
+
+
+def _rule(found: Found, wanted: DeviceTaint) -> DeviceTaintRule:
+    from drayman.api.meta import ObjectMeta
+    from drayman.api.resource import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
+    from drayman.cluster.resources import DEVICE_TAINT_RULES
+
+    text = f"{found}/{wanted.key}:{wanted.effect}".encode()
+    return DeviceTaintRule(
+        api_version=DEVICE_TAINT_RULES.api_version,
+        metadata=ObjectMeta(
+            name=f"drayman-{blake2b(text, digest_size=8).hexdigest()}", labels={_LABEL: "true"}
+        ),
+        spec=DeviceTaintRuleSpec(
+            device_selector=DeviceTaintSelector(
+                driver=found.driver, pool=found.pool, device=found.name
+            ),
+            taint=wanted,
+        ),
+    )
+
+
+def _names(rule: DeviceTaintRule, found: Found) -> bool:
+    """Whether a rule is about a device. What a selector does not say, it leaves open."""
+    selector = rule.spec.device_selector
+    if selector is None:
+        return False
+    wanted = (selector.driver, selector.pool, selector.device)
+    return all(part in (None, own) for part, own in zip(wanted, found.key, strict=True))
+
+
+def _holders(claims: Sequence[ResourceClaim]) -> dict[tuple[str, str, str], list[str]]:
+    holders: dict[tuple[str, str, str], list[str]] = {}
+    for claim in claims:
+        allocation = claim.status.allocation
+        for result in () if allocation is None else allocation.devices.results:
+            key = (result.driver, result.pool, result.device)
+            holders.setdefault(key, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
+    return holders
+
+
+def _row(found: Found, holders: list[str], rules: Sequence[DeviceTaintRule]) -> dict[str, Any]:
+    taints = [*found.taints, *(rule.spec.taint for rule in rules if _names(rule, found))]
+    return {
+        "driver": found.driver,
+        "pool": found.pool,
+        "device": found.name,
+        "node": found.node,
+        "claims": holders,
+        "taints": [_text(each) for each in taints],
+    }
+
+
+def _text(each: DeviceTaint) -> str:
+    return f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}"
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    lines = [("DRIVER", "POOL", "DEVICE", "CLAIMS", "TAINTS")]
+    lines += [
+        (
+            row["driver"],
+            row["pool"],
+            row["device"],
+            ",".join(row["claims"]) or "-",
+            ",".join(row["taints"]) or "-",
+        )
+        for row in rows
+    ]
+    widths = [max(len(line[at]) for line in lines) for at in range(4)]
+    for line in lines:
+        columns = [f"{text:<{width}}" for text, width in zip(line, widths, strict=False)]
+        click.echo("  ".join((*columns, line[4])))

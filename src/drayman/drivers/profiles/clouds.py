@@ -1,0 +1,87 @@
+"""Google's and Azure's machines with NVIDIA GPUs.
+
+Their PCI topology is virtual. Google's roots are not documented; one GPU and one network card per root is what its documentation implies.
+Azure gives every device a PCI domain of its own, so that nothing shares a root and only the NUMA node aligns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from drayman.drivers.profiles import dranet
+from drayman.drivers.profiles.hardware import Slot
+from drayman.drivers.profiles.machines import Machine
+from drayman.drivers.profiles.nvidia import GpuModel
+from drayman.drivers.profiles.nvidia_boards import Board, profile
+from drayman.drivers.profiles.nvidia_products import H100_SXM, H200_SXM
+
+_GPUS: Final = 8
+_NUMA: Final = (0, 0, 0, 0, 1, 1, 1, 1)
+_GOOGLE_BUSES: Final = ("04", "05", "0a", "0b", "84", "85", "8a", "8b")
+_GOOGLE_NIC_BUSES: Final = ("06", "07", "0c", "0d", "86", "87", "8c", "8d")
+_AZURE_DOMAINS: Final = ("0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c")
+
+
+def _google(machine: Machine, model: GpuModel, nic: Callable[[int, Slot], dranet.Nic]) -> Board:
+    roots = [f"pci0000:{bus}" for bus in ("01", "02", "08", "09", "81", "82", "88", "89")]
+    gpus = tuple(
+        Slot(f"0000:{bus}:00.0", root, numa)
+        for bus, root, numa in zip(_GOOGLE_BUSES, roots, _NUMA, strict=True)
+    )
+    nics = tuple(
+        nic(index, Slot(f"0000:{bus}:00.0", root, numa))
+        for index, (bus, root, numa) in enumerate(zip(_GOOGLE_NIC_BUSES, roots, _NUMA, strict=True))
+    )
+    return Board(machine, model, gpus, nics, "Google-Compute-Engine")
+
+
+def _gvnic(index: int, slot: Slot) -> dranet.Nic:
+    return dranet.Nic(slot, f"eth{index + 1}", None, dranet.GVNIC)
+
+
+def _google_rdma(index: int, slot: Slot) -> dranet.Nic:
+    return dranet.Nic(slot, f"gpu{index}rdma0", f"mlx5_{index}", dranet.CONNECTX7_GOOGLE)
+
+
+def _azure() -> Board:
+    gpus = tuple(
+        Slot(f"{domain}:00:00.0", None, numa)
+        for domain, numa in zip(_AZURE_DOMAINS, _NUMA, strict=True)
+    )
+    nics = tuple(
+        dranet.Nic(
+            Slot(f"{0x101 + index:04x}:00:00.0", None, _NUMA[index]), f"ib{index}", f"mlx5_{index}"
+        )
+        for index in range(_GPUS)
+    )
+    machine = Machine("Standard_ND96isr_H100_v5", 96, "1900Gi", threads_per_core=1)
+    return Board(machine, H100_SXM, gpus, nics, "Virtual-Machine")
+
+
+_A3_MEGA: Final = _google(
+    Machine(
+        "a3-megagpu-8g",
+        208,
+        "1743Gi",
+        labels={"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"},
+    ),
+    H100_SXM,
+    _gvnic,
+)
+_A3_ULTRA: Final = _google(
+    Machine(
+        "a3-ultragpu-8g",
+        224,
+        "2749Gi",
+        labels={"cloud.google.com/gke-accelerator": "nvidia-h200-141gb"},
+    ),
+    H200_SXM,
+    _google_rdma,
+)
+
+PROFILES: Final = (
+    profile("a3-mega", "Google a3-megagpu-8g: 8 x H100 80 GB, 8 x 200G gVNIC", _A3_MEGA),
+    profile("a3-ultra", "Google a3-ultragpu-8g: 8 x H200, 8 x 400G RDMA", _A3_ULTRA),
+    profile("nd-h100-v5", "Azure ND96isr H100 v5: 8 x H100, 8 x 400G InfiniBand, NUMA alignment only", _azure()),
+)  # fmt: skip

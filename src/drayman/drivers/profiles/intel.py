@@ -1,0 +1,119 @@
+"""Intel's accelerators: Gaudi3 (`gaudi.intel.com`) and Data Center GPU Max (`gpu.intel.com`). Bus numbers are assumed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
+from drayman.drivers.profiles import machines, processors
+from drayman.drivers.profiles.hardware import (
+    TRUE,
+    HardwareNode,
+    Slot,
+    capacity,
+    dashed,
+    device_class,
+    fingerprint,
+    pool_slices,
+    string,
+)
+from drayman.drivers.profiles.machines import Machine, Spot
+from drayman.drivers.profiles.profile import Profile
+
+GAUDI: Final = "gaudi.intel.com"
+GPU: Final = "gpu.intel.com"
+_GAUDI_CLASSES: Final = (device_class(GAUDI, f"device.driver == '{GAUDI}'"),)
+_GPU_CLASSES: Final = (
+    device_class(GPU, f"device.driver == '{GPU}'"),
+    device_class("gpu-vfio.intel.com", f"device.driver == '{GPU}'"),
+)
+
+_GAUDI_MACHINE: Final = Machine("gaudi3-8", 224, "2Ti")
+_GPU_MACHINE: Final = Machine("max-1550-8", 208, "1Ti")
+_GAUDI_BUSES: Final = ("19", "2a", "3b", "4c", "9b", "ab", "bb", "cb")
+_GPU_BUSES: Final = ("18", "2a", "3b", "4b", "98", "a9", "bb", "cb")
+_GAUDI_ID: Final = "0x1060"
+_GPU_ID: Final = "0x0bd5"
+
+
+def _slots(buses: tuple[str, ...]) -> list[Slot]:
+    """One root per device, four devices per socket."""
+    half = len(buses) // 2
+    return [
+        Slot(f"0000:{bus}:00.0", f"pci0000:{int(bus, 16) - 3:02x}", index // half)
+        for index, bus in enumerate(buses)
+    ]
+
+
+def _roots(slot: Slot) -> dict[str, DeviceAttribute]:
+    """The standard name of the root, and the one that Intel's drivers had before."""
+    root = slot.pcie_root or ""
+    return {
+        "resource.kubernetes.io/pcieRoot": string(root),
+        "pciRoot": string(root.rpartition(":")[2]),
+    }
+
+
+def _gaudis(node_name: str) -> tuple[ResourceSlice, ...]:
+    devices = tuple(
+        Device(
+            name=f"{dashed(slot.bus_id)}-{_GAUDI_ID}",
+            attributes={
+                "model": string("Gaudi3"),
+                "serial": DeviceAttribute(string=_serial(node_name, index)),
+                "healthy": TRUE,
+                **_roots(slot),
+            },
+        )
+        for index, slot in enumerate(_slots(_GAUDI_BUSES))
+    )
+    return pool_slices(node_name, GAUDI, [devices])
+
+
+def _serial(node_name: str, index: int) -> str:
+    return f"AM{fingerprint('gaudi', node_name, index, size=5).upper()}"
+
+
+def _gpus(node_name: str) -> tuple[ResourceSlice, ...]:
+    devices = tuple(
+        Device(
+            name=f"{dashed(slot.bus_id)}-{_GPU_ID}",
+            attributes={
+                "model": string("Max 1550"),
+                "family": string("Data Center Max"),
+                "driver": string("i915"),
+                "type": string("gpu"),
+                "sriov": TRUE,
+                "pciId": string(_GPU_ID),
+                "health": string("Healthy"),
+                "pciAddress": string(slot.bus_id),
+                "resource.kubernetes.io/pciBusID": string(slot.bus_id),
+                **_roots(slot),
+            },
+            capacity={"memory": capacity("131072Mi"), "millicores": capacity("1000")},
+        )
+        for slot in _slots(_GPU_BUSES)
+    )
+    return pool_slices(node_name, GPU, [devices])
+
+
+def _gaudi_node(spot: Spot) -> HardwareNode:
+    return HardwareNode(
+        machines.node(spot, _GAUDI_MACHINE, {"intel.feature.node.kubernetes.io/gaudi": "true"}),
+        (*_gaudis(spot.name), *processors.numa_groups(spot.name, _GAUDI_MACHINE)),
+        (*_GAUDI_CLASSES, *processors.CLASSES),
+    )
+
+
+def _gpu_node(spot: Spot) -> HardwareNode:
+    return HardwareNode(
+        machines.node(spot, _GPU_MACHINE, {"intel.feature.node.kubernetes.io/gpu": "true"}),
+        (*_gpus(spot.name), *processors.numa_groups(spot.name, _GPU_MACHINE)),
+        (*_GPU_CLASSES, *processors.CLASSES),
+    )
+
+
+PROFILES: Final = (
+    Profile("gaudi3", "8 x Gaudi3, four per socket", _gaudi_node),
+    Profile("max-1550", "8 x Data Center GPU Max 1550 128 GB, four per socket", _gpu_node),
+)

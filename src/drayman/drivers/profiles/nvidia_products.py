@@ -1,0 +1,163 @@
+"""NVIDIA's GPUs, and the classes and kinds that its drivers install."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.resource import DeviceClass
+from drayman.api.struct import Json
+from drayman.drivers.profiles import mig
+from drayman.drivers.profiles.hardware import device_class
+from drayman.drivers.profiles.nvidia import GpuModel
+
+A100_40GB: Final = GpuModel(
+    product="NVIDIA A100-SXM4-40GB",
+    architecture="Ampere",
+    compute_capability="8.0.0",
+    memory_mebibytes=40960,
+    mig_profiles=mig.A100_40GB,
+    pci_id="0x20b0",
+    divides_when_idle=False,
+    numbered=True,
+)
+H100_SXM: Final = GpuModel(
+    product="NVIDIA H100 80GB HBM3",
+    architecture="Hopper",
+    compute_capability="9.0.0",
+    memory_mebibytes=81559,
+    mig_profiles=mig.H100_80GB,
+    pci_id="0x2330",
+)
+H200_SXM: Final = GpuModel(
+    product="NVIDIA H200",
+    architecture="Hopper",
+    compute_capability="9.0.0",
+    memory_mebibytes=143771,
+    mig_profiles=mig.H200_141GB,
+    pci_id="0x2335",
+)
+B200_SXM: Final = GpuModel(
+    product="NVIDIA B200",
+    architecture="Blackwell",
+    compute_capability="10.0.0",
+    memory_mebibytes=183359,
+    mig_profiles=mig.B200_180GB,
+    pci_id="0x2901",
+)
+GB200: Final = GpuModel(
+    product="NVIDIA GB200",
+    architecture="Blackwell",
+    compute_capability="10.0.0",
+    memory_mebibytes=189471,
+    mig_profiles=mig.B200_180GB,
+    pci_id="0x2941",
+    addressing_mode="ATS",
+)
+
+
+def _of_type(name: str, type_: str, extended_resource: str | None = None) -> DeviceClass:
+    expression = (
+        "device.driver == 'gpu.nvidia.com'"
+        f" && device.attributes['gpu.nvidia.com'].type == '{type_}'"
+    )
+    return device_class(name, expression, extended_resource)
+
+
+_COMPUTE_DOMAIN = (
+    "device.driver == 'compute-domain.nvidia.com'"
+    " && device.attributes['compute-domain.nvidia.com'].type == "
+)
+_CHANNEL = f"{_COMPUTE_DOMAIN}'channel' && device.attributes['compute-domain.nvidia.com'].id == 0"
+
+CLASSES: Final = (
+    _of_type("gpu.nvidia.com", "gpu", extended_resource="nvidia.com/gpu"),
+    _of_type("mig.nvidia.com", "mig"),
+    _of_type("vfio.gpu.nvidia.com", "vfio"),
+    device_class("compute-domain-daemon.nvidia.com", f"{_COMPUTE_DOMAIN}'daemon'"),
+    device_class("compute-domain-default-channel.nvidia.com", _CHANNEL),
+    # What the channel was called before there were compute domains; the driver's quick start still asks for it.
+    device_class("imex.nvidia.com", _CHANNEL),
+)
+
+
+def _definition(kind: str, spec: dict[str, Json], status: dict[str, Json]) -> dict[str, Json]:
+    plural = f"{kind.lower()}s"
+    schema = {
+        "type": "object",
+        "properties": {"spec": spec, "status": status} if spec else {"status": status},
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.resource.nvidia.com"},
+        "spec": {
+            "group": "resource.nvidia.com",
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+            },
+            "versions": [
+                {
+                    "name": "v1beta1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+
+
+_READINESS: Final = {"type": "string", "enum": ["Ready", "NotReady"]}
+_CHANNEL_SPEC: Final = {
+    "type": "object",
+    "required": ["resourceClaimTemplate"],
+    "properties": {
+        "allocationMode": {"type": "string", "enum": ["All", "Single"], "default": "Single"},
+        "resourceClaimTemplate": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}},
+        },
+    },
+}
+DEFINITIONS: Final = (
+    _definition(
+        "ComputeDomain",
+        {
+            "type": "object",
+            "required": ["channel"],
+            "properties": {
+                "numNodes": {"type": "integer", "minimum": 0, "default": 0},
+                "channel": _CHANNEL_SPEC,
+            },
+            "x-kubernetes-validations": [
+                {"rule": "self == oldSelf", "message": "A computeDomain.spec is immutable"}
+            ],
+        },
+        {
+            "type": "object",
+            "properties": {
+                "status": _READINESS,
+                "nodes": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    },
+                },
+            },
+        },
+    ),
+    _definition(
+        "ComputeDomainClique",
+        {},
+        {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    ),
+)
+"""ComputeDomain and ComputeDomainClique of `resource.nvidia.com`, so that a driver's manifests are accepted."""

@@ -1,0 +1,10 @@
+"""Simulated nodes: what a kubelet and the drivers beside it do, without a machine.
+
+`SimulatedNodes` registers nodes, publishes what their drivers would, and moves the pods that are bound to them through their phases. It
+touches no node that does not carry its label.
+"""
+
+from drayman.node.model import SimulatedNode, Timing
+from drayman.node.simulation import SimulatedNodes
+
+__all__ = ["SimulatedNode", "SimulatedNodes", "Timing"]

@@ -1,0 +1,201 @@
+"""The status that a kubelet reports of a pod, as a function of how far the pod has come.
+
+Written again whenever it has to be: nothing in it depends on what was written before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+from zlib import crc32
+
+from drayman.api.codec import to_dict
+from drayman.api.core import Container, Pod
+from drayman.api.struct import Json
+
+SIGTERM_STATUS: Final = 143
+"""With what a container ends that is told to: 128 and the number of the signal."""
+
+
+_OWN: Final = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+
+
+class Stage(Enum):
+    """How far a pod has come on its node."""
+
+    PREPARING = auto()
+    """Its claims are being prepared."""
+    INITIALISING = auto()
+    STARTING = auto()
+    RUNNING = auto()
+    WAITING = auto()
+    """Its containers have ended and are to be started again."""
+    ENDED = auto()
+    STOPPING = auto()
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the status is made of, besides the pod itself."""
+
+    stage: Stage = Stage.PREPARING
+    begun: str = ""
+    """When the node took the pod."""
+    started: str = ""
+    """When the containers were last started."""
+    ended: str = ""
+    exit_code: int = 0
+    restarts: int = 0
+    is_ready: bool = False
+    problem: str = field(default="")
+    """Why it does not get on."""
+
+
+def status_of(pod: Pod, progress: Progress) -> dict[str, Json]:
+    """The part of a pod's status that its node owns."""
+    host = node_address(pod.spec.node_name)
+    stage = progress.stage
+    status: dict[str, Json] = {
+        "phase": _phase(progress),
+        "startTime": progress.begun,
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "conditions": [*_foreign_conditions(pod), *_conditions(progress)],
+        "containerStatuses": [_container(c, progress, pod) for c in pod.spec.containers],
+    }
+    if pod.spec.init_containers:
+        status["initContainerStatuses"] = [
+            _init_container(c, progress, pod) for c in pod.spec.init_containers
+        ]
+    if stage is not Stage.PREPARING:
+        address = pod_address(pod.metadata.uid)
+        status["podIP"] = address
+        status["podIPs"] = [{"ip": address}]
+    return status
+
+
+def node_address(name: str) -> str:
+    number = crc32(name.encode())
+    return f"172.{16 + number % 16}.{number >> 8 & 255}.{1 + (number >> 16) % 254}"
+
+
+def pod_address(uid: str) -> str:
+    number = crc32(uid.encode())
+    return f"10.{number & 127}.{number >> 8 & 255}.{1 + (number >> 16) % 254}"
+
+
+def _phase(progress: Progress) -> str:
+    match progress.stage:
+        case Stage.PREPARING | Stage.INITIALISING | Stage.STARTING:
+            return "Pending"
+        case Stage.ENDED:
+            return "Failed" if progress.exit_code else "Succeeded"
+        case _:
+            return "Running"
+
+
+def _conditions(progress: Progress) -> list[dict[str, Json]]:
+    stage = progress.stage
+    is_initialised = stage not in (Stage.PREPARING, Stage.INITIALISING)
+    why = ""
+    if stage is Stage.ENDED:
+        why = "PodFailed" if progress.exit_code else "PodCompleted"
+    elif not progress.is_ready:
+        why = "ContainersNotReady"
+    return [
+        _condition(
+            "PodReadyToStartContainers", stage is not Stage.PREPARING, progress.begun, "", ""
+        ),
+        _condition(
+            "Initialized",
+            is_initialised,
+            progress.begun,
+            "" if is_initialised else "ContainersNotInitialized",
+            "",
+        ),
+        _condition("ContainersReady", progress.is_ready, _since(progress), why, progress.problem),
+        _condition("Ready", progress.is_ready, _since(progress), why, progress.problem),
+    ]
+
+
+def _foreign_conditions(pod: Pod) -> list[dict[str, Json]]:
+    """The conditions that others write, as they are."""
+    return [to_dict(c) for c in pod.status.conditions if c.type_ not in _OWN]
+
+
+def _since(progress: Progress) -> str:
+    return progress.ended or progress.started or progress.begun
+
+
+def _condition(kind: str, holds: bool, since: str, reason: str, message: str) -> dict[str, Json]:
+    condition: dict[str, Json] = {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+    }
+    if reason:
+        condition["reason"] = reason
+    if message:
+        condition["message"] = message
+    return condition
+
+
+def _container(container: Container, progress: Progress, pod: Pod) -> dict[str, Json]:
+    status = _named(container, pod)
+    status["restartCount"] = progress.restarts
+    ended = {
+        "terminated": {
+            "exitCode": progress.exit_code,
+            "reason": "Error" if progress.exit_code else "Completed",
+            "startedAt": progress.started,
+            "finishedAt": progress.ended,
+        }
+    }
+    match progress.stage:
+        case Stage.PREPARING | Stage.STARTING:
+            state: dict[str, Json] = {"waiting": {"reason": "ContainerCreating"}}
+            if pod.spec.init_containers and progress.stage is Stage.PREPARING:
+                state = {"waiting": {"reason": "PodInitializing"}}
+        case Stage.INITIALISING:
+            state = {"waiting": {"reason": "PodInitializing"}}
+        case Stage.RUNNING | Stage.STOPPING:
+            state = {"running": {"startedAt": progress.started}}
+            if progress.restarts and progress.ended:
+                status["lastState"] = ended
+        case Stage.WAITING:
+            state = {"waiting": {"reason": "CrashLoopBackOff"}}
+            status["lastState"] = ended
+        case Stage.ENDED:
+            # A container that never ran has nothing to tell of its end.
+            state = ended if progress.started else {"waiting": {"reason": "ContainerCreating"}}
+    runs = "running" in state
+    status.update(state=state, started=runs, ready=runs and progress.is_ready)
+    return status
+
+
+def _init_container(container: Container, progress: Progress, pod: Pod) -> dict[str, Json]:
+    status = _named(container, pod)
+    is_sidecar = container.restart_policy == "Always"
+    stage = progress.stage
+    if stage in (Stage.PREPARING, Stage.INITIALISING):
+        state: dict[str, Json] = {"waiting": {"reason": "PodInitializing"}}
+    elif is_sidecar and stage is not Stage.ENDED:
+        state = {"running": {"startedAt": progress.begun}}
+    else:
+        times = {"startedAt": progress.begun, "finishedAt": progress.started or progress.begun}
+        state = {"terminated": {"exitCode": 0, "reason": "Completed", **times}}
+    done = "terminated" in state and not is_sidecar
+    status.update(state=state, started="running" in state, ready=done or "running" in state)
+    return status
+
+
+def _named(container: Container, pod: Pod) -> dict[str, Json]:
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "containerID": f"simulated://{pod.metadata.uid}/{container.name}",
+        "restartCount": 0,
+    }

@@ -1,0 +1,192 @@
+"""Making nodes known: Node objects, their leases, their slices, and what their drivers install once per cluster.
+
+What is there already is kept, so that a restart changes nothing: a device that was tainted or removed stays so. Only the status of a node
+is written anew, because its node answers again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from drayman.api.codec import to_dict
+from drayman.api.core import Node
+from drayman.api.meta import OwnerReference
+from drayman.api.resource import DeviceClass, ResourceSlice
+from drayman.api.struct import Json
+from drayman.cluster.client import Client
+from drayman.cluster.errors import AlreadyExistsError, ClusterError
+from drayman.cluster.options import WriteOptions
+from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.resources import (
+    DEVICE_CLASSES,
+    LEASES,
+    NODES,
+    RESOURCE_SLICES,
+    generic,
+)
+from drayman.cluster.writes import CreateWrite, PatchWrite
+from drayman.node.batching import Change, carry_out
+from drayman.node.model import FAILED, MANAGER, SIMULATED, SimulatedNode
+from drayman.node.pod_status import node_address
+
+DEFINITIONS: Final = generic(
+    "apiextensions.k8s.io/v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+LEASE_NAMESPACE: Final = "kube-node-lease"
+LEASE_SECONDS: Final = 40
+VERSION: Final = "v1.36.4"
+_OPTIONS: Final = WriteOptions(field_manager=MANAGER)
+_NODE_VALUES: Final = NODES.as_values()
+
+
+async def register(
+    client: Client,
+    nodes: Sequence[SimulatedNode],
+    classes: Sequence[DeviceClass],
+    definitions: Sequence[dict[str, Json]],
+) -> None:
+    """Make everything known that is not. Raises ClusterError."""
+    known = {node.metadata.name: node for node in (await client.list_all(NODES)).items}
+    published = {
+        (item.spec.driver, item.spec.pool.name)
+        for item in (await client.list_all(RESOURCE_SLICES)).items
+    }
+    changes = [_create(DEFINITIONS, dict(item)) for item in definitions]
+    changes += [_create(DEVICE_CLASSES, item) for item in classes]
+    now = datetime.now(UTC)
+    for each in nodes:
+        name = each.node.metadata.name
+        if name not in known:
+            changes.append(_create(_NODE_VALUES, _node_value(each.node, now)))
+        elif FAILED not in known[name].metadata.annotations:
+            changes.append(_refreshed(each.node, now))
+        changes.append(_create(LEASES, _lease(name, now)))
+    await carry_out(client, changes)
+    await _publish(client, nodes, published)
+
+
+async def _publish(
+    client: Client, nodes: Sequence[SimulatedNode], published: set[tuple[str, str]]
+) -> None:
+    """Create the slices of pools that have none, owned by their nodes."""
+    uids = {n.metadata.name: n.metadata.uid for n in (await client.list_all(NODES)).items}
+    await carry_out(
+        client,
+        [
+            _create(RESOURCE_SLICES, _owned(item, each.node.metadata.name, uids))
+            for each in nodes
+            for item in each.slices
+            if (item.spec.driver, item.spec.pool.name) not in published
+        ],
+    )
+
+
+def _owned(item: ResourceSlice, node_name: str, uids: dict[str, str]) -> ResourceSlice:
+    owner = OwnerReference(
+        api_version="v1", kind="Node", name=node_name, uid=uids[node_name], controller=True
+    )
+    return replace(item, metadata=replace(item.metadata, owner_references=(owner,)))
+
+
+def _create(resource: Json, value: Json) -> Change:
+    return Change((CreateWrite(resource, value, _namespace(value), _OPTIONS),), _unless_there)
+
+
+def _namespace(value: Json) -> str | None:
+    return value["metadata"].get("namespace") if isinstance(value, dict) else None
+
+
+def _unless_there(error: ClusterError) -> None:
+    if not isinstance(error, AlreadyExistsError):
+        raise error
+
+
+def _node_value(node: Node, now: datetime) -> dict[str, Json]:
+    value = to_dict(node)
+    meta = value["metadata"]
+    meta["labels"] = {**meta.get("labels", {}), SIMULATED: "true"}
+    value["status"] = {**value["status"], **ready_status(node.metadata.name, timestamp(now))}
+    value["status"]["addresses"] = [
+        {"type": "InternalIP", "address": node_address(node.metadata.name)},
+        {"type": "Hostname", "address": node.metadata.name},
+    ]
+    labels = node.metadata.labels
+    value["status"]["nodeInfo"] = {
+        "architecture": labels.get("kubernetes.io/arch", "amd64"),
+        "operatingSystem": "linux",
+        "osImage": "Drayman simulated node",
+        "kernelVersion": "6.8.0",
+        "kubeletVersion": VERSION,
+        "kubeProxyVersion": VERSION,
+        "containerRuntimeVersion": "simulated://1",
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": "",
+    }
+    return value
+
+
+def _refreshed(node: Node, now: datetime) -> Change:
+    return Change((ready_write(node.metadata.name, timestamp(now)),), _raise)
+
+
+def _raise(error: ClusterError) -> None:
+    raise error
+
+
+def ready_write(name: str, now: str) -> PatchWrite[Node]:
+    """Says that a node is ready."""
+    patch = strategic_merge_patch({"status": ready_status(name, now)})
+    return PatchWrite(NODES, name, patch, None, "status", _OPTIONS)
+
+
+def ready_status(name: str, now: str) -> dict[str, Json]:
+    conditions = [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID"),
+        ("Ready", "True", "KubeletReady"),
+    ]
+    return {
+        "conditions": [
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": f"simulated node {name}",
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": now,
+            }
+            for kind, status, reason in conditions
+        ]
+    }
+
+
+def _lease(name: str, now: datetime) -> dict[str, Json]:
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": micro_time(now),
+        },
+    }
+
+
+def timestamp(now: datetime) -> str:
+    """A time as conditions have it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(now: datetime) -> str:
+    """A time as leases have it."""
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

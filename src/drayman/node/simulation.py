@@ -1,0 +1,239 @@
+"""Simulated nodes at work: follows the cluster, does what is due, writes it in batches, and keeps the heartbeats going.
+
+A node that is told to fail is silent: its lease is not renewed and whatever would be due on it waits until it recovers. What a person or
+another process wants of a node is an annotation of the Node object, so that it outlives this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from drayman.api.core import Node, Pod
+from drayman.api.resource import DeviceClass, ResourceClaim
+from drayman.api.struct import Json
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from drayman.node.agenda import Agenda
+from drayman.node.batching import Change, carry_out
+from drayman.node.claim_status import awaits_binding, bound_devices, devices_write
+from drayman.node.heartbeats import Heartbeats
+from drayman.node.model import BINDING, FAILED, MANAGER, SIMULATED, SimulatedNode, Timing
+from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, SimulatedPods, Surroundings
+from drayman.node.preparing import results
+from drayman.node.published import PublishedDevices
+from drayman.node.registering import ready_write, register, timestamp
+
+_log: Final = logging.getLogger(__name__)
+NODE: Final = "node"
+CLAIM: Final = "claim"
+INDEX: Final = "node of a simulated pod"
+
+
+def _by_node(pod: Pod) -> tuple[str, ...]:
+    return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+class SimulatedNodes:
+    """Simulates nodes between `start` and `stop`: those it is given, and those it made before."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        nodes: Sequence[SimulatedNode] = (),
+        *,
+        classes: Sequence[DeviceClass] = (),
+        definitions: Sequence[dict[str, Json]] = (),
+        timing: Timing = Timing(),  # noqa: B008 - frozen
+        recorder: EventRecorder | None = None,
+    ) -> None:
+        self._client = client
+        self._informers = informers
+        self._nodes = tuple(nodes)
+        self._classes = tuple(classes)
+        self._definitions = tuple(definitions)
+        self._timing = timing
+        self._owns_recorder = recorder is None
+        self._recorder = EventRecorder(client, MANAGER) if recorder is None else recorder
+        self._agenda: Agenda[Entry] = Agenda()
+        self._pod_cache = informers.informer(PODS, indexers={INDEX: _by_node}).cache
+        self._claim_cache = informers.informer(RESOURCE_CLAIMS).cache
+        self._node_cache = informers.informer(NODES).cache
+        self._published = PublishedDevices()
+        self._pods = SimulatedPods(
+            Surroundings(
+                self._claim_cache, self._published, self._recorder, self._agenda, timing, _time
+            )
+        )
+        self._living: set[str] = set()
+        self._frozen: dict[str, set[Entry]] = {}
+        """Failed nodes, and what would have been due on them."""
+        self._awaiting: dict[str, set[Entry]] = {}
+        """Claims with devices that cannot be made ready before their node answers, by the name of the pool, which is that of the node."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def violations(self) -> int:
+        """How often a device was found in use by two claims."""
+        return self._pods.violations
+
+    @property
+    def pods(self) -> int:
+        """How many pods are on the nodes, those included whose devices are yet to be given back."""
+        return len(self._pods)
+
+    @property
+    def living(self) -> tuple[str, ...]:
+        """The nodes that answer."""
+        return tuple(self._living)
+
+    async def start(self) -> None:
+        """Registers the nodes and begins. Raises ClusterError if they cannot be registered."""
+        await register(self._client, self._nodes, self._classes, self._definitions)
+        slices = self._informers.informer(RESOURCE_SLICES)
+        await self._informers.start()
+        await self._informers.wait_synced()
+        if self._owns_recorder:
+            self._recorder.start()
+        slices.add_handler(self._published.handle)
+        self._informers.informer(NODES).add_handler(self._node_changed)
+        self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim_changed)
+        self._informers.informer(PODS).add_handler(self._pod_changed)
+        heartbeats = Heartbeats(self._client, lambda: self.living, self._timing.heartbeat)
+        self._tasks = [
+            asyncio.create_task(self._work(), name="simulated nodes"),
+            asyncio.create_task(heartbeats.run(), name="heartbeats of simulated nodes"),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        if self._owns_recorder:
+            await self._recorder.stop()
+
+    # --- What the API tells --------------------------------------------------------------------
+
+    def _node_changed(self, notice: Notice[Node]) -> None:
+        node = notice.object
+        name = node.metadata.name
+        if node.metadata.labels.get(SIMULATED) != "true":
+            return
+        if notice.type == "DELETED":
+            self._living.discard(name)
+            self._frozen.pop(name, None)
+            self._pods.forget_node(name)
+            return
+        if node.metadata.annotations.get(FAILED) == "true":
+            self._living.discard(name)
+            self._frozen.setdefault(name, set())
+            return
+        is_new = name not in self._living
+        self._living.add(name)
+        for entry in (*self._frozen.pop(name, ()), *self._awaiting.pop(name, ())):
+            self._agenda.put(entry, _time())
+        if is_new:
+            for pod in self._pod_cache.by_index(INDEX, name):
+                self._pods.seen(pod)
+        if not _is_ready(node):
+            self._agenda.put((NODE, name), _time())
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        if pod.spec.node_name not in self._living and pod.spec.node_name not in self._frozen:
+            return
+        if notice.type == "DELETED":
+            self._pods.removed(pod)
+        else:
+            self._pods.seen(pod)
+
+    def _claim_changed(self, notice: Notice[ResourceClaim]) -> None:
+        claim = notice.object
+        self._pods.claim_changed(claim)
+        if notice.type != "DELETED" and awaits_binding(claim):
+            entry = (CLAIM, f"{claim.metadata.namespace}/{claim.metadata.name}")
+            self._agenda.put_earlier(entry, _time() + self._timing.bind)
+
+    # --- What is due ---------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            await self._agenda.wait()
+            await asyncio.sleep(0)  # however much is due, informers must get on
+            changes = [
+                change
+                for entry in self._agenda.due(_time())
+                if (change := self._change(entry)) is not None
+            ]
+            try:
+                await carry_out(self._client, changes)
+            except ClusterError:
+                _log.exception("simulated nodes could not write")
+
+    def _change(self, entry: Entry) -> Change | None:
+        kind, about = entry
+        if kind == CLAIM:
+            return self._bind_devices(about)
+        if kind == NODE:
+            return self._say_ready(about)
+        node = self._pods.node_of(about)
+        if node is not None and node in self._frozen:
+            self._frozen[node].add(entry)
+            return None
+        if kind == POD:
+            return self._pods.advance(about)
+        if kind == REPORT:
+            return self._pods.report_again(about)
+        assert kind == UNPREPARE
+        self._pods.unprepare(about)
+        return None
+
+    def _say_ready(self, name: str) -> Change | None:
+        """A node that counts as lost, but answers."""
+        node = self._node_cache.get(name)
+        if node is None or name not in self._living or _is_ready(node):
+            return None
+        write = ready_write(name, timestamp(datetime.now(UTC)))
+        later = _time() + self._timing.retry
+        return Change((write,), lambda _error: self._agenda.put((NODE, name), later))
+
+    def _bind_devices(self, key: str) -> Change | None:
+        """Devices that must be made ready before binding report that they are, or that they cannot be."""
+        namespace, _, name = key.partition("/")
+        claim = self._claim_cache.get(name, namespace)
+        if claim is None or not awaits_binding(claim):
+            return None
+        pools = {result.pool for result in results(claim)}
+        if not pools & self._living:
+            for pool in pools:
+                self._awaiting.setdefault(pool, set()).add((CLAIM, key))
+            return None
+        wish = claim.metadata.annotations.get(BINDING, "")
+        if wish == "never":
+            return None
+        now = timestamp(datetime.now(UTC))
+        devices = bound_devices(claim, fails=wish == "fail", now=now)
+        if devices == claim.status.devices:
+            return None
+        later = _time() + self._timing.retry
+        return Change(
+            (devices_write(claim, devices),),
+            lambda _error: self._agenda.put((CLAIM, key), later),
+        )
+
+
+def _is_ready(node: Node) -> bool:
+    return any(c.type_ == "Ready" and c.status == "True" for c in node.status.conditions)
+
+
+def _time() -> float:
+    return asyncio.get_running_loop().time()

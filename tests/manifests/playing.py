@@ -1,0 +1,90 @@
+"""Manifests played on a cluster: applied in order, with what is to be seen after each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from apiserver.e2e.driving import Kubectl
+
+WITHIN = "--timeout=25s"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A file, and the state of pods and deployments after it: names as NAMESPACE/NAME."""
+
+    file: str
+    running: Sequence[str] = ()
+    pending: Sequence[str] = ()
+    gone: Sequence[str] = ()
+    available: Sequence[str] = ()
+    """Deployments with all of their pods ready."""
+    refused: str = ""
+    """What kubectl says where it does not take all of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """Steps on a cluster with some hardware."""
+
+    name: str
+    profiles: str
+    steps: Sequence[Step]
+    requests: dict[str, str] = field(default_factory=dict)
+    """For pods, by NAMESPACE/NAME, the requests that their claims were served by."""
+
+
+def play(kubectl: Kubectl, folder: Path, scenario: Play) -> None:
+    """Carry out the steps, see what is to be seen, and clean up."""
+    try:
+        for step in scenario.steps:
+            _apply(kubectl, folder / step.file, step)
+            _see(kubectl, step)
+        for pod, request in scenario.requests.items():
+            assert _requests(kubectl, pod) == request
+    finally:
+        for step in reversed(scenario.steps):
+            kubectl.attempt("delete", "--ignore-not-found", "-f", str(folder / step.file), WITHIN)
+
+
+def _apply(kubectl: Kubectl, path: Path, step: Step) -> None:
+    if step.refused:
+        assert step.refused in kubectl.refused("apply", "-f", str(path))
+    else:
+        kubectl("apply", "-f", str(path))
+
+
+def _see(kubectl: Kubectl, step: Step) -> None:
+    for name in step.running:
+        _wait(kubectl, "jsonpath={.status.phase}=Running", "pod", name)
+        _wait(kubectl, "condition=Ready", "pod", name)
+    for name in step.pending:
+        _wait(kubectl, "condition=PodScheduled=false", "pod", name)
+    for name in step.gone:
+        _wait(kubectl, "delete", "pod", name)
+    for name in step.available:
+        namespace, _, deployment = name.partition("/")
+        kubectl("rollout", "status", f"deployment/{deployment}", "-n", namespace, WITHIN)
+
+
+def _wait(kubectl: Kubectl, condition: str, kind: str, name: str) -> None:
+    namespace, _, own = name.partition("/")
+    done = kubectl.attempt("wait", f"--for={condition}", f"{kind}/{own}", "-n", namespace, WITHIN)
+    if done.returncode:
+        told = kubectl.attempt("describe", kind, own, "-n", namespace).stdout
+        raise AssertionError(f"{name}: {done.stderr}{told}")
+
+
+def _requests(kubectl: Kubectl, pod: str) -> str:
+    """The requests that the claims of a pod were served by, in order."""
+    namespace, _, name = pod.partition("/")
+    found = kubectl.object("pod", name, "-n", namespace)
+    served = [
+        result["request"]
+        for status in found["status"]["resourceClaimStatuses"]
+        for claim in [kubectl.object("resourceclaim", status["resourceClaimName"], "-n", namespace)]
+        for result in claim["status"]["allocation"]["devices"]["results"]
+    ]
+    return " ".join(served)
