@@ -140,3 +140,25 @@ async def test_a_store_that_cannot_write_is_an_error_of_the_server() -> None:
         await backend.create(CONFIG, config("late"), WriteOptions())
     assert refused.value.code == 500
     assert "the store is closed" in str(refused.value)
+
+
+async def test_generated_names_within_a_batch_differ() -> None:
+    """The second object does not get the name that the first one has only got in the batch."""
+    harness, backend = await backend_with()
+    ends = iter(["aaaaa", "aaaaa", "bbbbb"])
+    harness.server.core.ids = GivenEnds(ends)
+    body = {**config(""), "metadata": {"generateName": "g-"}}
+    write = BackendWrite("create", CONFIG, body, WriteOptions())
+    made = await backend.write_many([write, write])
+    assert [document.value["metadata"]["name"] for document in made] == ["g-aaaaa", "g-bbbbb"]
+
+
+class GivenEnds(CountingIds):
+    """Ids that give generated names these ends."""
+
+    def __init__(self, ends: Iterator[str]) -> None:
+        super().__init__()
+        self._ends = ends
+
+    def suffix(self) -> str:
+        return next(self._ends)

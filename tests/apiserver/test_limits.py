@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from building import Harness, decoded
 from drayman.apiserver.exchange import StreamingResponse
-from drayman.apiserver.limits import Limits
+from drayman.apiserver.limits import MOST_OBJECT_BYTES, Limits
+from drayman.apiserver.patches import MERGE_PATCH
 
 
 async def test_requests_beyond_the_limit_are_told_to_come_again() -> None:
@@ -40,3 +43,30 @@ async def test_a_timeout_is_a_duration(timeout: str, status: int) -> None:
     """As Go writes them."""
     harness = Harness()
     assert (await harness.send("GET", "/api", timeout=timeout)).status == status
+
+
+async def test_an_object_grows_to_a_limit_and_can_always_be_deleted() -> None:
+    """Patches, each of them small enough, stop at a size; what is there stays as it was, and goes when it is told to."""
+    harness = Harness()
+    base = await harness.namespace()
+    held = {"metadata": {"name": "a", "finalizers": ["example.com/held"]}}
+    await harness.json("POST", f"{base}/configmaps", held)
+    answers = []
+    for number in range(4):
+        text = "x" * (MOST_OBJECT_BYTES // 3 - 1_000)
+        change = {"data": {f"k{number}": text}}
+        headers = {"content-type": MERGE_PATCH}
+        answers.append(await harness.send("PATCH", f"{base}/configmaps/a", change, headers))
+    assert [answer.status for answer in answers] == [200, 200, 200, 413]
+    refusal = decoded(answers[-1])
+    assert refusal["reason"] == "RequestEntityTooLarge"
+    assert refusal["message"].startswith('configmaps "a" is too large: ')
+    found = await harness.json("GET", f"{base}/configmaps/a")
+    assert sorted(found["data"]) == ["k0", "k1", "k2"]
+    filling = {"data": {"last": "x" * (MOST_OBJECT_BYTES - len(json.dumps(found)) - 20)}}
+    headers = {"content-type": MERGE_PATCH}
+    await harness.send("PATCH", f"{base}/configmaps/a", filling, headers)
+    assert (await harness.send("DELETE", f"{base}/configmaps/a")).status == 200
+    freed = {"metadata": {"finalizers": None}}
+    assert (await harness.send("PATCH", f"{base}/configmaps/a", freed, headers)).status == 200
+    assert (await harness.send("GET", f"{base}/configmaps/a")).status == 404

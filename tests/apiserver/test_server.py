@@ -134,3 +134,34 @@ async def test_a_body_that_is_no_object_is_the_clients_fault(body: bytes) -> Non
     base = await harness.namespace()
     response = await harness.send("POST", f"{base}/configmaps", body)
     assert 400 <= response.status < 500
+
+
+class OvertakenStrategy(PlainStrategy):
+    """While an update is decided about, somebody else writes the object: in memory a write is done at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        key = Key("leases.coordination.k8s.io", "ns", "a")
+        found = self._store.latest(key)
+        assert found is not None
+        with pytest.raises(StopIteration):
+            self._store.write([Put(key, lambda _: found.data)]).send(None)
+
+
+async def test_an_update_that_is_overtaken_is_a_conflict() -> None:
+    """Where the store finds another revision than the update was decided on, the client is told to try again."""
+    harness = Harness()
+    await harness.namespace()
+    path = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+    lease = await harness.json("POST", path, {"metadata": {"name": "a"}})
+    resources = harness.server.core.resources
+    resource = resources.named("coordination.k8s.io", "leases")
+    assert resource is not None
+    resources.add(replace(resource, strategy=OvertakenStrategy(harness.store)))
+    lease["spec"] = {"holderIdentity": "me"}
+    answer = await harness.send("PUT", f"{path}/a", lease)
+    assert (answer.status, decoded(answer)["reason"]) == (409, "Conflict")
+    assert decoded(answer)["details"]["kind"] == "leases"
+    assert harness.server.store_problem is None

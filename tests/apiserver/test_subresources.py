@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from building import CountingIds, FixedClock, Harness, decoded
 from drayman.apiserver.assembly import make_server
 from drayman.apiserver.patches import MERGE_PATCH
+from drayman.cluster.embedded.store import Store
 
 NS = "/api/v1/namespaces/ns"
 BUDGETS = "/apis/policy/v1/namespaces/ns/poddisruptionbudgets"
@@ -19,9 +22,9 @@ POD = {
 }
 
 
-async def built_in() -> Harness:
+async def built_in(store: Store | None = None) -> Harness:
     """A harness whose server has every built-in kind."""
-    harness = Harness()
+    harness = Harness() if store is None else Harness(store)
     harness.server = make_server(harness.store, clock=FixedClock(), ids=CountingIds())
     await harness.namespace()
     return harness
@@ -100,6 +103,41 @@ async def test_an_eviction_spends_the_budget() -> None:
     await running_pod(harness)
     refused = await harness.send("POST", f"{NS}/pods/p/eviction", eviction)
     assert (refused.status, decoded(refused)["reason"]) == (429, "TooManyRequests")
+
+
+@pytest.mark.parametrize("first", ["eviction", "change"])
+async def test_a_pod_changes_while_it_is_evicted(first: str, tmp_path: Path) -> None:
+    """On a disk, where writes take a while, the budget is charged once, and for a pod that goes."""
+    with Store.open(tmp_path / "store") as store:
+        harness = await built_in(store)
+        await running_pod(harness)
+        await budget(harness, allowed=1)
+        eviction = {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": 0}}
+        label = {"metadata": {"labels": {"more": "y"}}}
+        requests = {
+            "eviction": harness.send("POST", f"{NS}/pods/p/eviction", eviction),
+            "change": harness.send("PATCH", f"{NS}/pods/p", label, {"content-type": MERGE_PATCH}),
+        }
+        order = [first, *(name for name in requests if name != first)]
+        answers = await asyncio.gather(*(requests[name] for name in order))
+        status = {name: answer.status for name, answer in zip(order, answers, strict=True)}
+        assert status == {"eviction": 201, "change": 404 if first == "eviction" else 200}
+        spent = await harness.json("GET", f"{BUDGETS}/b")
+        assert spent["status"]["disruptionsAllowed"] == 0
+        assert (await harness.send("GET", f"{NS}/pods/p")).status == 404
+
+
+async def test_an_eviction_that_is_refused_charges_no_budget() -> None:
+    """The pod is another one than was meant."""
+    harness = await built_in()
+    await running_pod(harness)
+    await budget(harness, allowed=1)
+    meant = {"preconditions": {"uid": "another"}}
+    refused = await harness.send(
+        "POST", f"{NS}/pods/p/eviction", {"metadata": {"name": "p"}, "deleteOptions": meant}
+    )
+    assert refused.status == 409
+    assert (await harness.json("GET", f"{BUDGETS}/b"))["status"]["disruptionsAllowed"] == 1
 
 
 async def test_a_pod_that_does_not_run_is_evicted_whatever_the_budget() -> None:

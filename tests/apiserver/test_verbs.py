@@ -182,3 +182,44 @@ async def test_an_old_page_tells_how_to_go_on() -> None:
         "GET", f"{base}/configmaps", **{"continue": decoded(gone)["metadata"]["continue"]}
     )
     assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c", "d"]
+
+
+@dataclass(slots=True)
+class RepeatingIds(CountingIds):
+    """Ends of generated names in the order given, the last one for ever."""
+
+    ends: list[str] = field(default_factory=list)
+
+    def suffix(self) -> str:
+        return self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
+
+
+@pytest.mark.parametrize(
+    ("ends", "name"),
+    [(["aaaaa", "bbbbb"], "g-bbbbb"), (["aaaaa"] * 7 + ["bbbbb"], "g-bbbbb")],
+    ids=["second-attempt", "eighth-attempt"],
+)
+async def test_a_generated_name_that_is_taken_gets_another_end(ends: list[str], name: str) -> None:
+    """Up to eight are tried."""
+    harness = Harness(ids=RepeatingIds(ends=ends))
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("g-aaaaa"))
+    body = {"metadata": {"generateName": "g-"}}
+    assert (await harness.json("POST", f"{base}/configmaps", body))["metadata"]["name"] == name
+
+
+async def test_where_every_generated_name_is_taken_the_client_is_told_to_come_again() -> None:
+    """409 with a time to wait, which names the last attempt."""
+    harness = Harness(ids=RepeatingIds(ends=["aaaaa"] * 8 + ["bbbbb"]))
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("g-aaaaa"))
+    refused = await harness.send(
+        "POST", f"{base}/configmaps", {"metadata": {"generateName": "g-"}}
+    )
+    status = decoded(refused)
+    assert (refused.status, status["reason"]) == (409, "AlreadyExists")
+    assert status["message"] == (
+        'configmaps "g-aaaaa" already exists, '
+        "the server was not able to generate a unique name for the object"
+    )
+    assert status["details"]["retryAfterSeconds"] == 1

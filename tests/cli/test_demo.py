@@ -1,7 +1,8 @@
-"""`drayman demo` tells the truth about its three claims."""
+"""`drayman demo` tells the truth about the pods of the examples."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from drayman.cli.demo.staging import manifests
 from drayman.cli.main import cli
 
-README = Path(__file__).parent.parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent.parent
 
 
+@cache
 def demo(*arguments: str) -> str:
     result = CliRunner().invoke(cli, ["demo", *arguments])
     assert result.exit_code == 0, result.output
@@ -21,54 +24,76 @@ def demo(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def claims() -> dict[str, dict[str, Any]]:
-    """What became of each claim, by name."""
-    return {claim["name"]: claim for claim in yaml.safe_load(demo("-o", "yaml"))["claims"]}
+def pods() -> dict[str, dict[str, Any]]:
+    """What became of each pod, by name."""
+    return {pod["name"]: pod for pod in yaml.safe_load(demo("-o", "yaml"))["pods"]}
 
 
-def test_gpu_and_nic_are_a_pair(claims: dict[str, dict[str, Any]]) -> None:
-    """The first claim gets a GPU and the NIC of its PCIe root."""
-    pair = {entry["request"]: entry["device"] for entry in claims["gpu-with-nic"]["devices"]}
+def devices(pod: dict[str, Any]) -> list[str]:
+    return [entry["device"] for entry in pod["devices"]]
+
+
+def test_all_pods_run_but_the_one_that_cannot(pods: dict[str, dict[str, Any]]) -> None:
+    """Six pods run where their hardware is."""
+    assert {name: pod["phase"] for name, pod in pods.items()} == {
+        "trainer": "Running",
+        "notebooks": "Running",
+        "serve-a": "Running",
+        "serve-b": "Running",
+        "tuner": "Running",
+        "classic": "Running",
+        "waits": "Pending",
+    }
+
+
+def test_gpu_and_nic_are_a_pair(pods: dict[str, dict[str, Any]]) -> None:
+    """The first pod gets a GPU and the NIC of its PCIe root."""
+    pair = {entry["request"]: entry["device"] for entry in pods["trainer"]["devices"]}
     assert pair == {"gpu": "gpu-0", "nic": "pci-0000-18-00-0"}
 
 
-def test_four_gpus_are_taken_from_one_numa_node(claims: dict[str, dict[str, Any]]) -> None:
-    """Nobody asked for it: the best policy keeps them together, on the socket that is still whole."""
-    devices = [entry["device"] for entry in claims["four-gpus"]["devices"]]
-    assert devices == ["gpu-4", "gpu-5", "gpu-6", "gpu-7"]
+def test_mig_slices_have_one_parent(pods: dict[str, dict[str, Any]]) -> None:
+    """Three partitions of one GPU."""
+    assert len({name.split("-mig-")[0] for name in devices(pods["notebooks"])}) == 1
+    assert len(devices(pods["notebooks"])) == 3
 
 
-def test_two_pairs_on_one_root_can_never_fit(claims: dict[str, dict[str, Any]]) -> None:
-    """The third claim is refused for good, and freeing devices is not among what would help."""
-    refused = claims["two-pairs-on-one-root"]
-    assert refused["allocated"] is False
-    assert refused["kind"] == "never"
-    assert refused["rejections"]
-    changes = [remedy["change"] for remedy in refused["remedies"]]
+def test_two_pods_share_a_gpu(pods: dict[str, dict[str, Any]]) -> None:
+    """By capacity, so that both are on the same one."""
+    assert devices(pods["serve-a"]) == devices(pods["serve-b"])
+
+
+def test_the_second_choice_is_told(pods: dict[str, dict[str, Any]]) -> None:
+    """No node has a large GPU, so it is two halves."""
+    assert [entry["request"] for entry in pods["tuner"]["devices"]] == ["gpu/halves"] * 2
+
+
+def test_extended_resources_get_devices(pods: dict[str, dict[str, Any]]) -> None:
+    """Two whole GPUs that nobody else has."""
+    held = devices(pods["classic"])
+    assert len(held) == 2
+    assert not {*held} & {*devices(pods["trainer"])}
+
+
+def test_the_last_can_never_run(pods: dict[str, dict[str, Any]]) -> None:
+    """Its condition has the reason, and what would help was tried; freeing devices is not among it."""
+    waits = pods["waits"]
+    assert waits["kind"] == "never"
+    assert "at most 1 agree in resource.kubernetes.io/pcieRoot" in waits["message"]
+    changes = [remedy["change"] for remedy in waits["remedies"]]
     assert "match numaNode instead of pcieRoot" in changes
     assert not any("gives back" in change or "has gone" in change for change in changes)
-
-
-def test_remedies_name_devices_that_are_free(claims: dict[str, dict[str, Any]]) -> None:
-    """What a remedy would give is held by nobody else, and is what the changed claim asks for."""
-    held = {
-        entry["device"]
-        for name in ("gpu-with-nic", "four-gpus")
-        for entry in claims[name]["devices"]
-    }
-    for remedy in claims["two-pairs-on-one-root"]["remedies"]:
-        assert remedy["devices"]
-        assert held.isdisjoint(remedy["devices"])
+    held = {*devices(pods["trainer"]), *devices(pods["classic"])}
+    assert all(held.isdisjoint(remedy["devices"]) for remedy in waits["remedies"])
 
 
 def test_text_fits_80_columns_and_marks_what_was_chosen() -> None:
-    """The matrix has a row for every device; chosen ones carry the claim's number and brackets."""
+    """The matrix has a row for every device; chosen ones carry the example's number and brackets."""
     lines = demo().splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("1 GPU0") and "NV18" in line for line in lines)
     assert any(line.startswith("1 NIC0") and "[PXB]" in line for line in lines)
-    assert any(line.startswith("2 GPU4") and line.count("[NV18]") == 3 for line in lines)
-    assert any(line.startswith("  GPU1") for line in lines)
+    assert sum(line.startswith("5 GPU") for line in lines) == 2
 
 
 def test_text_has_no_colour_codes_where_no_terminal_is() -> None:
@@ -76,8 +101,16 @@ def test_text_has_no_colour_codes_where_no_terminal_is() -> None:
     assert "\x1b" not in demo()
 
 
+def test_the_manifests_are_the_examples() -> None:
+    """What comes with the package is what lies in the repository."""
+    folder = ROOT / "src" / "drayman" / "cli" / "demo" / "manifests"
+    packed = {path.name: path.read_text() for path in folder.glob("*.yaml")}
+    assert packed == {path.name: path.read_text() for path in (ROOT / "examples").glob("*.yaml")}
+    assert [manifest.name for manifest in manifests()] == sorted(packed)
+
+
 def test_the_readme_shows_what_is_printed() -> None:
     """Every line of the README's excerpt is a line of the demo."""
-    excerpt = README.read_text().split("```")[3].strip("\n").splitlines()
+    excerpt = (ROOT / "README.md").read_text().split("```")[3].strip("\n").splitlines()
     assert len(excerpt) > 30
     assert set(excerpt) <= {*demo().splitlines(), ""}

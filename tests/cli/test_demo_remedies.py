@@ -5,16 +5,56 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from drayman.allocator import Kind, Plan, Policy, Reason, Refusal, Rejection, search
+from drayman.api.codec import convert
 from drayman.api.resource import ResourceClaim
+from drayman.api.struct import Json
 from drayman.cli.demo.remedies import freeing_helps, remedies
-from drayman.cli.demo.scene import Scene, build, claims
+from drayman.cli.demo.scene import Scene, build
 from drayman.cli.demo.words import KINDS, funnel
+from drayman.drivers.profiles import dgx_h100
 from drayman.inventory import DeviceId
+
+GPU = {"deviceClassName": "gpu.nvidia.com"}
+NIC = {"deviceClassName": "rdma"}
+ROOT = {"matchAttribute": "resource.kubernetes.io/pcieRoot"}
+
+
+def claim_for(name: str, requests: list[dict[str, Json]], *constraints: Json) -> ResourceClaim:
+    """A claim as the API server would store it."""
+    for request in requests:
+        request["exactly"] = {"allocationMode": "ExactCount", "count": 1, **request["exactly"]}
+    devices = {"requests": requests, "constraints": list(constraints)}
+    metadata = {"name": name, "namespace": "demo"}
+    return convert(ResourceClaim, {"metadata": metadata, "spec": {"devices": devices}})
+
+
+def claims() -> tuple[ResourceClaim, ResourceClaim, ResourceClaim]:
+    """A GPU with its NIC, four large GPUs, and what no node can give."""
+    large = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('75Gi')) >= 0"
+    four = {**GPU, "count": 4, "selectors": [{"cel": {"expression": large}}]}
+    return (
+        claim_for(
+            "gpu-with-nic", [{"name": "gpu", "exactly": GPU}, {"name": "nic", "exactly": NIC}], ROOT
+        ),
+        claim_for("four-gpus", [{"name": "gpus", "exactly": four}]),
+        claim_for(
+            "two-pairs-on-one-root",
+            [
+                {"name": "gpus", "exactly": {**GPU, "count": 2}},
+                {"name": "nics", "exactly": {**NIC, "count": 2}},
+            ],
+            ROOT,
+        ),
+    )
+
+
+def empty() -> Scene:
+    return build(dgx_h100("dgx-h100-1"))
 
 
 def busy() -> tuple[Scene, ResourceClaim, ResourceClaim]:
     """The demo's node after its first two claims, and those claims."""
-    scene = build()
+    scene = empty()
     first, second, _ = claims()
     for claim in (first, second):
         outcome = search(scene.view(), [claim], policy=Policy.BEST)

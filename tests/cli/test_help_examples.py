@@ -44,6 +44,8 @@ PROBLEM: Final = json.dumps({"name": "p", "node": {"metadata": {"name": "n"}}, "
 DEVICE: Final = {"name": "d", "driver": "gpu.nvidia.com", "device": {"name": "gpu-0"}}
 SLICES: Final = {"apiVersion": "v1", "kind": "List", "items": [SLICE]}
 ABOUT_A_RUNNING_CLUSTER: Final = ("down", "status", "kubeconfig")
+ABOUT_SIMULATED_NODES: Final = ("node", "device")
+"""Their examples follow from one another."""
 
 
 def examples(command: str) -> list[str]:
@@ -123,11 +125,33 @@ def on_this_machine(line: str, folder: Path) -> str:
     return line.replace("/srv/drayman", str(folder / "srv"))
 
 
+def serve_beside_a_cluster(found: list[str], folder: Path) -> None:
+    """Each example finds the cluster, says so, and ends when it is asked to."""
+    settings = folder / ".kube" / "config"
+    works(f"drayman up --detach --port 0 --no-scheduler --kubeconfig {settings}", folder)
+    try:
+        for line in found:
+            with start(line.replace("prod.yaml", str(settings)), folder) as process:
+                assert process.stderr is not None
+                assert process.stderr.readline().startswith("scheduling pods of")
+                process.terminate()
+                process.communicate()
+            assert process.returncode == 0, line
+    finally:
+        works("drayman down", folder)
+
+
 @pytest.mark.parametrize("command", ["", *COMMANDS], ids=["drayman", *COMMANDS])
 def test_examples_of_the_help_work(command: str, folder: Path) -> None:
     """Each does what it is there for; those about a running cluster find one."""
     found = examples(command)
     assert found
+    if command in ABOUT_SIMULATED_NODES:
+        work_in_turn(found, folder)
+        return
+    if command == "scheduler":
+        serve_beside_a_cluster(found, folder)
+        return
     for line in found:
         line = on_this_machine(line, folder)
         if command not in ABOUT_A_RUNNING_CLUSTER:
@@ -139,3 +163,13 @@ def test_examples_of_the_help_work(command: str, folder: Path) -> None:
             works(line, folder)
         finally:
             start(f"drayman down {option}", folder).communicate()
+
+
+def work_in_turn(lines: list[str], folder: Path) -> None:
+    """The examples on one cluster of simulated nodes, one after the other."""
+    works("drayman up --detach --port 0 --profile example=2", folder)
+    try:
+        for line in lines:
+            works(line, folder)
+    finally:
+        start("drayman down", folder).communicate()

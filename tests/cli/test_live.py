@@ -122,7 +122,7 @@ def test_the_status_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
 
     async def scenario() -> str:
         folder = Folder(tmp_path / ("long-name-" * 10))
-        instance = await start(Options(folder, controllers=False))
+        instance = await start(Options(folder, control_plane=None))
         try:
             backend = ServerBackend(instance.server.core)
             body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}

@@ -184,6 +184,24 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: int, status: 
     assert target.read_bytes() == b"old"
 
 
+def test_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    """Started to ignore the end of its terminal, a command goes on to the end."""
+    source, target = tmp_path / "problems.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(b'{"name": "p", "node": {}, "claims": []}\n' * 3_000)
+    process = subprocess.Popen(
+        ["nohup", *START, "allocate", "--problems", str(source), "--results", str(target)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while len(os.listdir(tmp_path)) < 2:  # until it has begun to write
+        assert process.poll() is None
+    process.send_signal(signal.SIGHUP)
+    _, said = process.communicate()
+    assert (process.returncode, said.decode()) == (0, "")
+    assert len(target.read_bytes().splitlines()) == 3_000
+
+
 def test_memory_that_is_not_there_is_an_error(
     break_with: Break, capsys: pytest.CaptureFixture[str]
 ) -> None:

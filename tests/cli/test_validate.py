@@ -151,6 +151,6 @@ def test_names_cannot_steer_the_terminal() -> None:
 
 def test_examples_are_valid() -> None:
     """Every example of the repository passes."""
-    result = validate(str(ROOT / "examples"), str(ROOT / "examples" / "demo"))
+    result = validate(str(ROOT / "examples"), str(ROOT / "examples" / "classes"))
     assert result.stdout == ""
     assert result.exit_code == 0

@@ -61,12 +61,19 @@ class Cluster:
             self.kill_scheduler()
         elif self._scheduler is None:
             self.start_scheduler()
+        else:
+            self.supervise()
 
     def start_scheduler(self) -> None:
         words = ["scheduler", "--kubeconfig", str(self.kubeconfig), "--pod-max-backoff", "1"]
         words += ["--scheduler-name", "default-scheduler", "--no-leader-elect"]
         self._starts += 1
         self._scheduler, _ = self._spawn("scheduler", words)
+
+    def supervise(self) -> None:
+        """Start a scheduler again that has ended because it found no server when it was started."""
+        if self._scheduler is not None and self._scheduler.poll() is not None:
+            self.start_scheduler()
 
     def kill(self) -> None:
         """End the server without any warning."""

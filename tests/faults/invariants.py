@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -30,17 +31,48 @@ Counters = dict[tuple[str, str, str, str], Fraction]
 """Of driver, pool, counter set and counter."""
 
 
-def broken_promises(now: Snapshot) -> list[str]:
-    """What may never be seen, not even for a moment."""
-    found = [*_held_twice(now), *_capacity_overcommitted(now), *_counters_overcommitted(now)]
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What there is, as slices and nodes tell."""
+
+    nodes: dict[str, Object]
+    devices: dict[DeviceKey, Object]
+    homes: dict[DeviceKey, str]
+    """The nodes of devices that belong to one."""
+    counters: Counters
+
+    @classmethod
+    def of(cls, now: Snapshot) -> Hardware:
+        devices: dict[DeviceKey, Object] = {}
+        homes: dict[DeviceKey, str] = {}
+        counters: Counters = {}
+        for spec in (item["spec"] for item in now.slices):
+            driver, pool = spec["driver"], spec["pool"]["name"]
+            for device in spec.get("devices") or ():
+                devices[driver, pool, device["name"]] = device
+                if spec.get("nodeName"):
+                    homes[driver, pool, device["name"]] = spec["nodeName"]
+            for group in spec.get("sharedCounters") or ():
+                for name, counter in group["counters"].items():
+                    counters[driver, pool, group["name"], name] = amount(counter["value"])
+        nodes = {node["metadata"]["name"]: node for node in now.nodes}
+        return cls(nodes, devices, homes, counters)
+
+
+def broken_promises(now: Snapshot, hardware: Hardware | None = None) -> list[str]:
+    """What may never be seen, not even for a moment. With the hardware of another moment, where that is all the same."""
+    there = hardware or Hardware.of(now)
+    found = [
+        *_held_twice(now),
+        *_capacity_overcommitted(now, there),
+        *_counters_overcommitted(now, there),
+    ]
     for claim in now.claims:
         found += _claim_contradictions(claim)
     claims = now.claims_by_name()
-    nodes = {node["metadata"]["name"]: node for node in now.nodes}
-    homes = _homes(now)
     for pod in now.pods:
         if pod["spec"].get("nodeName") and not is_finished(pod):
-            found += _bound_against_claims(pod, claims, nodes, homes)
+            found += _bound_against_claims(pod, claims, there)
     return found
 
 
@@ -56,10 +88,10 @@ def unsettled(now: Snapshot) -> list[str]:
     for job in now.jobs:
         if not _has_condition(job, "Complete"):
             found.append(f"job {name_of(job)} is not complete")
-    for deployment in now.deployments:
-        wanted, ready = deployment["spec"]["replicas"], _ready(deployment)
+    for item in (*now.deployments, *now.sets):
+        wanted, ready = item["spec"]["replicas"], _ready(item)
         if wanted != ready:
-            found.append(f"deployment {name_of(deployment)} has {ready} of {wanted} replicas")
+            found.append(f"{name_of(item)} has {ready} of {wanted} replicas")
     return found
 
 
@@ -79,21 +111,20 @@ def _held_twice(now: Snapshot) -> Iterator[str]:
             yield f"device {'/'.join(device)} is held by several: {names}"
 
 
-def _capacity_overcommitted(now: Snapshot) -> Iterator[str]:
+def _capacity_overcommitted(now: Snapshot, there: Hardware) -> Iterator[str]:
     taken: dict[tuple[DeviceKey, str], Fraction] = defaultdict(Fraction)
     for claim in now.claims:
         for result in results_of(claim):
             for name, value in (result.get("consumedCapacity") or {}).items():
                 taken[device_of(result), name] += amount(value)
-    devices = _published(now)
+    devices = there.devices
     for (key, name), total in taken.items():
         capacity = (devices[key].get("capacity") or {}).get(name) if key in devices else None
         if capacity is not None and total > amount(capacity["value"]):
             yield f"device {'/'.join(key)}: {total} of {name} is taken, of {capacity['value']}"
 
 
-def _counters_overcommitted(now: Snapshot) -> Iterator[str]:
-    devices = _published(now)
+def _counters_overcommitted(now: Snapshot, there: Hardware) -> Iterator[str]:
     held = {
         device_of(result)
         for claim in now.claims
@@ -101,42 +132,15 @@ def _counters_overcommitted(now: Snapshot) -> Iterator[str]:
         if not result.get("adminAccess")
     }
     taken: Counters = defaultdict(Fraction)
-    for key in held & devices.keys():
-        for consumption in devices[key].get("consumesCounters") or ():
+    for key in held & there.devices.keys():
+        for consumption in there.devices[key].get("consumesCounters") or ():
             for name, counter in consumption["counters"].items():
                 taken[*key[:2], consumption["counterSet"], name] += amount(counter["value"])
-    offered = _counters(now)
+    offered = there.counters
     for counter_key, total in taken.items():
         if counter_key in offered and total > offered[counter_key]:
             path = "/".join(counter_key)
             yield f"counter {path}: {total} is taken, of {offered[counter_key]}"
-
-
-def _published(now: Snapshot) -> dict[DeviceKey, Object]:
-    return {
-        (spec["driver"], spec["pool"]["name"], device["name"]): device
-        for spec in (item["spec"] for item in now.slices)
-        for device in spec.get("devices") or ()
-    }
-
-
-def _counters(now: Snapshot) -> Counters:
-    return {
-        (spec["driver"], spec["pool"]["name"], group["name"], name): amount(counter["value"])
-        for spec in (item["spec"] for item in now.slices)
-        for group in spec.get("sharedCounters") or ()
-        for name, counter in group["counters"].items()
-    }
-
-
-def _homes(now: Snapshot) -> dict[DeviceKey, str]:
-    """The nodes of devices that belong to one."""
-    return {
-        (spec["driver"], spec["pool"]["name"], device["name"]): spec["nodeName"]
-        for spec in (item["spec"] for item in now.slices)
-        for device in spec.get("devices") or ()
-        if spec.get("nodeName")
-    }
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -185,8 +189,7 @@ def _leaks(claim: Object, pods: dict[str, Object]) -> Iterator[str]:
 def _bound_against_claims(
     pod: Object,
     claims: dict[tuple[str, str], Object],
-    nodes: dict[str, Object],
-    homes: dict[DeviceKey, str],
+    there: Hardware,
 ) -> Iterator[str]:
     namespace, node = pod["metadata"]["namespace"], pod["spec"]["nodeName"]
     for entry, name in claim_names(pod):
@@ -204,14 +207,14 @@ def _bound_against_claims(
         if allocation is None:
             yield f"{where}claim {name} has no devices"
             continue
-        if node in nodes and not _selects(allocation.get("nodeSelector"), nodes[node]):
+        if node in there.nodes and not _selects(allocation.get("nodeSelector"), there.nodes[node]):
             yield f"{where}claim {name} has its devices elsewhere"
         for result in results_of(claim):
-            home = homes.get(device_of(result), node)
+            home = there.homes.get(device_of(result), node)
             if home != node:
                 yield f"{where}device {'/'.join(device_of(result))} is on {home}"
-    if node in nodes and "extendedResourceClaimStatus" not in pod.get("status", {}):
-        for resource in _not_offered(pod, nodes[node]):
+    if node in there.nodes and "extendedResourceClaimStatus" not in pod.get("status", {}):
+        for resource in _not_offered(pod, there.nodes[node]):
             yield f"pod {name_of(pod)} on {node}: there is no claim for {resource}"
 
 
@@ -284,7 +287,8 @@ def _has_condition(item: Object, kind: str) -> bool:
     return any(c["type"] == kind and c["status"] == "True" for c in conditions)
 
 
-def _ready(deployment: Object) -> int:
-    status = deployment.get("status", {})
-    behind = status.get("observedGeneration", 0) < deployment["metadata"]["generation"]
+def _ready(item: Object) -> int:
+    """The replicas of a deployment or a set that are ready, as far as its controller has seen what is wanted."""
+    status = item.get("status", {})
+    behind = status.get("observedGeneration", 0) < item["metadata"]["generation"]
     return 0 if behind else status.get("readyReplicas", 0)

@@ -19,6 +19,7 @@ CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims
 TEMPLATES: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaimtemplates"
 JOBS: Final = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+SETS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 BUDGET: Final = {"gpu.example.com": 14, "gpu.nvidia.com": 8}
 """Devices that may be asked for at the same time."""
 
@@ -120,16 +121,16 @@ class Load:
     # --- Creating ---------------------------------------------------------------------------------
 
     def create(self) -> str:
-        """Create a unit that still fits, of a random sort."""
+        """Create a unit of a random sort. If there is no room for it, delete another one instead."""
         self._count += 1
         make = self._chance.choice(
-            (self._pod, self._pod, self._sharers, self._extended, self._short, self._job, self._deployment)
+            (self._pod, self._sharers, self._extended, self._short, self._job, self._deployment, self._set)
         )  # fmt: skip
         unit = make(f"{make.__name__.lstrip('_')}-{self._count}")
         for resource, most in BUDGET.items():
             taken = sum(each.cost.get(resource, 0) for each in self.units)
             if taken + unit.cost.get(resource, 0) > most:
-                return f"no room for {unit.sort}"
+                return self._delete_unit(self._chance.choice(self.units))
         self.units.append(unit)
         self._make(unit)
         return f"create {unit.sort}"
@@ -189,6 +190,13 @@ class Load:
         return Unit(name, [(JOBS, _object(name, spec))], cost)
 
     def _deployment(self, name: str) -> Unit:
+        return self._replicated(name, DEPLOYMENTS)
+
+    def _set(self, name: str) -> Unit:
+        """Its pods come back under the names of those that were deleted."""
+        return self._replicated(name, SETS)
+
+    def _replicated(self, name: str, collection: str) -> Unit:
         template = self._chance.choice(("gpu", "share", "nic", "part", "extended"))
         limits = {"limits": {"example.com/gpu": "1"}}
         pod = _pod_spec([], limits) if template == "extended" else _pod_spec(_from(template))
@@ -199,7 +207,7 @@ class Load:
         }
         cost = {"gpu.example.com": 1} if template == "extended" else SPECS[template][1]
         cost = {resource: 2 * count for resource, count in cost.items()}
-        return Unit(name, [(DEPLOYMENTS, _object(name, spec))], cost)
+        return Unit(name, [(collection, _object(name, spec))], cost)
 
     # --- Deleting ---------------------------------------------------------------------------------
 
@@ -225,7 +233,7 @@ class Load:
         return f"delete {unit.sort}{' at once' if at_once else ''}"
 
     def _delete_pods(self, unit: Unit) -> str:
-        """Delete pods of a unit. A deployment makes others."""
+        """Delete pods of a unit. Deployments and sets make others."""
         at_once = self._chance.random() < 0.5
         if unit.paths(JOBS):  # its pods would count as failures
             return f"leave {unit.sort} alone"
@@ -245,7 +253,7 @@ class Load:
 
     def _recreate(self, unit: Unit) -> str:
         """Delete a unit's pods and claims and create them again under the same names."""
-        if unit.paths(JOBS) or unit.paths(DEPLOYMENTS):
+        if unit.paths(JOBS) or unit.paths(DEPLOYMENTS) or unit.paths(SETS):
             return self._delete_pods(unit)
         at_once = self._chance.random() < 0.5 or self.nodes_down
         for path in unit.paths():
@@ -270,7 +278,7 @@ class Load:
         """What was acknowledged and is not there. Pods may be gone where faults evict them."""
         found = {
             item["metadata"]["uid"]
-            for kind in (now.pods, now.claims, now.jobs, now.deployments)
+            for kind in (now.pods, now.claims, now.jobs, now.deployments, now.sets)
             for item in kind
         }
         lost = []

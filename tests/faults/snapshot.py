@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ PATHS: Final = {
     "slices": "/apis/resource.k8s.io/v1/resourceslices",
     "jobs": "/apis/batch/v1/jobs",
     "deployments": "/apis/apps/v1/deployments",
+    "sets": "/apis/apps/v1/statefulsets",
 }
 _FINISHED: Final = ("Succeeded", "Failed")
 _SUFFIXES: Final = {
@@ -37,8 +38,11 @@ class Snapshot:
     claims: Sequence[Object] = ()
     nodes: Sequence[Object] = ()
     slices: Sequence[Object] = ()
-    jobs: Sequence[Object] = field(default=())
-    deployments: Sequence[Object] = field(default=())
+    jobs: Sequence[Object] = ()
+    deployments: Sequence[Object] = ()
+    sets: Sequence[Object] = ()
+    """StatefulSets."""
+    version: int = 0
 
     def pods_by_uid(self) -> dict[str, Object]:
         return {pod["metadata"]["uid"]: pod for pod in self.pods}
@@ -57,7 +61,7 @@ def take(connection: Connection, kinds: Sequence[str]) -> Snapshot:
         assert status == 200, page
         version = version or page["metadata"]["resourceVersion"]
         found[kind] = page["items"]
-    return Snapshot(**found)
+    return Snapshot(**found, version=int(version))
 
 
 def is_finished(pod: Object) -> bool:

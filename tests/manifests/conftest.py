@@ -26,7 +26,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
                 folder = tmp_path_factory.mktemp("cluster")
                 options = ("--ephemeral", "--profile", profiles)
                 server = stack.enter_context(running(folder / "config", *options))
-                started[profiles] = Kubectl(server, "default", folder)
+                started[profiles] = Kubectl(server, "", folder)
             return started[profiles]
 
         yield cluster

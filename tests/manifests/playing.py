@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from apiserver.e2e.driving import Kubectl
@@ -66,25 +66,28 @@ def _see(kubectl: Kubectl, step: Step) -> None:
         _wait(kubectl, "delete", "pod", name)
     for name in step.available:
         namespace, _, deployment = name.partition("/")
-        kubectl("rollout", "status", f"deployment/{deployment}", "-n", namespace, WITHIN)
+        within = replace(kubectl, namespace=namespace)
+        within("rollout", "status", f"deployment/{deployment}", WITHIN)
 
 
 def _wait(kubectl: Kubectl, condition: str, kind: str, name: str) -> None:
     namespace, _, own = name.partition("/")
-    done = kubectl.attempt("wait", f"--for={condition}", f"{kind}/{own}", "-n", namespace, WITHIN)
+    within = replace(kubectl, namespace=namespace)
+    done = within.attempt("wait", f"--for={condition}", f"{kind}/{own}", WITHIN)
     if done.returncode:
-        told = kubectl.attempt("describe", kind, own, "-n", namespace).stdout
+        told = within.attempt("describe", kind, own).stdout
         raise AssertionError(f"{name}: {done.stderr}{told}")
 
 
 def _requests(kubectl: Kubectl, pod: str) -> str:
     """The requests that the claims of a pod were served by, in order."""
     namespace, _, name = pod.partition("/")
-    found = kubectl.object("pod", name, "-n", namespace)
+    within = replace(kubectl, namespace=namespace)
+    found = within.object("pod", name)
     served = [
         result["request"]
         for status in found["status"]["resourceClaimStatuses"]
-        for claim in [kubectl.object("resourceclaim", status["resourceClaimName"], "-n", namespace)]
+        for claim in [within.object("resourceclaim", status["resourceClaimName"])]
         for result in claim["status"]["allocation"]["devices"]["results"]
     ]
     return " ".join(served)

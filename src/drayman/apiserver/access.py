@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from drayman.apiserver.errors import StatusError, Subject, forbidden
+
 if TYPE_CHECKING:
     from drayman.apiserver.exchange import Request
 
@@ -79,3 +81,19 @@ class AllowAll:
 
     def authorize(self, user: User, attributes: Attributes) -> Decision:
         return Decision(allowed=True)
+
+
+def denied(user: User, attributes: Attributes, reason: str = "") -> StatusError:
+    """The refusal of what a user may not do, in the words of the real server."""
+    because = f": {reason}" if reason else ""
+    if not attributes.is_resource_request:
+        why = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{because}'
+        return forbidden(Subject(), why)
+    namespace, part = attributes.namespace, attributes.subresource
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    resource = f"{attributes.resource}/{part}" if part else attributes.resource
+    why = (
+        f'User "{user.name}" cannot {attributes.verb} resource "{resource}" in API group "{attributes.group}" '
+        f"{where}{because}"
+    )
+    return forbidden(Subject(attributes.resource, attributes.group, attributes.name), why)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drayman.apiserver.core import ObjectStore
 from drayman.apiserver.errors import StatusError, Subject, already_exists, conflict
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Key, Operation, Stored
-from drayman.cluster.embedded.store import Store, Subscription
+from drayman.cluster.embedded.store import Subscription
 
 
 class Batch:
-    """Stands in for a store while the writes of a batch are decided. Nothing is written until `commit`."""
+    """Stands in for a store while the writes of a batch are decided. Nothing is written until `commit`.
 
-    def __init__(self, store: Store) -> None:
+    What it stands in for may be a batch too, whose writes these then become.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._changed: dict[str, dict[Key, Stored | None]] = {}
         self.operations: list[Operation] = []

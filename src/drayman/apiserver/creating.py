@@ -8,7 +8,8 @@ from drayman.apiserver.admission import Admitted
 from drayman.apiserver.calls import Call, Result
 from drayman.apiserver.conversion import to_hub
 from drayman.apiserver.encoding import encode, stored_form
-from drayman.apiserver.errors import already_exists, internal, invalid
+from drayman.apiserver.errors import already_exists, internal, invalid, no_free_name
+from drayman.apiserver.limits import within_size
 from drayman.apiserver.ownership import note_creation
 from drayman.apiserver.shaping import normalised
 from drayman.apiserver.strategy import Context, Object
@@ -51,6 +52,7 @@ def plan_creation(call: Call, body: Object, *, owns: bool = True) -> tuple[Objec
     context = call.context
     meta.check_namespace(call, body["metadata"])
     meta.fill_for_create(body["metadata"], context)
+    is_generated = meta.generate_name(body["metadata"], context, lambda name: _is_taken(call, name))
     if meta.without_duplicate_owners(body["metadata"]):
         call.warnings.append(DUPLICATE_OWNERS)
     obj = to_hub(call.resource, body, call.version)
@@ -60,8 +62,9 @@ def plan_creation(call: Call, body: Object, *, owns: bool = True) -> tuple[Objec
     _admit(call, obj, context)
     obj = _prepared(call, obj, context)
     key = Key(call.resource.storage_name, call.namespace, obj["metadata"]["name"])
-    _refuse_existing(call, key)
-    return obj, Put(key, stored_form(obj, call.resource.hub_kind), expected=0)
+    _refuse_existing(call, key, is_generated=is_generated)
+    encode = within_size(stored_form(obj, call.resource.hub_kind), call.resource.subject(key.name))
+    return obj, Put(key, encode, expected=0)
 
 
 def _admit(call: Call, obj: Object, context: Context) -> None:
@@ -92,11 +95,19 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
     return obj
 
 
-def _refuse_existing(call: Call, key: Key) -> None:
+def _is_taken(call: Call, name: str) -> bool:
+    key = Key(call.resource.storage_name, call.namespace, name)
+    return call.core.store.latest(key) is not None
+
+
+def _refuse_existing(call: Call, key: Key, *, is_generated: bool) -> None:
     existing = call.core.store.latest(key)
     if existing is None:
         return
-    error = already_exists(call.resource.subject(key.name))
+    subject = call.resource.subject(key.name)
+    if is_generated:
+        raise no_free_name(subject)
+    error = already_exists(subject)
     if "deletionTimestamp" in existing.value["metadata"]:
         error.message = f"object is being deleted: {error.message}"
     raise error

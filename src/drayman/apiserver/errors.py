@@ -125,6 +125,15 @@ def already_exists(subject: Subject) -> StatusError:
     return StatusError(409, "AlreadyExists", message, subject)
 
 
+def no_free_name(subject: Subject) -> StatusError:
+    """Every name that was generated is taken."""
+    why = "the server was not able to generate a unique name for the object"
+    error = already_exists(subject)
+    error.message = f"{error.message}, {why}"
+    error.retry_after_seconds = 1
+    return error
+
+
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
@@ -142,6 +151,11 @@ def expired(message: str, continue_token: str = "") -> StatusError:
 def too_large(limit: int) -> StatusError:
     message = f"Request entity too large: limit is {limit}"
     return StatusError(413, "RequestEntityTooLarge", message)
+
+
+def object_too_large(subject: Subject, size: int, limit: int) -> StatusError:
+    message = f'{subject.qualified} "{subject.name}" is too large: {size} bytes, limit is {limit}'
+    return StatusError(413, "RequestEntityTooLarge", message, subject)
 
 
 def invalid(subject: Subject, errors: Iterable[FieldError]) -> StatusError:

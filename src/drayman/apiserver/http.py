@@ -23,6 +23,7 @@ from drayman.apiserver.answers import answer_error
 from drayman.apiserver.connections import SLICE, Connections, WatchedServer
 from drayman.apiserver.errors import StatusError, too_large
 from drayman.apiserver.exchange import Answer, Query, Request, Response, StreamingResponse
+from drayman.apiserver.limits import SMALL_BODY
 from drayman.apiserver.negotiation import View
 from drayman.apiserver.server import ApiServer
 
@@ -149,12 +150,18 @@ class _Shell:
         return await self._send_large(incoming, answer.status, body, headers)
 
     async def _answer(self, incoming: web.BaseRequest) -> Answer:
+        request = _request(incoming)
         if not incoming.body_exists:
-            return await self._server.handle(_request(incoming, b""))
-        length = incoming.content_length
+            return await self._server.handle(request)
+        length = min(incoming.content_length or BODY_LIMIT, BODY_LIMIT)
+        if length > SMALL_BODY:
+            refusal = await self._server.refusal(request)
+            if refusal is not None:
+                return refusal
         try:
-            with self._server.limits.body(min(length or BODY_LIMIT, BODY_LIMIT)):
-                return await self._server.handle(_request(incoming, await incoming.read()))
+            with self._server.limits.body(length):
+                request.body = await incoming.read()
+                return await self._server.handle(request)
         except web.HTTPRequestEntityTooLarge:
             return answer_error(too_large(BODY_LIMIT), View())
         except StatusError as error:
@@ -226,14 +233,14 @@ def _compressed(body: bytes) -> bytes:
     return gzip.compress(body, GZIP_LEVEL, mtime=0)
 
 
-def _request(incoming: web.BaseRequest, body: bytes) -> Request:
+def _request(incoming: web.BaseRequest) -> Request:
+    """A request as far as it is known before its body is read."""
     raw_path, _, query = incoming.raw_path.partition("?")
     return Request(
         method=incoming.method,
         path=unquote(raw_path),
         query=Query(tuple(parse_qsl(query, keep_blank_values=True))) if query else Query(),
         headers=_headers_of(incoming.headers),
-        body=body,
         raw_path=raw_path,
         peer=incoming.remote or "",
     )

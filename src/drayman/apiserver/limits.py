@@ -1,18 +1,20 @@
-"""How much at a time. What is beyond is refused at once and told to come again, rather than made to wait."""
+"""How much at a time, and how large. What is beyond is refused at once, rather than made to wait."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.apiserver.errors import StatusError, Subject, bad_request
+from drayman.apiserver.errors import StatusError, Subject, bad_request, object_too_large
 from drayman.apiserver.exchange import Query
 
 RETRY_AFTER_S: Final = 1
 SMALL_BODY: Final = 64 * 1024
+MOST_OBJECT_BYTES: Final = 3 * 1024 * 1024
+"""The largest object: what can be sent at once. Patches, each of them small, could make one grow until nobody can read it."""
 _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 
 
@@ -87,3 +89,18 @@ def check_timeout(query: Query) -> None:
     if timeout and not _DURATION.fullmatch(timeout):
         why = f'time: invalid duration "{timeout}"'
         raise bad_request(f"invalid timeout specified in the request URL - {why}")
+
+
+def within_size(encode: Callable[[int], bytes], subject: Subject) -> Callable[[int], bytes]:
+    """The stored form of an object, refused where it is too large. It raises StatusError 413, and then nothing is written.
+
+    Deletion goes without: whatever is there can be marked and removed.
+    """
+
+    def checked(revision: int) -> bytes:
+        data = encode(revision)
+        if len(data) > MOST_OBJECT_BYTES:
+            raise object_too_large(subject, len(data), MOST_OBJECT_BYTES)
+        return data
+
+    return checked

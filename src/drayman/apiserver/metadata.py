@@ -6,7 +6,7 @@ the real server, which is why some causes appear twice in its answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from drayman.api.codec import convert
@@ -18,6 +18,7 @@ from drayman.apiserver.errors import bad_request, internal
 from drayman.apiserver.strategy import Context, Object, Strategy, restore
 
 GENERATED_BASE_LENGTH: Final = 58
+NAME_ATTEMPTS: Final = 8
 NAMESPACE_MISMATCH: Final = (
     "the namespace of the provided object does not match the namespace sent on the request"
 )
@@ -47,14 +48,23 @@ def check_name(call: Call, metadata: Object) -> None:
 
 
 def fill_for_create(metadata: Object, context: Context) -> None:
-    """Whatever a client says, these are the server's: identity, times, and a name where it only has a beginning."""
+    """Whatever a client says, these are the server's: identity and times."""
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
         metadata.pop(name, None)
     metadata["uid"] = context.ids.uid()
     metadata["creationTimestamp"] = context.now
-    if metadata.get("generateName") and not metadata.get("name"):
-        base: str = metadata["generateName"]
-        metadata["name"] = base[:GENERATED_BASE_LENGTH] + context.ids.suffix()
+
+
+def generate_name(metadata: Object, context: Context, is_taken: Callable[[str], bool]) -> bool:
+    """Complete a name that has only a beginning, with another end for as long as somebody has it. Tells whether there was one."""
+    base: str = metadata.get("generateName") or ""
+    if not base or metadata.get("name"):
+        return False
+    for _ in range(NAME_ATTEMPTS):
+        name = metadata["name"] = base[:GENERATED_BASE_LENGTH] + context.ids.suffix()
+        if not is_taken(name):
+            break
+    return True
 
 
 def keep_on_update(new: Object, old: Object) -> None:

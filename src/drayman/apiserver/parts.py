@@ -14,6 +14,7 @@ from drayman.apiserver.calls import Call, Result
 from drayman.apiserver.conversion import from_hub
 from drayman.apiserver.encoding import stored_form
 from drayman.apiserver.errors import conflict, no_such_resource, not_found
+from drayman.apiserver.limits import within_size
 from drayman.apiserver.patches import reread
 from drayman.apiserver.quick_parts import changed_quickly
 from drayman.apiserver.strategy import Object
@@ -54,7 +55,7 @@ def endpoint_calls(call: Call, parts: Parts) -> list[tuple[Call, Parts]]:
 
 
 async def _put(call: Call, existing: Stored, new: Object) -> Stored:
-    encode = stored_form(new, call.resource.hub_kind)
+    encode = within_size(stored_form(new, call.resource.hub_kind), call.subject)
     if call.dry_run:
         return Stored(call.key, existing.revision, encode(existing.revision))
     (stored,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])

@@ -19,26 +19,22 @@ from drayman.apiserver.access import (
     Authenticator,
     Authorizer,
     SameUser,
+    denied,
 )
 from drayman.apiserver.answers import answer_error, respond
+from drayman.apiserver.batch import conflict_of
 from drayman.apiserver.core import Core
 from drayman.apiserver.discovery import Discovery
 from drayman.apiserver.dispatch import attributes_of, call_of, perform, view_of, with_warnings
 from drayman.apiserver.encoding import encode_pretty
-from drayman.apiserver.errors import (
-    StatusError,
-    Subject,
-    forbidden,
-    internal_error,
-    no_such_resource,
-)
+from drayman.apiserver.errors import StatusError, internal_error, no_such_resource
 from drayman.apiserver.exchange import Answer, Request, Response
 from drayman.apiserver.limits import Limits, check_timeout
 from drayman.apiserver.metrics import Metrics
 from drayman.apiserver.negotiation import View, negotiate
 from drayman.apiserver.routing import PageNotFound, find_route, split_group_version
 from drayman.apiserver.system import HEALTH_PATHS, NO_SNIFF, Health, page_not_found, version_info
-from drayman.cluster.embedded.errors import StoreError
+from drayman.cluster.embedded.errors import ConflictError, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +83,8 @@ class ApiServer:
             with self.limits.request():
                 request.user = await self.authenticator.authenticate(request)
                 check_timeout(request.query)
-                place = split_group_version(request.path)
-                if place is not None and any(place[2]) and self.core.resources.serves(*place[:2]):
+                place = self._place(request)
+                if place is not None:
                     attributes, response = await self._handle_resource(request, *place)
                 else:
                     response = self._handle_path(request, attributes)
@@ -96,6 +92,8 @@ class ApiServer:
             response = answer_error(error, View())
         except PageNotFound:
             response = page_not_found()
+        except ConflictError as error:
+            response = answer_error(conflict_of(error), View())
         except StoreError as error:
             log.error("%s %s failed: %s", request.method, request.path, error)
             self.store_problem = str(error)
@@ -111,6 +109,31 @@ class ApiServer:
         else:
             response.chunks = self._streamed(response.chunks, request, attributes, started)
         return response
+
+    async def refusal(self, request: Request) -> Response | None:
+        """The answer to a request that is refused whatever its body says, so that the body need not be read."""
+        started = time.perf_counter()
+        attributes = Attributes(request.method.lower(), path=request.path)
+        try:
+            request.user = await self.authenticator.authenticate(request)
+            place = self._place(request)
+            if place is not None:
+                attributes = attributes_of(find_route(self.core.resources, request, *place))
+            self.authorize(request, attributes)
+        except StatusError as error:
+            response = answer_error(error, View())
+        except PageNotFound:
+            response = page_not_found()
+        else:
+            return None
+        self.finish(request, attributes, response.status, started)
+        return response
+
+    def _place(self, request: Request) -> tuple[str, str, list[str]] | None:
+        """Group, version and the rest of the path of a request to a resource; None for one about something else."""
+        place = split_group_version(request.path)
+        is_served = place is not None and any(place[2]) and self.core.resources.serves(*place[:2])
+        return place if is_served else None
 
     async def _handle_resource(
         self, request: Request, group: str, version: str, segments: list[str]
@@ -156,7 +179,7 @@ class ApiServer:
         """Raises StatusError 403."""
         decision = self.authorizer.authorize(request.user, attributes)
         if not decision.allowed:
-            error = _denied(request, attributes, decision.reason)
+            error = denied(request.user, attributes, decision.reason)
             error.headers.update(NO_SNIFF)
             raise error
 
@@ -216,23 +239,3 @@ class ApiServer:
 
     def _is_builtin_group(self, group: str) -> bool:
         return any(r.group == group and not r.custom for r in self.core.resources)
-
-
-def _denied(request: Request, attributes: Attributes, reason: str) -> StatusError:
-    user, because = request.user.name, f": {reason}" if reason else ""
-    if not attributes.is_resource_request:
-        why = f'User "{user}" cannot {attributes.verb} path "{attributes.path}"{because}'
-        return forbidden(Subject(), why)
-    where = (
-        f'in the namespace "{attributes.namespace}"'
-        if attributes.namespace
-        else "at the cluster scope"
-    )
-    resource = attributes.resource + (
-        f"/{attributes.subresource}" if attributes.subresource else ""
-    )
-    why = (
-        f'User "{user}" cannot {attributes.verb} resource "{resource}" in API group "{attributes.group}" '
-        f"{where}{because}"
-    )
-    return forbidden(Subject(attributes.resource, attributes.group, attributes.name), why)

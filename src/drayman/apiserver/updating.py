@@ -12,6 +12,7 @@ from drayman.apiserver.conversion import to_hub
 from drayman.apiserver.creating import DUPLICATE_OWNERS, store_new
 from drayman.apiserver.encoding import decode, stored_form
 from drayman.apiserver.errors import Subject, conflict, invalid, not_found
+from drayman.apiserver.limits import within_size
 from drayman.apiserver.ownership import note_update, same_but_for_times
 from drayman.apiserver.shaping import normalised
 from drayman.apiserver.strategy import Context, Object
@@ -98,7 +99,7 @@ def plan_replacement(
     encode = stored_form(new, call.resource.hub_kind)
     if _is_finished(new, old):
         return new, [Delete(call.key, encode, expected=existing.revision)]
-    return new, [Put(call.key, encode, expected=existing.revision)]
+    return new, [Put(call.key, within_size(encode, call.subject), expected=existing.revision)]
 
 
 def _admitted(call: Call, new: Object, old: Object, context: Context) -> Admitted:

@@ -43,7 +43,7 @@ COMMANDS: Final = {
 _EPILOG: Final = """\b
 Examples:
   drayman up                            a Kubernetes API on this machine
-  drayman demo                          three claims on a simulated DGX H100
+  drayman demo                          the examples on simulated nodes
   drayman validate claim.yaml           field errors with file and line
   drayman COMMAND --help                what a command does, with examples
 """
@@ -77,7 +77,10 @@ def cli(settings: Settings | None, debug: bool) -> None:
 def main() -> None:
     """Run the command line of this process."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        if (
+            signal.getsignal(number) is not signal.SIG_IGN
+        ):  # as nohup has it: to outlive the terminal
+            signal.signal(number, _end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
             stream.reconfigure(errors="backslashreplace")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = """\b
 Examples:
-  drayman scheduler                             the cluster that kubectl talks to
+  drayman scheduler                      the cluster that kubectl talks to
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
-  drayman scheduler --no-leader-elect           the only scheduler there is
+  drayman scheduler --no-leader-elect    the only scheduler there is
 """
 
 
@@ -82,7 +82,8 @@ def scheduler(
 ) -> None:
     """Schedule pods with devices on any Kubernetes cluster.
 
-    Cares for pods whose schedulerName it is given and leaves all others alone. Keeps nothing: it can be ended at any moment.
+    Cares for pods whose schedulerName it is given and leaves all others alone. Keeps nothing: it can be ended at
+    any moment.
     """
     from drayman.allocator import Policy
     from drayman.cluster.errors import ConfigurationError
@@ -110,6 +111,11 @@ async def _run(client: Client, options: SchedulerOptions, leader_elect: bool) ->
     from drayman.cluster.resources import NODES
     from drayman.scheduler.running import Scheduler
 
+    running = asyncio.current_task()
+    assert running is not None
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, running.cancel)
     async with client:
         try:
             found = await client.list_all(NODES)
@@ -125,11 +131,6 @@ async def _run(client: Client, options: SchedulerOptions, leader_elect: bool) ->
             finally:
                 await informers.stop()
 
-        running = asyncio.current_task()
-        assert running is not None
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, running.cancel)
         try:
             if leader_elect:
                 identity = f"{socket.gethostname()}_{os.getpid()}"

@@ -72,6 +72,11 @@ class NodeHardware:
         )
         self.of_capacity_kind = self._devices_by_capacity_kind()
 
+    def joined_with(self, others: Iterable[NodeHardware], node: Node) -> NodeHardware:
+        """This and others with other pools as one, for a node that can use all of it."""
+        pools = [*self.pools, *(pool for other in others for pool in other.pools)]
+        return NodeHardware(pools, self.features, self._selectors, self.numbering, node)
+
     def _where(self, condition: Callable[[DeviceRecord], bool]) -> int:
         records = self.records
         return bitset((i for i, record in enumerate(records) if condition(record)), len(records))

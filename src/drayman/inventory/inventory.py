@@ -1,15 +1,15 @@
 """All devices of a cluster, kept up to date one slice at a time.
 
 An event touches the pool it names and the nodes that pool concerns. Views are built when asked for, from parts that are kept until
-something they show has changed, so a search on one node costs the same in a cluster of one node and of ten thousand. Nodes that see the
-same slices share all those parts.
+something they show has changed, so a search on one node costs the same in a cluster of one node and of ten thousand. What a node sees
+together with others is one part, and its own devices are another: the former is there once for all nodes that see the same of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
@@ -19,27 +19,10 @@ from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.numbering import Numbering
 from drayman.inventory.pool import Pool, PoolState, ResolvedPool
-from drayman.inventory.reach import Places
+from drayman.inventory.reach import Place, Places
 from drayman.inventory.selectors import SelectorCache
-from drayman.inventory.usage import Usage, UsageTracker
+from drayman.inventory.sight import NodeSight, Sight
 from drayman.inventory.view import NodeView
-
-
-class _Sight:
-    """What some nodes see: the same for all that see the same slices."""
-
-    __slots__ = ("__weakref__", "_trackers", "hardware", "pools")
-
-    def __init__(self, hardware: NodeHardware, pools: frozenset[PoolId]) -> None:
-        self.hardware = hardware
-        self.pools = pools  # whether they are usable or not
-        self._trackers: WeakKeyDictionary[Ledger, UsageTracker] = WeakKeyDictionary()
-
-    def usage(self, ledger: Ledger) -> Usage:
-        tracker = self._trackers.get(ledger)
-        if tracker is None:
-            tracker = self._trackers[ledger] = UsageTracker(self.hardware)
-        return tracker.usage(ledger)
 
 
 @dataclass(slots=True)
@@ -48,7 +31,7 @@ class _NodeEntry:
 
     labels: Mapping[str, str]
     clock: int  # up to when that is known to be so
-    sight: _Sight
+    sight: NodeSight
     problems: tuple[ResolvedPool, ...] = ()
     problems_clock: int = -1
 
@@ -74,7 +57,7 @@ class Inventory:
         self._selectors = SelectorCache(list_attributes=self.features.list_attributes)
         self._numbering = Numbering()
         self._nodes: dict[str, _NodeEntry] = {}
-        self._sights: WeakValueDictionary[Hashable, _Sight] = WeakValueDictionary()
+        self._sights: WeakValueDictionary[Hashable, Sight] = WeakValueDictionary()
 
     @property
     def revision(self) -> int:
@@ -160,35 +143,68 @@ class Inventory:
     def view(self, node: Node, ledger: Ledger) -> NodeView:
         """The node as it is now. Raises SelectorError if a slice selects nodes in a way that cannot be read."""
         entry = self._entry(node)
-        usage = entry.sight.usage(ledger)
-        taints = usage.hardware.taints(self._ordered_rules)
-        return NodeView(node, usage, ledger.clock, taints, self.classes.get, entry.problems)
+        parts = entry.sight.usages(ledger)
+        taints = tuple([part.hardware.taints(self._ordered_rules) for part in parts])
+        return NodeView(
+            node,
+            parts,
+            ledger.clock,
+            taints,
+            self.classes.get,
+            entry.problems,
+            entry.sight.together,
+        )
 
     def _entry(self, node: Node) -> _NodeEntry:
         """What the node sees: as before if no event since concerns it."""
         name, labels = node.metadata.name, node.metadata.labels
         entry = self._nodes.get(name)
         if entry is None or entry.clock != self._clock or entry.labels != labels:
-            entry = self._nodes[name] = _NodeEntry(labels, self._clock, self._sight(node))
+            sights = self._sights_of(node)
+            same = entry is not None and entry.labels == labels and entry.sight.sights == sights
+            sight = entry.sight if entry is not None and same else NodeSight(node, sights)
+            entry = self._nodes[name] = _NodeEntry(labels, self._clock, sight)
         if entry.problems_clock != self._foreign_clock:
             elsewhere = self._problems_elsewhere(entry.sight.pools)
-            entry.problems = (*entry.sight.hardware.problems, *elsewhere)
+            entry.problems = (*entry.sight.problems, *elsewhere)
             entry.problems_clock = self._foreign_clock
         return entry
 
-    def _sight(self, node: Node) -> _Sight:
+    def _sights_of(self, node: Node) -> tuple[Sight, ...]:
+        """The pools with something for this node by name, and those that it sees together with others."""
         name = node.metadata.name
-        local = self._local.get(name)
-        places = self._places.of_node(node)
-        revisions = [place.revision for place in places]
-        if local:
-            revisions.append(self._local_revision[name])
-        # Equal for nodes that see the same slices; different once one of those changes.
-        key = (name if local else None, places, max(revisions, default=0))
-        sight = self._sights.get(key)
-        if sight is None:
-            pools = frozenset(local or ()).union(*(place.pools for place in places))
-            sight = self._sights[key] = _Sight(self._build(node, pools), pools)
+        named, places = self._places.of_node(node)
+        own = self._local.get(name, frozenset()) | (named.pools if named is not None else set())
+        if not own:
+            return (self._floating_sight(node, places, frozenset()),)
+        local = self._local_sight(node, own, named, places)
+        if all(place.pools <= own for place in places):
+            return (local,)
+        return local, self._floating_sight(node, places, own)
+
+    def _local_sight(
+        self, node: Node, pools: Set[PoolId], named: Place | None, places: frozenset[Place]
+    ) -> Sight:
+        name = node.metadata.name
+        revision = max(self._local_revision.get(name, 0), 0 if named is None else named.revision)
+        # Slices of these pools may be for places, too: then it matters which of them the node is in.
+        reached = frozenset(place for place in places if not place.pools.isdisjoint(pools))
+        key = (name, reached, revision)
+        return self._sights.get(key) or self._new_sight(key, node, frozenset(pools))
+
+    def _floating_sight(self, node: Node, places: frozenset[Place], but: Set[PoolId]) -> Sight:
+        """What is in the places, but for some pools: one sight for all nodes that are in the same places."""
+        excluded = frozenset[PoolId]().union(*(place.pools & but for place in places))
+        key = (excluded, places, max((place.revision for place in places), default=0))
+        known = self._sights.get(key)
+        if known is not None:
+            return known
+        pools = frozenset[PoolId]().union(*(place.pools for place in places))
+        return self._new_sight(key, node, pools - excluded)
+
+    def _new_sight(self, key: Hashable, node: Node, pools: frozenset[PoolId]) -> Sight:
+        """Keep a sight. Keys are equal for nodes that see the same slices of the pools, until one of those changes."""
+        sight = self._sights[key] = Sight(self._build(node, pools), pools)
         return sight
 
     def _build(self, node: Node, pool_ids: Iterable[PoolId]) -> NodeHardware:

@@ -45,11 +45,10 @@ class Places:
         self._selecting: dict[NodeSelector | None, Place] = {}
         self._of_pool: dict[PoolId, frozenset[Place]] = {}
 
-    def of_node(self, node: Node) -> frozenset[Place]:
-        """The places that take in a node."""
+    def of_node(self, node: Node) -> tuple[Place | None, frozenset[Place]]:
+        """The place that is this node alone, and the others that take it in."""
         found = [place for place in self._selecting.values() if place.takes_in(node)]
-        named = self._named.get(node.metadata.name)
-        return frozenset(found if named is None else [named, *found])
+        return self._named.get(node.metadata.name), frozenset(found)
 
     def put(self, pool: PoolId, slices: Iterable[SliceRecord], time: int) -> None:
         """Note where the slices of a pool are now, and that the pool has changed there and where it was before."""

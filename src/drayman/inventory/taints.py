@@ -15,11 +15,11 @@ _Taints: TypeAlias = tuple[tuple[str, str, str], ...]  # key, value and effect o
 class Taints:
     """The taints of some devices under some rules. Worked out when somebody first asks."""
 
-    __slots__ = ("_groups", "_records", "_rules", "_tolerated")
+    __slots__ = ("_groups", "_records", "_tolerated", "rules")
 
     def __init__(self, records: Sequence[DeviceRecord], rules: tuple[DeviceTaintRule, ...]) -> None:
         self._records = records
-        self._rules = rules
+        self.rules = rules
         self._groups: dict[_Taints, int] | None = None
         self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
 
@@ -45,8 +45,8 @@ class Taints:
 
     def _blocking(self, record: DeviceRecord) -> _Taints:
         own: tuple[DeviceTaint, ...] = record.device.taints
-        if self._rules:
-            own += tuple(rule.spec.taint for rule in self._rules if _selects(rule, record))
+        if self.rules:
+            own += tuple(rule.spec.taint for rule in self.rules if _selects(rule, record))
         return tuple((t.key, t.value, t.effect) for t in own if t.effect in _BLOCKING_EFFECTS)
 
 

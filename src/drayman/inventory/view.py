@@ -1,7 +1,8 @@
 """A node's devices together with what is held of them: everything a search reads.
 
 A view is a snapshot. It never changes, and it is cheap: hardware, usage and taints are shared between views, and between nodes that see
-the same devices.
+the same devices. What the node has for itself and what it sees together with others are two parts; they are put together only if
+somebody wants to see both at once.
 """
 
 from __future__ import annotations
@@ -23,24 +24,48 @@ from drayman.inventory.usage import CapacityGroup, Usage, UsageTracker
 class NodeView:
     """One node as it is now."""
 
-    __slots__ = ("_taints", "device_class", "hardware", "node", "problems", "time", "usage")
+    __slots__ = (
+        "_together",
+        "_usage",
+        "device_class",
+        "left_out",
+        "node",
+        "parts",
+        "problems",
+        "taints",
+        "time",
+    )
 
     def __init__(
         self,
         node: Node,
-        usage: Usage,
+        parts: tuple[Usage, ...],
         time: int,
-        taints: Taints,
+        taints: tuple[Taints, ...],
         classes: Callable[[str], DeviceClass | None],
         problems: tuple[ResolvedPool, ...],
+        together: Callable[[tuple[Usage, ...]], Usage],
     ) -> None:
         self.node = node
-        self.hardware: NodeHardware = usage.hardware
-        self.usage = usage
+        self.parts = parts  # the node's own devices, and those that it sees together with others
+        self.left_out: tuple[Usage, ...] = ()  # parts that the node has but this view does not show
         self.time = time  # of the ledger
-        self._taints = taints
+        self.taints = taints  # of each part
         self.device_class = classes
-        self.problems = problems
+        self.problems = problems  # of all the node's pools, shown or not
+        self._together = together
+        self._usage = parts[0] if len(parts) == 1 else None
+
+    @property
+    def usage(self) -> Usage:
+        """What is held of all the devices. Puts the parts together when first asked for."""
+        if self._usage is None:
+            self._usage = self._together(self.parts)
+        return self._usage
+
+    @property
+    def hardware(self) -> NodeHardware:
+        return self.usage.hardware
 
     @property
     def state(self) -> Hashable:
@@ -48,7 +73,28 @@ class NodeView:
 
         As long as it is the same, so are the answers; nodes that share devices and have no others have it in common.
         """
-        return self.usage, self._taints, self.problems
+        return self.parts, self.taints, self.problems
+
+    def showing(self, part: Usage) -> NodeView:
+        """The same node with one part of its devices only."""
+        index = self.parts.index(part)
+        shown = self._with(part, self.taints[index], self.time)
+        shown.left_out = self.parts[:index] + self.parts[index + 1 :]
+        return shown
+
+    def emptied(self) -> NodeView:
+        """The same node with nothing held."""
+        return self._with(self.hardware.derived(_nothing_held), self._all_taints, 0)
+
+    def _with(self, usage: Usage, taints: Taints, time: int) -> NodeView:
+        return NodeView(
+            self.node, (usage,), time, (taints,), self.device_class, self.problems, self._together
+        )
+
+    @property
+    def _all_taints(self) -> Taints:
+        first = self.taints[0]
+        return first if len(self.taints) == 1 else self.hardware.taints(first.rules)
 
     @property
     def features(self) -> Features:
@@ -106,7 +152,7 @@ class NodeView:
         """The devices whose taints, if they have any that block, are all tolerated."""
         if not self.features.device_taints:
             return self.hardware.everything
-        return self._taints.tolerated(tolerations)
+        return self._all_taints.tolerated(tolerations)
 
 
 def _nothing_held(hardware: NodeHardware) -> Usage:

@@ -23,6 +23,7 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.scheduler.binding import Binder
+from drayman.scheduler.claims import EXTENDED_CLAIM
 from drayman.scheduler.queue import Queue, Wake
 from drayman.scheduler.state import FINISHED, ClaimKey, ClusterState
 
@@ -96,6 +97,9 @@ class Follower:
             return
         self._binder.claim_changed(claim)
         users = self._users.get((claim.metadata.namespace, claim.metadata.name))
+        if EXTENDED_CLAIM in claim.metadata.annotations:
+            # Its pod cannot be tried again before what an earlier attempt left behind is gone.
+            users = {owner.uid for owner in claim.metadata.owner_references}
         if users:
             self._queue.wake_pods(users)
             self._work()

@@ -68,8 +68,10 @@ class Freeing:
         kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
         metadata = msgspec.structs.replace(claim.metadata, finalizers=kept)
         wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
+        write = claim_write(claim, wanted)
         try:
-            await self._client.write_many([claim_write(claim, wanted)])
+            if write.parts:  # none, where the attempt ended before the claim had anything
+                await self._client.write_many([write])
             await self._client.delete(
                 RESOURCE_CLAIMS,
                 claim.metadata.name,

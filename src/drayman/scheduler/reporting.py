@@ -29,6 +29,8 @@ _log: Final = logging.getLogger(__name__)
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 _GATHER_S: Final = 0.1
+PATIENCE_S: Final = 1.0
+"""How long a pod may lack something that is usually on its way, such as a claim that is being made for it."""
 _MOST_AT_ONCE: Final = 50
 _LONGEST: Final = 1000
 
@@ -38,7 +40,7 @@ class _Report:
     pod: Pod
     reason: str
     message: str
-    nominated: str = ""
+    due: float
 
 
 class Reporter:
@@ -58,9 +60,13 @@ class Reporter:
         self._pending: dict[str, _Report] = {}
         self._news = asyncio.Event()
 
-    def refuse(self, pod: Pod, reason: str, message: str) -> None:
-        """A pod waits, for this reason. Written if it still does in a moment."""
-        self._pending[pod.metadata.uid] = _Report(pod, reason, message[:_LONGEST])
+    def refuse(self, pod: Pod, reason: str, message: str, *, patience_s: float = 0.0) -> None:
+        """A pod waits, for this reason. Written if it still does in a moment, or after so long."""
+        uid, due = pod.metadata.uid, self._clock() + patience_s
+        earlier = self._pending.get(uid)
+        if earlier is not None and earlier.message == message[:_LONGEST]:
+            due = min(due, earlier.due)
+        self._pending[uid] = _Report(pod, reason, message[:_LONGEST], due)
         self._news.set()
 
     def bound(self, pod: Pod, node: str) -> None:
@@ -82,14 +88,17 @@ class Reporter:
             await self._news.wait()
             await asyncio.sleep(_GATHER_S)
             self._news.clear()
-            pending, self._pending = self._pending, {}
-            reports = [
-                report
-                for uid, report in pending.items()
-                if self._still_waits(uid) and _is_news(report)
-            ]
+            reports = self._take_due(self._clock())
             for start in range(0, len(reports), _MOST_AT_ONCE):
                 await self._write(reports[start : start + _MOST_AT_ONCE])
+            if self._pending:
+                self._news.set()
+
+    def _take_due(self, now: float) -> list[_Report]:
+        """The reports that have waited long enough, still hold and are news."""
+        due = [uid for uid, report in self._pending.items() if report.due <= now]
+        reports = [(uid, self._pending.pop(uid)) for uid in due]
+        return [report for uid, report in reports if self._still_waits(uid) and _is_news(report)]
 
     async def _write(self, reports: list[_Report]) -> None:
         for report in reports:

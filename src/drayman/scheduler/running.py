@@ -27,7 +27,7 @@ from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.placing import Placer
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, Wake
-from drayman.scheduler.reporting import SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
+from drayman.scheduler.reporting import PATIENCE_S, SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
 from drayman.scheduler.state import ClusterState
 
 _log: Final = logging.getLogger(__name__)
@@ -152,8 +152,10 @@ class Scheduler:
             self._refused(refused)
 
     def _refused(self, refused: Refused) -> None:
-        reason = UNSCHEDULABLE
-        self._reporter.refuse(refused.entry.pod, reason, refused.message)
+        patience_s = PATIENCE_S if refused.demand is None else 0.0
+        self._reporter.refuse(
+            refused.entry.pod, UNSCHEDULABLE, refused.message, patience_s=patience_s
+        )
         if refused.demand is not None and refused.not_found is not None:
             work = self._freeing.plan(refused.demand, refused.not_found)
             if work is None:

@@ -238,3 +238,27 @@ def test_the_audit_log_has_a_line_for_each_request(tmp_path: Path) -> None:
     (line,) = (line for line in lines if "namespaces/default" in line["requestURI"])
     assert (line["verb"], line["user"]["username"]) == ("get", "kubernetes-admin")
     assert line["responseStatus"]["code"] == 200
+
+
+@pytest.mark.parametrize("option", [[], ["--detach"]], ids=["nohup", "detached"])
+def test_the_server_outlives_the_terminal_it_was_started_from(
+    data: Path, option: list[str]
+) -> None:
+    """With --detach, or under nohup, it goes on when the terminal is closed."""
+    words = [*DRAYMAN, "up", "--port", "0", "--data-dir", str(data), *option]
+    if not option:
+        words = ["nohup", *words]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvp(words[0], words)
+    try:
+        read_until(terminal, b"kubeconfig" if option else b"nohup.out")
+        wait_for(lambda: drayman("status", "--data-dir", data).returncode == 0)
+    finally:
+        os.close(terminal)  # whoever has it as its terminal is told to hang up
+    try:
+        time.sleep(0.5)
+        assert drayman("status", "--data-dir", data).returncode == 0
+    finally:
+        assert drayman("down", "--data-dir", data).returncode == 0
+        os.waitpid(pid, 0)

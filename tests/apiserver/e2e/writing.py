@@ -12,7 +12,7 @@ import json
 import random
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,13 @@ class Connection:
         self._http.request(method, path, data, self._headers)
         answer = self._http.getresponse()
         return answer.status, json.loads(answer.read())
+
+    def lines(self, path: str) -> Iterator[Object]:
+        """What a stream tells, line by line, until it ends. Raises as `request` does."""
+        self._http.request("GET", path, headers=self._headers)
+        answer = self._http.getresponse()
+        while line := answer.readline():
+            yield json.loads(line)
 
     def close(self) -> None:
         self._http.close()

@@ -12,11 +12,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.extensions.serving import DefinedResources
 from drayman.apiserver.instance import Folder, Instance, InstanceError, Options, start
+from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key
+from drayman.cluster.options import GetOptions, WriteOptions
+
+DEFINITIONS = Target("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+WIDGETS = Target("example.com", "v1", "widgets", "default")
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget"}
 
 
 @pytest.fixture
@@ -64,6 +73,7 @@ async def test_a_start_fills_its_folder(options: Options) -> None:
 
 async def test_objects_tokens_and_keys_outlive_the_instance(options: Options) -> None:
     """A second start on the same folder goes on where the first ended."""
+    options = replace(options, control_plane=None)  # whose controllers write at a time of their own
     folder = options.folder
     async with started(options) as instance:
         revision = instance.store.revision
@@ -118,7 +128,7 @@ def open_files() -> int:
 async def test_without_controllers_nothing_is_tidied_up(options: Options) -> None:
     """The API alone runs no task that changes objects."""
     before = asyncio.all_tasks()
-    async with started(replace(options, controllers=False)):
+    async with started(replace(options, control_plane=None)):
         assert not [t for t in asyncio.all_tasks() - before if t.get_name() == "lifecycle"]
     async with started(options):
         assert [t for t in asyncio.all_tasks() - before if t.get_name() == "lifecycle"]
@@ -223,3 +233,55 @@ async def test_an_address_of_another_machine(options: Options) -> None:
     """An address that is not of this machine cannot be listened on, and the sentence says so."""
     sentence = await refusal(replace(options, host="192.0.2.1"))
     assert sentence == "cannot listen on 192.0.2.1:0: cannot assign requested address"
+
+
+async def test_stopping_ends_what_goes_on_for_definitions(options: Options) -> None:
+    """Objects that are being rewritten for a definition that has changed are left for the next start, and no task is left."""
+    options = replace(options, control_plane=None)
+    tasks = asyncio.all_tasks()
+    async with started(options) as instance:
+        backend = ServerBackend(instance.server.core)
+        await backend.create(DEFINITIONS, widgets("v1"), WriteOptions())
+        for number in range(300):
+            body = {**WIDGET, "metadata": {"name": f"w{number}"}}
+            await backend.create(WIDGETS, body, WriteOptions())
+        found = await backend.get(DEFINITIONS._replace(name="widgets.example.com"), GetOptions())
+        changed = {**widgets("v2"), "metadata": found.value["metadata"]}
+        await backend.update(
+            DEFINITIONS._replace(name="widgets.example.com"), changed, WriteOptions()
+        )
+        assert instance.server.core.resources.serves("example.com", "v2")
+        assert asyncio.all_tasks() - tasks, "nothing was under way"
+    assert asyncio.all_tasks() == tasks
+    async with started(options) as instance:
+        resources = instance.server.core.resources
+        assert isinstance(resources, DefinedResources)
+        await resources.settled()
+        stored = instance.store.list("widgets.example.com")
+        assert {one.value["apiVersion"] for one in stored} == {"example.com/v2"}
+
+
+def widgets(storage: str) -> dict[str, Any]:
+    """A custom resource in two versions, stored in one of them."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [
+        {
+            "name": name,
+            "served": True,
+            "storage": name == storage,
+            "schema": {"openAPIV3Schema": schema},
+        }
+        for name in ("v1", "v2")
+    ]
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": versions,
+        },
+    }

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 from hypothesis import strategies as st
 
-from oracle.build import ALL_FEATURES, CLASSES, NODE, claim, exactly
+from oracle.build import ALL_FEATURES, CLASSES, NODE, claim, exactly, piece
 from oracle.nodes import JsonObject
 from oracle.strategies import _TUNED
 from oracle.strategies_claims import claims
@@ -23,16 +22,6 @@ NODES = ("node-1", "node-2", "node-3", "node-4")
 SHARED_CLAIMS = ("shared-0", "shared-1")
 FEATURES = ALL_FEATURES
 _LABELS: list[JsonObject] = [{"zone": "a", "tier": "3"}, {"zone": "b", "tier": "1"}]
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """What a cluster is made of before anything happens."""
-
-    nodes: tuple[JsonObject, ...]
-    slices: tuple[JsonObject, ...]
-    classes: tuple[JsonObject, ...]
-    shared_claims: tuple[JsonObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +37,18 @@ class Wishes:
     tolerates: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What a cluster is made of before anything happens."""
+
+    nodes: tuple[JsonObject, ...]
+    slices: tuple[JsonObject, ...]
+    classes: tuple[JsonObject, ...]
+    shared_claims: tuple[JsonObject, ...]
+    kinds: tuple[Wishes, ...]
+    """Pods come in few kinds, as in real life: most of them are copies of one another."""
+
+
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> JsonObject:
     allocatable: JsonObject = {
@@ -61,7 +62,7 @@ def nodes(draw: st.DrawFn, name: str) -> JsonObject:
     if draw(rarely(6)):
         effect = draw(st.sampled_from(["NoSchedule", "PreferNoSchedule"]))
         spec["taints"] = [{"key": "lease", "value": "x", "effect": effect}]
-    if draw(rarely(12)):
+    if draw(rarely(20)):
         spec["unschedulable"] = True
     labels = {"kubernetes.io/hostname": name, **draw(st.sampled_from(_LABELS))}
     return {
@@ -85,9 +86,9 @@ def _moved(item: JsonObject, node: str) -> JsonObject:
 @st.composite
 def slices(draw: st.DrawFn, names: tuple[str, ...]) -> list[JsonObject]:
     made: list[JsonObject] = []
+    made.append(piece([], pool="empty", name="empty", nodeName=names[0]))
     for number in range(draw(st.integers(1, 2))):
-        driver = draw(st.sampled_from(["gpu.example.com", "gpu.example.com", "nic.example.com"]))
-        model = draw(pools(driver, f"local-{number}", draw(st.integers(1, 3))))
+        model = draw(_local_pools(f"local-{number}"))
         for node in names:
             if draw(rarely(5)):
                 continue
@@ -98,8 +99,18 @@ def slices(draw: st.DrawFn, names: tuple[str, ...]) -> list[JsonObject]:
 
 
 @st.composite
+def _local_pools(draw: st.DrawFn, name: str) -> list[JsonObject]:
+    """A pool of the first node: a few plain devices, or anything that a pool can be."""
+    if not draw(rarely(3)):
+        devices = [f"d{n}" for n in range(draw(st.sampled_from([4, 3, 2, 1])))]
+        return [piece(devices, pool=name, name=name)]
+    driver = draw(st.sampled_from(["gpu.example.com", "gpu.example.com", "nic.example.com"]))
+    return draw(pools(driver, name, draw(st.integers(1, 3))))
+
+
+@st.composite
 def fleets(draw: st.DrawFn) -> Fleet:
-    names = NODES[: draw(st.integers(1, len(NODES)))]
+    names = NODES[: draw(st.sampled_from([2, 3, 4, 1]))]
     classes: list[JsonObject] = [*deepcopy(CLASSES), deepcopy(_TUNED)]
     classes[0]["spec"]["extendedResourceName"] = GPU_RESOURCE
     return Fleet(
@@ -107,27 +118,27 @@ def fleets(draw: st.DrawFn) -> Fleet:
         slices=tuple(draw(slices(names))),
         classes=tuple(classes),
         shared_claims=tuple(draw(_claims()) for _ in SHARED_CLAIMS),
+        kinds=tuple(draw(st.lists(wishes(), min_size=1, max_size=3))),
     )
 
 
-def _claims() -> st.SearchStrategy[JsonObject]:
+@st.composite
+def _claims(draw: st.DrawFn) -> JsonObject:
     """Mostly plain ones, as people write them; the others have everything."""
-    simple: Any = st.builds(
-        lambda count, cls: claim(exactly("r0", count, cls)),
-        st.sampled_from([1, 1, 2]),
-        st.sampled_from(["gpu", "gpu", "any"]),
-    )
-    return st.one_of(simple, simple, claims(2))
+    if draw(rarely(4)):
+        return draw(claims(2))
+    count = draw(st.sampled_from([1, 1, 1, 2]))
+    return claim(exactly("r0", count, draw(st.sampled_from(["gpu", "gpu", "any"]))))
 
 
 @st.composite
 def wishes(draw: st.DrawFn) -> Wishes:
-    shared = draw(st.lists(st.sampled_from(SHARED_CLAIMS), max_size=1)) if draw(rarely(3)) else []
+    shared = [draw(st.sampled_from(SHARED_CLAIMS))] if draw(rarely(2)) else []
     return Wishes(
-        own_claims=tuple(draw(st.lists(_claims(), max_size=2))),
+        own_claims=tuple(draw(_claims()) for _ in range(draw(st.sampled_from([1, 1, 0, 2])))),
         shared_claims=tuple(shared),
         gpus=draw(st.integers(1, 2)) if draw(rarely(4)) else 0,
         cpu=draw(st.sampled_from([0, 0, 1, 2])),
-        zone=draw(st.sampled_from(["a", "b"])) if draw(rarely(6)) else "",
+        zone=draw(st.sampled_from(["a", "b"])) if draw(rarely(10)) else "",
         tolerates=draw(rarely(3)),
     )

@@ -46,11 +46,12 @@ from drayman.scheduler.state import ClusterState
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU
-from scheduler.laws.fleet import GPU_RESOURCE, SHARED_CLAIMS, Fleet, Wishes
+from scheduler.laws.fleet import GPU_RESOURCE, SHARED_CLAIMS, Fleet
 from scheduler.laws.judge import misplaced, unreachable, wrong_devices
 
 BINDING_TIMEOUT_S = 600.0
 NAMESPACE = "default"
+_LONGEST_SETTLING = 500
 KINDS = (NODES, DEVICE_CLASSES, RESOURCE_SLICES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, PODS)
 RULE: JsonObject = {
     "metadata": {"name": "rule"},
@@ -63,25 +64,36 @@ class Watches:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Callable[[Notice[Any]], None]] = {}
-        self._queues: dict[str, deque[Notice[Any]]] = {kind.plural: deque() for kind in KINDS}
-        self.shown: dict[str, dict[str, Any]] = {kind.plural: {} for kind in KINDS}
+        self._queues: dict[str, deque[tuple[Notice[Any], JsonObject]]] = {
+            kind.plural: deque() for kind in KINDS
+        }
+        self._shown: dict[str, dict[str, Any]] = {kind.plural: {} for kind in KINDS}
+        self.values: dict[str, dict[str, JsonObject]] = {kind.plural: {} for kind in KINDS}
+        """What was delivered, as it was written, by kind and name."""
 
     def informer(self, resource: Resource[Any]) -> _Handlers:
         return _Handlers(self._handlers, resource.plural)
 
-    def push(self, resource: Resource[Any], notice: Notice[Any]) -> None:
-        self._queues[resource.plural].append(notice)
+    @property
+    def is_quiet(self) -> bool:
+        return not any(self._queues.values())
+
+    def push(
+        self, resource: Resource[Any], notice: Notice[Any], value: JsonObject | None = None
+    ) -> None:
+        self._queues[resource.plural].append((notice, value or {}))
 
     def deliver(self, resource: Resource[Any], most: int) -> None:
-        queue, shown = self._queues[resource.plural], self.shown[resource.plural]
+        queue, shown = self._queues[resource.plural], self._shown[resource.plural]
+        values = self.values[resource.plural]
         for _ in range(min(most, len(queue))):
-            notice = queue.popleft()
+            notice, value = queue.popleft()
             name = notice.object.metadata.name
             known = shown.pop(name, None)
+            values.pop(name, None)
             if notice.type != "DELETED":
-                shown[name] = notice.object
-                kind = "MODIFIED" if known is not None else "ADDED"
-                notice = Notice(kind, notice.object, known)
+                shown[name], values[name] = notice.object, value
+                notice = Notice("ADDED" if known is None else "MODIFIED", notice.object, known)
             self._handlers[resource.plural](notice)
 
 
@@ -131,7 +143,7 @@ class Play:
         self._set_up()
 
     def _follow(self) -> None:
-        follower = Follower(
+        self._follower = Follower(
             self.watches,  # type: ignore[arg-type]
             self.state,
             self.queue,
@@ -139,7 +151,7 @@ class Play:
             frozenset({"default-scheduler"}),
             lambda: None,
         )
-        follower.follow(
+        self._follower.follow(
             lambda uid: any(p.entry.uid == uid for group in self.under_way for p in group)
         )
 
@@ -172,7 +184,7 @@ class Play:
         self._show(DEVICE_TAINT_RULES, DeviceTaintRule, rule)
 
     def _show(self, resource: Resource[Any], kind: type[Any], value: JsonObject) -> None:
-        self.watches.push(resource, Notice("MODIFIED", convert(kind, value)))
+        self.watches.push(resource, Notice("MODIFIED", convert(kind, value)), value)
 
     def _take(self, resource: Resource[Any], kind: type[Any], value: JsonObject) -> None:
         self.watches.push(resource, Notice("DELETED", convert(kind, value)))
@@ -204,7 +216,8 @@ class Play:
 
     # Moves.
 
-    def create_pod(self, wishes: Wishes) -> None:
+    def create_pod(self, which: int) -> None:
+        wishes = self.fleet.kinds[which % len(self.fleet.kinds)]
         self.version += 1
         name, uid = f"pod-{self.version}", f"uid-{self.version}"
         owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
@@ -296,16 +309,29 @@ class Play:
         else:
             self._take(DEVICE_TAINT_RULES, DeviceTaintRule, RULE)
 
+    def restore(self) -> None:
+        """Hardware, classes and nodes are as they were at first, and no rule is left."""
+        for node in self.fleet.nodes:
+            self.put_node(node)
+        for item in self.fleet.classes:
+            self.put_class(item)
+        for item in self.fleet.slices:
+            self.put_slice(item)
+        if self.rules:
+            self.switch_rule(0)
+
     def deliver(self, which: int) -> None:
         self.watches.deliver(KINDS[which % len(KINDS)], 1 + which % 4)
 
-    def deliver_all(self) -> None:
+    def deliver_all(self, _: int = 0) -> None:
         for kind in KINDS:
             self.watches.deliver(kind, 1_000_000)
 
     def decide(self, which: int) -> None:
         """A round of the scheduler; each decision is judged as it is made."""
         decided = self.cycle.decide(1 + which % 8)
+        for refused in decided.refused:
+            assert "internal error" not in refused.message, refused
         groups = _sharing(decided.placements)
         before = [p for group in self.under_way for p in group]
         for number, placement in enumerate(decided.placements):
@@ -327,6 +353,21 @@ class Play:
         if self.under_way:
             for placement in self.under_way.pop(which % len(self.under_way)):
                 self._undo(placement)
+
+    def settle(self) -> None:
+        """Until nothing happens any more by itself."""
+        for _ in range(_LONGEST_SETTLING):
+            self.deliver_all()
+            while self.under_way:
+                self.write(0)
+            self.deliver_all()
+            due = self.queue.next_due()
+            if due is not None:
+                self.now = max(self.now, due)
+            if not self.queue.is_anybody_due(self.now):
+                return
+            self.decide(7)
+        raise AssertionError("the scheduler does not come to rest")
 
     def pass_time(self, which: int) -> None:
         self.now += which % 30
@@ -359,6 +400,7 @@ class Play:
         for claim in written:
             self.state.confirm_claim(claim)
         self.cycle.settled(written)
+        self._nothing_is_held_twice()
         for placement in group:
             pod = placement.pod
             spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
@@ -371,38 +413,58 @@ class Play:
         for claim in placement.claims:
             self.state.forget_claim(claim)
         self.cycle.settled(placement.claims)
-        if placement.pod.metadata.name in self.watches.shown["pods"]:
+        if self._follower.waits(placement.entry.uid):
             self.queue.hold_back(placement.entry, self.now)
 
     # Judging.
 
     def _judge(self, placement: Placement, before: list[Placement]) -> None:
         """Check a decision against what the scheduler had been shown, and against all that is given away."""
-        shown = self.watches.shown
-        pod = placement.pod
+        values, pod = self.watches.values, placement.pod
         label = f"{pod.metadata.name} on {placement.node}"
-        node = _plain(shown["nodes"].get(placement.node), self.fleet.nodes)
-        others = [
-            p
-            for p in self.pods.values()
-            if p.spec.node_name == placement.node and p.metadata.uid != pod.metadata.uid
+        node = values["nodes"].get(placement.node)
+        others = [p for p in self.pods.values() if p.spec.node_name == placement.node]
+        others += [
+            p.pod for p in before if p.node == placement.node and p.pod.metadata.name in self.pods
         ]
-        others += [p.pod for p in before if p.node == placement.node]
         why = misplaced(node, pod, others, placement.extended is not None)
         assert not why, f"{label}: {why}"
         assert node is not None
         for claim in placement.held:
             assert not unreachable(claim, node), f"{label}: {claim.metadata.name} is elsewhere"
-        new = [claim for claim in placement.claims if claim not in placement.held]
-        new = [c for c in new if c.metadata.uid not in {h.metadata.uid for h in placement.held}]
+        held = {claim.metadata.uid for claim in placement.held}
+        new = [claim for claim in placement.claims if claim.metadata.uid not in held]
         if placement.extended is not None:
             new.append(placement.extended)
         wrong = wrong_devices(
             node,
             new,
             self._holders(before),
-            [msgspec.to_builtins(_Json.of(s)) for s in ()] or self._shown_values("slices"),
-            self._shown_values("classes"),
-            self._shown_values("rules"),
+            values["resourceslices"].values(),
+            values["deviceclasses"].values(),
+            values["devicetaintrules"].values(),
         )
         assert not wrong, f"{label}: {wrong}"
+
+    def _holders(self, before: list[Placement]) -> list[ResourceClaim]:
+        """Claims that have devices, on the server or by decisions that are not yet written."""
+        found = {claim.metadata.uid: claim for claim in self.claims.values()}
+        for placement in before:
+            found |= {
+                claim.metadata.uid: claim
+                for claim in placement.claims
+                if claim.metadata.uid in found
+            }
+            if placement.extended is not None:
+                found[placement.extended.metadata.name] = placement.extended
+        return list(found.values())
+
+    def _nothing_is_held_twice(self) -> None:
+        held: dict[tuple[str, str, str], str] = {}
+        for claim in self.claims.values():
+            allocation = claim.status.allocation
+            for entry in allocation.devices.results if allocation else ():
+                if entry.share_id is None and not entry.admin_access:
+                    key = (entry.driver, entry.pool, entry.device)
+                    other = held.setdefault(key, claim.metadata.name)
+                    assert other == claim.metadata.name, f"{key}: {other}, {claim.metadata.name}"

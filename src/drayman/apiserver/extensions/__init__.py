@@ -6,6 +6,11 @@ that stands in the same table as the built-in ones: what it accepts follows from
 """
 
 from drayman.apiserver.extensions.builtin import builtin_definitions, install_builtin_definitions
-from drayman.apiserver.extensions.serving import install_extensions
+from drayman.apiserver.extensions.serving import end_extensions, install_extensions
 
-__all__ = ["builtin_definitions", "install_builtin_definitions", "install_extensions"]
+__all__ = [
+    "builtin_definitions",
+    "end_extensions",
+    "install_builtin_definitions",
+    "install_extensions",
+]

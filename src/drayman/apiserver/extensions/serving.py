@@ -34,6 +34,7 @@ class DefinedResources(Resources):
     """Group and plural by the name of the definition, of what is served."""
     _terminating: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _ended: bool = False
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         self.follow()
@@ -105,6 +106,9 @@ class DefinedResources(Resources):
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         """Run something that must not hold up whoever looks things up."""
+        if self._ended:
+            work.close()  # The next process that opens the store starts it.
+            return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -122,6 +126,14 @@ class DefinedResources(Resources):
             await asyncio.wait(self._tasks)
             self.follow()
 
+    async def end(self) -> None:
+        """Start nothing more in the background, and wait for what is under way to stop."""
+        self._ended = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
@@ -136,3 +148,9 @@ def install_extensions(core: Core) -> None:
     resources.add(definitions_resource())
     core.resources = resources
     resources.follow()
+
+
+async def end_extensions(core: Core) -> None:
+    """Stop what goes on in the background for definitions. To be called before the store is closed."""
+    if isinstance(core.resources, DefinedResources):
+        await core.resources.end()

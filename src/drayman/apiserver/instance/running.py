@@ -14,7 +14,7 @@ from typing import Final
 
 from drayman.apiserver.assembly import make_server
 from drayman.apiserver.environment import timestamp
-from drayman.apiserver.extensions import install_builtin_definitions
+from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
 from drayman.apiserver.http import Listener, RunningServer
 from drayman.apiserver.http import start as listen
 from drayman.apiserver.instance.control_plane import ControlPlane, running
@@ -95,6 +95,7 @@ async def _start(options: Options, end: AsyncExitStack) -> Instance:
     store = _open_store(options)
     end.callback(store.close)
     server = make_server(store)
+    end.push_async_callback(end_extensions, server.core)
     access = _arrange_access(server, options, end)
     await _fill(server, store)
     http = await _listen(server, options, access.files)

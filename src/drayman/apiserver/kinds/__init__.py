@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drayman.api.validation import SelectorProblem
-from drayman.apiserver.kinds import cluster_resources, core_resources, workload_resources
+from drayman.apiserver.kinds import (
+    cluster_resources,
+    core_resources,
+    storage_resources,
+    workload_resources,
+)
 from drayman.apiserver.kinds.admission import admission_plugins
 from drayman.apiserver.kinds.device_resources import device_resources
 from drayman.apiserver.resources import Resource, Subresource
@@ -20,6 +25,7 @@ def builtin_resources(*, account_parts: tuple[Subresource, ...] = ()) -> Iterato
     yield core_resources.service_accounts(account_parts)
     yield from workload_resources.RESOURCES
     yield from cluster_resources.RESOURCES
+    yield from storage_resources.RESOURCES
     yield from device_resources(_check_expression)
 
 

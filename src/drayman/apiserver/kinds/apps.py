@@ -19,6 +19,8 @@ from drayman.apiserver.kinds.checks import (
     unchanged,
 )
 from drayman.apiserver.kinds.pods.defaults import default_template
+from drayman.apiserver.kinds.pods.spec import check_template
+from drayman.apiserver.kinds.pods.strategy import pod_warnings
 from drayman.apiserver.kinds.reading import (
     at,
     map_at,
@@ -207,6 +209,24 @@ def _check_revision_update(new: Object, old: Object, _context: Context) -> Error
     yield from unchanged(new, old, "data")
 
 
+def _default_pod_template(obj: Object, _context: Context) -> None:
+    default_template(member(obj, "template"))
+
+
+def _check_pod_template(obj: Object, _context: Context) -> Errors:
+    yield from check_template(obj.get("template"), "template")
+
+
+def _pod_template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
+    spec = map_at(new, "template", "spec")
+    if old is not None and at(old, "template", "spec") == spec:
+        return []
+    return pod_warnings(spec, "template.spec")
+
+
+POD_TEMPLATE: Final = Rules(
+    defaults=_default_pod_template, checks=_check_pod_template, warns=_pod_template_warnings
+)
 DEPLOYMENT: Final = Rules(
     defaults=_default_deployment,
     checks=_check_deployment,

@@ -1,12 +1,11 @@
-"""The remaining groups: coordination, scheduling, policy, rbac, storage, discovery, node."""
+"""The remaining groups: coordination, scheduling, policy, rbac, discovery, node."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Final
 
-from drayman.api.struct import Json
-from drayman.apiserver.kinds import access_control, pod_groups, policy, storage
+from drayman.apiserver.kinds import access_control, pod_groups, policy
 from drayman.apiserver.kinds.core_tables import shortened
 from drayman.apiserver.kinds.leases import ENDPOINT_SLICE, LEASE, RUNTIME_CLASS
 from drayman.apiserver.kinds.reading import at, items_at, text_at
@@ -15,10 +14,10 @@ from drayman.apiserver.kinds.tables import (
     CREATED_AT,
     NAME,
     NAME_AND_AGE,
-    NONE,
     UNSET,
     Cell,
     column,
+    flag,
     number,
     text,
 )
@@ -27,12 +26,7 @@ from drayman.apiserver.strategy import Object
 
 V1: Final = ("v1",)
 RBAC: Final = access_control.GROUP
-STORAGE: Final = "storage.k8s.io"
 SCHEDULING: Final = "scheduling.k8s.io"
-
-
-def _flag(*path: str) -> Cell:
-    return lambda obj, _now: bool(at(obj, *path))
 
 
 def _count_or_none(name: str) -> Cell:
@@ -57,13 +51,6 @@ def _slice_ports(obj: Object, _now: datetime) -> str:
 def _slice_endpoints(obj: Object, _now: datetime) -> str:
     found = [a for endpoint in items_at(obj, "endpoints") for a in items_at(endpoint, "addresses")]
     return shortened(found, missing=UNSET)
-
-
-def _audiences(obj: Object, _now: datetime) -> str:
-    requests: Json = at(obj, "spec", "tokenRequests")
-    if requests is None:
-        return UNSET
-    return ",".join(text_at(request, "audience") for request in requests)
 
 
 _BINDING_COLUMNS: Final = (
@@ -185,7 +172,7 @@ RESOURCES: Final = (
         columns=(
             NAME,
             column("Value", number("value"), "integer"),
-            column("Global-Default", _flag("globalDefault"), "boolean"),
+            column("Global-Default", flag("globalDefault"), "boolean"),
             AGE,
             column("PreemptionPolicy", text("preemptionPolicy")),
         ),
@@ -214,80 +201,5 @@ RESOURCES: Final = (
             AGE,
         ),
         subresources=(Subresource(name="status", strategy=pod_groups.POD_GROUP_STATUS),),
-    ),
-    Resource(
-        group=STORAGE,
-        versions=V1,
-        kind="CSIDriver",
-        plural="csidrivers",
-        namespaced=False,
-        strategy=storage.CSI_DRIVER,
-        answers_with_deleted_object=True,
-        requires_version_on_update=True,
-        columns=(
-            NAME,
-            column("AttachRequired", _flag("spec", "attachRequired"), "boolean"),
-            column("PodInfoOnMount", _flag("spec", "podInfoOnMount"), "boolean"),
-            column("StorageCapacity", _flag("spec", "storageCapacity"), "boolean"),
-            column("TokenRequests", _audiences),
-            column("RequiresRepublish", _flag("spec", "requiresRepublish"), "boolean"),
-            column(
-                "Modes",
-                lambda obj, _now: ",".join(items_at(obj, "spec", "volumeLifecycleModes")) or NONE,
-            ),
-            AGE,
-        ),
-    ),
-    Resource(
-        group=STORAGE,
-        versions=V1,
-        kind="CSINode",
-        plural="csinodes",
-        namespaced=False,
-        strategy=storage.CSI_NODE,
-        answers_with_deleted_object=True,
-        requires_version_on_update=True,
-        columns=(
-            NAME,
-            column("Drivers", lambda obj, _now: len(items_at(obj, "spec", "drivers")), "integer"),
-            AGE,
-        ),
-    ),
-    Resource(
-        group=STORAGE,
-        versions=V1,
-        kind="StorageClass",
-        plural="storageclasses",
-        namespaced=False,
-        short_names=("sc",),
-        strategy=storage.STORAGE_CLASS,
-        answers_with_deleted_object=True,
-        columns=(
-            NAME,
-            column("Provisioner", text("provisioner")),
-            column("ReclaimPolicy", text("reclaimPolicy")),
-            column("VolumeBindingMode", text("volumeBindingMode")),
-            column("AllowVolumeExpansion", _flag("allowVolumeExpansion")),
-            AGE,
-        ),
-    ),
-    Resource(
-        group=STORAGE,
-        versions=V1,
-        kind="VolumeAttachment",
-        plural="volumeattachments",
-        namespaced=False,
-        strategy=storage.VOLUME_ATTACHMENT,
-        answers_with_deleted_object=True,
-        requires_version_on_update=True,
-        columns=(
-            NAME,
-            column("Attacher", text("spec", "attacher")),
-            column("PV", text("spec", "source", "persistentVolumeName")),
-            column("Node", text("spec", "nodeName")),
-            column("Attached", _flag("status", "attached"), "boolean"),
-            AGE,
-        ),
-        subresources=(Subresource(name="status", strategy=storage.VOLUME_ATTACHMENT_STATUS),),
     ),
 )

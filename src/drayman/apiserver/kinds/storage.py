@@ -12,6 +12,7 @@ from drayman.api.validation.field_errors import (
     invalid_each,
     not_supported,
     required,
+    too_long,
 )
 from drayman.api.validation.names import driver_name
 from drayman.apiserver.kinds.checks import label_selector, one_of, unchanged
@@ -26,6 +27,8 @@ _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadW
 _ALONE: Final = "ReadWriteOncePod"
 _RECLAIM: Final = ("Delete", "Recycle", "Retain")
 _BINDING: Final = ("Immediate", "WaitForFirstConsumer")
+_MOST_PARAMETERS: Final = 512
+_MOST_PARAMETER_BYTES: Final = 256 * 1024
 _VOLUME_MODES: Final = ("Block", "Filesystem")
 _CHANGEABLE: Final = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
@@ -110,16 +113,34 @@ def _check_volume(obj: Object, _context: Context) -> Errors:
     yield from one_of(policy, "spec.persistentVolumeReclaimPolicy", _RECLAIM)
 
 
+def _check_capacity(obj: Object, _context: Context) -> Errors:
+    yield from label_selector(obj.get("nodeTopology"), "nodeTopology")
+    name = text_at(obj, "storageClassName")
+    yield from invalid_each("storageClassName", name, dns_subdomain_problems(name))
+    amount = obj.get("capacity")
+    if amount is not None and Quantity.parse(str(amount)) < Quantity(0):
+        yield invalid("capacity", str(amount), "must be greater than or equal to 0")
+
+
+def _check_capacity_update(new: Object, old: Object, _context: Context) -> Errors:
+    yield from unchanged(new, old, "nodeTopology")
+    yield from unchanged(new, old, "storageClassName")
+
+
 def _default_class(obj: Object, _context: Context) -> None:
     obj.setdefault("reclaimPolicy", "Delete")
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def _check_class(obj: Object, _context: Context) -> Errors:
-    if provisioner := text_at(obj, "provisioner").lower():
-        yield from invalid_each("provisioner", provisioner, label_key_problems(provisioner))
+def _provisioner(obj: Object, name: str) -> Errors:
+    if provisioner := text_at(obj, name).lower():
+        yield from invalid_each(name, provisioner, label_key_problems(provisioner))
     else:
-        yield required("provisioner")
+        yield required(name)
+
+
+def _check_class(obj: Object, _context: Context) -> Errors:
+    yield from _provisioner(obj, "provisioner")
     yield from one_of(obj.get("reclaimPolicy"), "reclaimPolicy", ("Delete", "Retain"))
     yield from one_of(obj.get("volumeBindingMode"), "volumeBindingMode", _BINDING)
 
@@ -131,6 +152,26 @@ def _check_class_update(new: Object, old: Object, _context: Context) -> Errors:
         if new.get(name) != old.get(name):
             yield forbidden(name, f"updates to {name} are forbidden.")
     yield from unchanged(new, old, "volumeBindingMode")
+
+
+def _check_attributes_class(obj: Object, _context: Context) -> Errors:
+    yield from _provisioner(obj, "driverName")
+    parameters = map_at(obj, "parameters")
+    if "" in parameters:
+        yield invalid("parameters", "", "field can not be empty.")
+    if not parameters:
+        yield required("parameters", "must contain at least one key/value pair")
+    size = sum(len(name) + len(value) for name, value in parameters.items())
+    if len(parameters) > _MOST_PARAMETERS:
+        yield too_long("parameters", _MOST_PARAMETERS)
+    elif size > _MOST_PARAMETER_BYTES:
+        yield too_long("parameters", _MOST_PARAMETER_BYTES)
+
+
+def _check_attributes_class_update(new: Object, old: Object, _context: Context) -> Errors:
+    for name in ("driverName", "parameters"):
+        if new.get(name) != old.get(name):
+            yield forbidden(name, f"updates to {name} are forbidden.")
 
 
 def _default_driver(obj: Object, _context: Context) -> None:
@@ -185,6 +226,12 @@ STORAGE_CLASS: Final = Rules(
     checks=_check_class,
     update_checks=_check_class_update,
 )
+VOLUME_ATTRIBUTES_CLASS: Final = Rules(
+    namespaced=False,
+    checks=_check_attributes_class,
+    update_checks=_check_attributes_class_update,
+)
+CSI_STORAGE_CAPACITY: Final = Rules(checks=_check_capacity, update_checks=_check_capacity_update)
 CSI_DRIVER: Final = Rules(namespaced=False, defaults=_default_driver)
 CSI_NODE: Final = Rules(namespaced=False, prepare=_prepare_csi_node)
 VOLUME_ATTACHMENT: Final = Rules(

@@ -132,15 +132,22 @@ def _template_items(obj: Object, path: tuple[str, ...], member: str) -> str:
     return ",".join(text_at(container, member) for container in containers)
 
 
-def template_columns(*path: str, selector: Cell | None = None) -> tuple[Column, ...]:
-    """The wide columns about a pod template at a path."""
+def template_columns(
+    *path: str, selector: Cell | None = None, wide: bool = True
+) -> tuple[Column, ...]:
+    """The columns about a pod template at a path."""
     columns = (
-        column("Containers", lambda obj, _now: _template_items(obj, path, "name"), wide=True),
-        column("Images", lambda obj, _now: _template_items(obj, path, "image"), wide=True),
+        column("Containers", lambda obj, _now: _template_items(obj, path, "name"), wide=wide),
+        column("Images", lambda obj, _now: _template_items(obj, path, "image"), wide=wide),
     )
     if selector is None:
         return columns
-    return (*columns, column("Selector", selector, wide=True))
+    return (*columns, column("Selector", selector, wide=wide))
+
+
+def flag(*path: str) -> Cell:
+    """Whether something is set."""
+    return lambda obj, _now: bool(at(obj, *path))
 
 
 def selector_cell(*path: str) -> Cell:

@@ -1,4 +1,4 @@
-"""The groups of what runs pods: apps and batch."""
+"""What runs pods, or says how they look: the groups apps and batch, and templates of pods."""
 
 from __future__ import annotations
 
@@ -224,7 +224,26 @@ CRON_JOBS: Final = Resource(
     subresources=(Subresource(name="status", strategy=batch.CRON_JOB_STATUS),),
 )
 
+POD_TEMPLATES: Final = Resource(
+    group="",
+    versions=V1,
+    kind="PodTemplate",
+    plural="podtemplates",
+    namespaced=True,
+    strategy=apps.POD_TEMPLATE,
+    has_generation=True,
+    columns=(
+        NAME,
+        *template_columns("template", wide=False),
+        column(
+            "Pod Labels",
+            lambda obj, _now: joined_labels(map_at(obj, "template", "metadata", "labels")),
+        ),
+    ),
+)
+
 RESOURCES: Final = (
+    POD_TEMPLATES,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
     DEPLOYMENTS,

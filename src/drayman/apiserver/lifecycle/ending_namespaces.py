@@ -1,4 +1,7 @@
-"""The end of a namespace: everything in it is deleted, and when nothing is left, the namespace itself goes."""
+"""The end of a namespace: everything in it is deleted, pods first, and when nothing is left, the namespace itself goes.
+
+Other objects wait for the pods, as something that still runs may need its secrets, claims and rights.
+"""
 
 from __future__ import annotations
 
@@ -8,68 +11,113 @@ from drayman.apiserver.calls import Call
 from drayman.apiserver.core import Core
 from drayman.apiserver.deleting import delete
 from drayman.apiserver.encoding import decode
+from drayman.apiserver.environment import timestamp
+from drayman.apiserver.errors import StatusError
 from drayman.apiserver.lifecycle.collecting import unless_gone
-from drayman.apiserver.lifecycle.graph import node_of
+from drayman.apiserver.lifecycle.graph import Node, node_of
+from drayman.apiserver.lifecycle.namespace_conditions import count_finalizers, deletion_conditions
 from drayman.apiserver.options import DeleteOptions, WriteOptions
 from drayman.apiserver.resources import Resource
+from drayman.apiserver.strategy import Object
 from drayman.apiserver.updating import update
 from drayman.cluster.embedded.model import Key, Stored
 
 NAMESPACES: Final = "namespaces"
+PODS: Final = "pods"
 FINALIZER: Final = "kubernetes"
 MOST_AT_ONCE: Final = 64
 """Objects deleted in one go, so that a full namespace does not hold up everybody else."""
 _MANAGER: Final = "namespace-controller"
+
+Contents = dict[str, tuple[Resource, tuple[Stored, ...]]]
+"""What is in a namespace, by the name of what is stored."""
 
 
 class NamespaceEnder:
     """Empties namespaces that are being deleted."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, set[Key]] = {}
-        """What is known to be on its way out, by namespace: it is not looked at again while it takes its time."""
+        self._leaving: dict[str, dict[Key, tuple[int, Node]]] = {}
+        """What is on its way out, by namespace, and as of which revision: it is not read again while it takes its time."""
 
     async def attend(self, core: Core, name: str) -> bool:
-        """Do what is due for a namespace. False if there is more of it at once; what waits for others says when it is gone."""
+        """Do what is due for a namespace. False if there is more of it at once; what waits for others says when it is gone.
+
+        Raises StatusError where something in it refuses to be deleted, after everything else was.
+        """
         stored = core.store.latest(Key(NAMESPACES, "", name))
         if stored is None or not node_of(stored).is_deleted:
-            self._asked.pop(name, None)
+            self._leaving.pop(name, None)
             return True
         contents = _contents(core, name)
+        problems: list[StatusError] = []
+        if contents:
+            if not await self._empty(core, name, contents, problems):
+                return False
+            contents = _contents(core, name)
+        await self._report(core, name, contents, problems)
+        if problems:
+            raise problems[0]
         if not contents:
-            await _finalize(core, name, stored)
-            return True
-        return await self._empty(core, name, contents)
+            await _finalize(core, name)
+        return True
 
     async def _empty(
-        self, core: Core, name: str, contents: list[tuple[Resource, tuple[Stored, ...]]]
+        self, core: Core, name: str, contents: Contents, problems: list[StatusError]
     ) -> bool:
-        """Delete some of the objects that are not being deleted. Tells whether those were all."""
-        asked = self._asked.setdefault(name, set())
+        """Delete some of the objects that are not being deleted. Tells whether those were all there are to delete now."""
         left = MOST_AT_ONCE
-        for resource, objects in contents:
+        due = [contents[PODS]] if PODS in contents else contents.values()
+        for resource, objects in due:
             for stored in objects:
-                if stored.key in asked:
-                    continue
-                if node_of(stored).is_deleted:
-                    asked.add(stored.key)
+                if self._look(name, stored).is_deleted:
                     continue
                 if left == 0:
                     return False
-                await unless_gone(delete, _deletion(core, resource, stored.key))
+                try:
+                    await unless_gone(delete, _deletion(core, resource, stored.key))
+                except StatusError as error:
+                    problems.append(error)
                 left -= 1
         return True
 
+    def _look(self, name: str, stored: Stored) -> Node:
+        leaving = self._leaving.setdefault(name, {})
+        known = leaving.get(stored.key)
+        if known is not None and known[0] == stored.revision:
+            return known[1]
+        node = node_of(stored)
+        if node.is_deleted:
+            leaving[stored.key] = (stored.revision, node)
+        return node
 
-def _contents(core: Core, namespace: str) -> list[tuple[Resource, tuple[Stored, ...]]]:
-    """What is in a namespace, by resource. Two that show the same objects count once."""
+    async def _report(
+        self, core: Core, name: str, contents: Contents, problems: list[StatusError]
+    ) -> None:
+        """Write what is left into the status of a namespace, where that is not what it says."""
+        stored = core.store.latest(Key(NAMESPACES, "", name))
+        if stored is None:
+            return
+        status = stored.value.get("status") or {}
+        before = status.get("conditions") or []
+        remaining = {f"{r.plural}.{r.group}": len(objects) for r, objects in contents.values()}
+        nodes = [self._look(name, one) for _, objects in contents.values() for one in objects]
+        held = count_finalizers(node.finalizers for node in nodes if node.is_deleted)
+        now = timestamp(core.clock.now())
+        after = deletion_conditions(before, remaining, held, map(str, problems), now)
+        if after != before:
+            await _update(core, name, "status", {"status": {**status, "conditions": after}})
+
+
+def _contents(core: Core, namespace: str) -> Contents:
+    """What is in a namespace. Two resources that show the same objects count once."""
     resources = {
         resource.storage_name: resource
         for resource in core.resources
         if resource.namespaced and "delete" in resource.verbs
     }
-    found = ((r, core.store.list(storage, namespace)) for storage, r in resources.items())
-    return [(resource, objects) for resource, objects in found if objects]
+    found = ((name, r, core.store.list(name, namespace)) for name, r in resources.items())
+    return {name: (resource, objects) for name, resource, objects in found if objects}
 
 
 def _deletion(core: Core, resource: Resource, key: Key) -> Call:
@@ -84,22 +132,30 @@ def _deletion(core: Core, resource: Resource, key: Key) -> Call:
     )
 
 
-async def _finalize(core: Core, name: str, stored: Stored) -> None:
+async def _finalize(core: Core, name: str) -> None:
     """Take the finalizer off a namespace that is empty, by way of the endpoint that is for it."""
-    resource = core.resources.named("", NAMESPACES)
-    if resource is None:
+    stored = core.store.latest(Key(NAMESPACES, "", name))
+    if stored is None:
         return
-    obj = decode(stored.data)
-    spec = obj.get("spec") or {}
+    spec = stored.value.get("spec") or {}
     kept = [item for item in spec.get("finalizers") or [] if item != FINALIZER]
+    await _update(core, name, "finalize", {"spec": {**spec, "finalizers": kept}})
+
+
+async def _update(core: Core, name: str, part: str, changes: Object) -> None:
+    """Replace members of a namespace by way of one of its endpoints."""
+    resource = core.resources.named("", NAMESPACES)
+    stored = core.store.latest(Key(NAMESPACES, "", name))
+    if resource is None or stored is None:
+        return
     call = Call(
         core,
         resource,
         resource.hub_kind.version,
         "update",
         name=name,
-        subresource=resource.subresource("finalize"),
-        body={**obj, "spec": {**spec, "finalizers": kept}},
+        subresource=resource.subresource(part),
+        body={**decode(stored.data), **changes},
         write=WriteOptions(manager=_MANAGER),
     )
     await unless_gone(update, call)

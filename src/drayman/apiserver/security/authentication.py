@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from drayman.apiserver.access import ADMIN, ANONYMOUS, Attributes, Authorizer, User
+from drayman.apiserver.access import ADMIN, ANONYMOUS, Attributes, Authorizer, User, denied
 from drayman.apiserver.environment import Clock
-from drayman.apiserver.errors import Subject, bad_request, forbidden, unauthorized
+from drayman.apiserver.errors import bad_request, unauthorized
 from drayman.apiserver.exchange import Request
 from drayman.apiserver.security.tokens import ISSUER, ServiceAccountClaims, TokenIssuer, same_secret
 from drayman.apiserver.strategy import Objects
 
 _AUTHENTICATED: Final = "system:authenticated"
+_UNAUTHENTICATED: Final = "system:unauthenticated"
 _USER: Final = "impersonate-user"
 _GROUP: Final = "impersonate-group"
 _UID: Final = "impersonate-uid"
 _EXTRA: Final = "impersonate-extra-"
 _STORAGE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+_IDENTITY_GROUP: Final = "authentication.k8s.io"
+"""The API group of what is no object, but can be impersonated: ids and extras of users."""
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 
 
@@ -69,7 +72,8 @@ class TokenAuthenticator:
         return bound is not None and bound["metadata"]["uid"] == claims.bound.uid
 
     def _impersonated(self, user: User, headers: Mapping[str, str]) -> User:
-        name = headers.get(_USER, "")
+        """Who a user wants to be, if they may be each part of it. Raises StatusError 400 or 403."""
+        name, uid = headers.get(_USER, ""), headers.get(_UID, "")
         groups = tuple(g for g in headers.get(_GROUP, "").split("\n") if g)
         extra = {
             unquote(key.removeprefix(_EXTRA)): tuple(value.split("\n"))
@@ -80,31 +84,49 @@ class TokenAuthenticator:
             raise bad_request(
                 "requested impersonation of a group, uid or extra without impersonating a user"
             )
-        self._require(user, "users", name)
-        for group in groups:
-            self._require(user, "groups", group)
-        for key, values in extra.items():
-            for value in values:
-                self._require(user, "userextras", value, key)
-        return User(name, headers.get(_UID, ""), _groups_of(name, groups), extra)
+        for wanted in _parts_to_be(name, groups, extra, uid):
+            decision = self.authorizer.authorize(user, wanted)
+            if not decision.allowed:
+                raise denied(user, wanted, decision.reason)
+        return User(name, uid, _groups_of(name, groups), extra)
 
-    def _require(self, user: User, resource: str, name: str, subresource: str = "") -> None:
-        group = "authentication.k8s.io" if resource == "userextras" else ""
-        wanted = Attributes("impersonate", group, "", resource, subresource, "", name)
-        if not self.authorizer.authorize(user, wanted).allowed:
-            where = f'in API group "{group}" at the cluster scope'
-            why = f'User "{user.name}" cannot impersonate resource "{resource}" {where}'
-            raise forbidden(Subject(resource, group, name), why)
+
+def _parts_to_be(
+    name: str, groups: tuple[str, ...], extra: Mapping[str, tuple[str, ...]], uid: str
+) -> Iterator[Attributes]:
+    """Each part of an identity, as what somebody needs the right to impersonate."""
+    account = _service_account(name)
+    if account is not None:
+        yield Attributes("impersonate", "", "v1", "serviceaccounts", "", *account)
+    else:
+        yield Attributes("impersonate", "", "v1", "users", name=name)
+    for group in groups:
+        yield Attributes("impersonate", "", "v1", "groups", name=group)
+    for key, values in extra.items():
+        for value in values:
+            yield Attributes("impersonate", _IDENTITY_GROUP, "v1", "userextras", key, name=value)
+    if uid:
+        yield Attributes("impersonate", _IDENTITY_GROUP, "v1", "uids", name=uid)
+
+
+def _service_account(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that is called so as a user."""
+    match name.split(":"):
+        case ["system", "serviceaccount", namespace, account] if namespace and account:
+            return namespace, account
+    return None
 
 
 def _groups_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     """The groups of an impersonated user: those asked for, or those a service account has by itself."""
-    parts = name.split(":")
-    if not groups and parts[:2] == ["system", "serviceaccount"] and len(parts) == 4:
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{parts[2]}")
+    account = _service_account(name)
+    if not groups and account is not None:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
     if name == ANONYMOUS.name:
-        return (*groups, *ANONYMOUS.groups)
-    return groups if _AUTHENTICATED in groups else (*groups, _AUTHENTICATED)
+        return groups if _UNAUTHENTICATED in groups else (*groups, _UNAUTHENTICATED)
+    if _AUTHENTICATED in groups or _UNAUTHENTICATED in groups:
+        return groups
+    return (*groups, _AUTHENTICATED)
 
 
 def service_account_user(claims: ServiceAccountClaims) -> User:

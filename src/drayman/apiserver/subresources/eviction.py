@@ -1,4 +1,8 @@
-"""Eviction: deletion of a pod that asks its disruption budget first."""
+"""Eviction: deletion of a pod that asks its disruption budget first.
+
+The budget is charged and the pod marked in one transaction: a budget that is charged for a pod that stays would keep others from
+being evicted until its controller finds out.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Final
 from drayman.api.codec import convert
 from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
+from drayman.apiserver.batch import Batch
 from drayman.apiserver.calls import Call, Result, success
 from drayman.apiserver.deleting import check_preconditions, remove
 from drayman.apiserver.encoding import decode, stored_form
@@ -41,11 +46,14 @@ async def evict(call: Call) -> Result:
         raise bad_request("name in URL does not match name in Eviction object")
     options = delete_options(Query(), eviction.get("deleteOptions") or {})
     options = replace(options, dry_run=options.dry_run or call.dry_run)
-    pods = replace(pod_call(call, call.name), verb="delete", delete=options)
+    batch = Batch(call.core.store)
+    core = replace(call.core, store=batch)
+    pods = replace(pod_call(call, call.name), core=core, verb="delete", delete=options)
     existing = find_pod(pods)
     if not _may_ignore_budgets(existing.value):
         await _spend_budget(pods, existing.value)
     await _delete(pods, existing)
+    await batch.commit()
     return success(call.subject, 201)
 
 
@@ -62,12 +70,7 @@ async def _delete(call: Call, existing: Stored) -> None:
         set_condition(pod, _CONDITION, call.context.now)
         write = put(call, normalised(call.resource, pod), existing)
         (existing,) = await call.core.store.write([write])
-        options = replace(call.delete, resource_version=None)
-        call = replace(call, delete=options)
-        latest = call.core.store.latest(existing.key)
-        if latest is None:
-            return  # Somebody else was quicker, which is just as well.
-        existing = latest
+        call = replace(call, delete=replace(call.delete, resource_version=None))
     await remove(call, existing)
 
 

@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 _EPILOG: Final = """\b
 Examples:
   drayman bench schedule --list
-  drayman bench schedule --workload SchedulingWithResourceClaimTemplate/5000pods_500nodes
-  drayman bench schedule --workload FirstAvailable/fast --nodes 100 --json
-  drayman bench schedule --workload ConsumableCapacity/fast --backend kubeconfig --kubeconfig dev.yaml
+  drayman bench schedule --workload SchedulingWithResourceClaimTemplate/fast
+  drayman bench schedule --workload FirstAvailable/fast --nodes 5 --json
 """
 
 
-@click.group()
+@click.group(epilog=_EPILOG)
 def bench() -> None:
     """Measure a cluster from outside."""
 

@@ -182,8 +182,9 @@ async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
         raise UserError(str(error)) from error
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop.set)
     try:
         if is_live:
             await show(instance, stop, until)

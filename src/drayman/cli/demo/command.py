@@ -1,9 +1,9 @@
-"""The command: allocate the claims one after another, then show the node."""
+"""The command: run the examples on a cluster, then tell where each pod's devices are and why the last one waits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,182 +14,205 @@ from drayman.cli.output import console, format_option, print_data
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from drayman.allocator import Plan, Refusal
-    from drayman.api.resource import ResourceClaim
+    from drayman.allocator import Refusal
+    from drayman.api.core import Pod
+    from drayman.api.resource import DeviceRequestAllocationResult
     from drayman.cli.demo.remedies import Remedy
     from drayman.cli.demo.scene import Layout, Scene
-    from drayman.inventory import DeviceId
+    from drayman.cli.demo.staging import Result
 
 _EPILOG: Final = """\b
 Examples:
   drayman demo
   drayman demo -o yaml
 
-The claims are ordinary ResourceClaims; they lie in examples/demo.
+The manifests are ordinary ones; they lie in examples/.
 """
-
-
-_DESCRIPTION: Final = "drayman.dev/description"
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One claim and what became of it."""
+    """One pod and what became of it."""
 
-    claim: ResourceClaim
-    granted: tuple[tuple[str, DeviceId], ...] = ()
-    refusal: Refusal | None = None
-    remedies: tuple[Remedy, ...] = ()
-    freeing: tuple[Remedy, ...] = field(default=())
+    number: int
+    title: str
+    pod: Pod
+    granted: tuple[DeviceRequestAllocationResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a pod waits, asked of one node, and what would help."""
+
+    scene: Scene
+    refusal: Refusal
+    remedies: tuple[Remedy, ...]
+    freeing: tuple[Remedy, ...]
 
 
 @click.command(epilog=_EPILOG)
 @format_option
 def demo(output_format: str | None) -> None:
-    """Three claims on a simulated DGX H100.
+    """Run the examples on a cluster of simulated nodes.
 
-    No hardware is needed: eight GPUs and eight network interfaces, as NVIDIA's driver and DRANET would publish them. One claim
-    asks for a GPU and a NIC on the same PCIe root, one for four GPUs, and one for something that the node cannot give.
+    No hardware is needed: a DGX H100, another one with MIG, and a node of the example driver, with a scheduler and controllers, all in this
+    process and gone in seconds. Shows where each pod's devices are, and why the last pod waits.
     """
-    from drayman.cli.demo.scene import build, claims, layout
+    from drayman.cli.demo.staging import play
 
-    scene = build()
-    acts = [_play(scene, claim) for claim in claims()]
-    places = layout(scene)
+    result = play()
+    acts = _acts(result)
+    waiting = next((act for act in acts if not act.granted), None)
+    why = None if waiting is None else _explain(result, waiting)
     if output_format:
-        print_data(
-            {"node": scene.node.metadata.name, "claims": [_as_data(a) for a in acts]}, output_format
-        )
+        print_data(_as_data(acts, why), output_format)
         return
     out = console()
-    _introduce(out, places, scene)
-    for number, act in enumerate(acts, start=1):
-        if act.refusal is None:
-            _tell_granted(out, places, number, act)
-    _draw(out, places, acts)
-    for number, act in enumerate(acts, start=1):
-        if act.refusal is not None:
-            _tell_refused(out, places, number, act, act.refusal)
+    names = [node.node.metadata.name for node in result.hardware.nodes]
+    out.print(f"[bold]{len(names)} simulated nodes[/]: {', '.join(names)}\n")
+    for manifest, group in groupby(acts, key=lambda act: act.number):
+        pods = list(group)
+        if all(act.granted for act in pods):
+            out.print(f"[bold]{manifest}  {pods[0].title}[/]")
+            for act in pods:
+                _tell_granted(out, result, act)
+            out.print()
+    _draw(out, result, acts)
+    if waiting is not None and why is not None:
+        _tell_waiting(out, waiting, why)
 
 
-def _play(scene: Scene, claim: ResourceClaim) -> Act:
-    """Search, then commit; for a refusal, find out what would help."""
-    from drayman.allocator import Plan, Policy, Refusal, search
-    from drayman.cli.demo.remedies import freeing_helps, remedies
-
-    outcome = search(scene.view(), [claim], policy=Policy.BEST)
-    match outcome:
-        case Plan():
-            scene.ledger.commit(outcome)
-            return Act(claim, granted=_granted(outcome))
-        case Refusal():
-            return Act(
-                claim,
-                refusal=outcome,
-                remedies=tuple(remedies(scene, claim)),
-                freeing=tuple(freeing_helps(scene, claim)),
+def _acts(result: Result) -> list[Act]:
+    acts = []
+    for number, manifest in enumerate(result.manifests, start=1):
+        for name in manifest.pods:
+            pod = result.pods.get(name)
+            if pod is None:
+                raise UserError(f"{manifest.name}: pod {name} did not come up in time")
+            granted = tuple(
+                entry
+                for claim in result.claims_of(pod)
+                if claim.status.allocation is not None
+                for entry in claim.status.allocation.devices.results
             )
-        case _:
-            raise UserError(f"{claim.metadata.name}: {outcome}")
+            acts.append(Act(number, manifest.title, pod, granted))
+    return acts
 
 
-def _granted(plan: Plan) -> tuple[tuple[str, DeviceId], ...]:
-    from drayman.inventory import DeviceId
+def _explain(result: Result, act: Act) -> Explanation:
+    """Ask the first node, which has what the pod wants most of, and try what would help."""
+    from drayman.allocator import Policy, Refusal, search
+    from drayman.cli.demo.remedies import freeing_helps, remedies
+    from drayman.cli.demo.scene import build
 
-    return tuple(
-        (entry.request, DeviceId(entry.driver, entry.pool, entry.device))
-        for item in plan.claims
-        for entry in item.allocation.devices.results
+    scene = build(result.hardware.nodes[0], result.claims)
+    (claim,) = result.claims_of(act.pod)
+    outcome = search(scene.view(), [claim], policy=Policy.BEST)
+    if not isinstance(outcome, Refusal):
+        raise UserError(f"{act.pod.metadata.name}: {outcome}")
+    return Explanation(
+        scene, outcome, tuple(remedies(scene, claim)), tuple(freeing_helps(scene, claim))
     )
 
 
-def _as_data(act: Act) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": act.claim.metadata.name, "allocated": act.refusal is None}
-    if act.refusal is None:
-        data["devices"] = [
-            {
-                "request": request,
-                "driver": device.driver,
-                "pool": device.pool,
-                "device": device.device,
-            }
-            for request, device in act.granted
-        ]
+def _as_data(acts: list[Act], why: Explanation | None) -> dict[str, Any]:
+    return {"pods": [_pod_data(act, why) for act in acts]}
+
+
+def _pod_data(act: Act, why: Explanation | None) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": act.pod.metadata.name,
+        "title": act.title,
+        "phase": act.pod.status.phase,
+        "node": act.pod.spec.node_name,
+        "devices": [
+            {"request": e.request, "driver": e.driver, "pool": e.pool, "device": e.device}
+            for e in act.granted
+        ],
+    }
+    if act.granted or why is None:
         return data
-    data["kind"] = act.refusal.kind.value
+    data["message"] = _message(act.pod)
+    data["kind"] = why.refusal.kind.value
     data["rejections"] = [
-        {
-            "request": each.request,
-            "reason": each.reason.value,
-            "devices": [device.device for device in each.devices],
-            "remaining": each.remaining,
-            "wanted": each.wanted,
-        }
-        for each in act.refusal.rejections
+        {"request": each.request, "reason": each.reason.value, "remaining": each.remaining}
+        for each in why.refusal.rejections
     ]
     data["remedies"] = [
         {"change": each.change, "devices": [device.device for device in each.devices]}
-        for each in (*act.remedies, *act.freeing)
+        for each in (*why.remedies, *why.freeing)
     ]
     return data
 
 
-def _introduce(out: Console, places: Layout, scene: Scene) -> None:
-    names = list(places.names.values())
-    gpus = sum(name.startswith("GPU") for name in names)
-    nics = sum(name.startswith("NIC") for name in names)
-    out.print(
-        f"[bold]{scene.node.metadata.name}[/]: a simulated DGX H100 with {gpus} GPUs and {nics} NICs\n"
-    )
+def _message(pod: Pod) -> str:
+    return next((c.message for c in pod.status.conditions if c.type_ == "PodScheduled"), "")
 
 
-def _tell_title(out: Console, number: int, act: Act, verdict: str) -> None:
-    metadata = act.claim.metadata
-    out.print(f"[bold]{number}  {metadata.name}[/]: {metadata.annotations.get(_DESCRIPTION, '')}")
-    out.print(f"   {verdict}")
+def _tell_granted(out: Console, result: Result, act: Act) -> None:
+    name = act.pod.metadata.name
+    out.print(f"   {name}: [green]{act.pod.status.phase}[/] on {act.pod.spec.node_name}")
+    places = _places(result)
+    width = max(len(entry.request) for entry in act.granted)
+    for entry in act.granted:
+        place = places.get((entry.driver, entry.pool, entry.device), "")
+        amount = ", ".join(f"{key} {value}" for key, value in entry.consumed_capacity.items())
+        out.print(f"     {entry.request:<{width}}  {entry.device:<21}  {place}{amount}".rstrip())
 
 
-def _tell_granted(out: Console, places: Layout, number: int, act: Act) -> None:
-    rows = [places.rows[device] for _, device in act.granted]
-    links = [places.matrix.rows[one].links[other] for one, other in combinations(rows, 2)]
-    farthest = max(links, default=None)
-    near = (
-        "" if farthest is None else f", no farther apart than {farthest.code}: {farthest.meaning}"
-    )
-    _tell_title(out, number, act, f"[green]allocated[/]{near}")
-    for (request, device), row in zip(act.granted, rows, strict=True):
-        place = places.matrix.rows[row].locality
-        out.print(
-            f"     {request:<5} {places.names[device]}  {device.device:<17}"
-            f" {place.pcie_root}  NUMA {place.numa}"
-        )
-    out.print()
+def _places(result: Result) -> dict[tuple[str, str, str], str]:
+    """Where each device is, for those that say it."""
+    places = {}
+    for node in result.hardware.nodes:
+        for item in node.slices:
+            for device in item.spec.devices or ():
+                root = device.attributes.get("resource.kubernetes.io/pcieRoot")
+                numa = device.attributes.get("resource.kubernetes.io/numaNode")
+                if root is not None and numa is not None:
+                    key = (item.spec.driver, item.spec.pool.name, device.name)
+                    places[key] = f"{root.string}  NUMA {numa.int_}"
+    return places
 
 
-def _draw(out: Console, places: Layout, acts: list[Act]) -> None:
+def _draw(out: Console, result: Result, acts: list[Act]) -> None:
+    """The matrix of the first node, with what was chosen there."""
+    from drayman.cli.demo.scene import build, layout
     from drayman.cli.matrix import Drawing
+    from drayman.inventory import DeviceId
 
+    scene = build(result.hardware.nodes[0])
+    places = layout(scene)
     marks = {
-        places.rows[device]: number
-        for number, act in enumerate(acts, start=1)
-        for _, device in act.granted
+        places.rows[device]: act.number
+        for act in acts
+        for entry in act.granted
+        if (device := DeviceId(entry.driver, entry.pool, entry.device)) in places.rows
     }
-    drawing = Drawing(places.matrix, list(places.names.values()), marks)
-    for line in drawing.lines(out.width):
+    out.print(f"[bold]{scene.node.metadata.name}[/]")
+    for line in Drawing(places.matrix, list(places.names.values()), marks).lines(out.width):
         out.print(line)
     out.print()
 
 
-def _tell_refused(out: Console, places: Layout, number: int, act: Act, refusal: Refusal) -> None:
+def _tell_waiting(out: Console, act: Act, why: Explanation) -> None:
+    from drayman.cli.demo.scene import layout
     from drayman.cli.demo.words import KINDS, funnel
 
-    _tell_title(out, number, act, f"[red]refused[/] ({refusal.kind.value}): {KINDS[refusal.kind]}")
-    out.print("   [bold]why[/]")
-    for line in funnel(refusal.rejections):
+    kind = why.refusal.kind
+    node = why.scene.node.metadata.name
+    out.print(f"[bold]{act.number}  {act.title}[/]")
+    out.print(f"   {act.pod.metadata.name}: [red]{act.pod.status.phase}[/]")
+    out.print(f"   [bold]why[/], for {node}")
+    out.print(f"     {kind.value}: {KINDS[kind]}")
+    for line in funnel(why.refusal.rejections):
         out.print(f"     {line}")
     out.print("   [bold]what would help[/] (each was tried)")
-    for remedy in (*act.remedies, *act.freeing):
-        names = ", ".join(places.names[device] for device in remedy.devices)
-        out.print(f"     [green]+[/] {remedy.change}: {names}")
-    if not act.freeing:
+    places = layout(why.scene)
+    for remedy in (*why.remedies, *why.freeing):
+        out.print(f"     [green]+[/] {remedy.change}: {_names(places, remedy)}")
+    if not why.freeing:
         out.print("     [red]-[/] freeing devices would not: it does not fit on the empty node")
+
+
+def _names(places: Layout, remedy: Remedy) -> str:
+    return ", ".join(places.names[device] for device in remedy.devices)

@@ -1,21 +1,16 @@
-"""What the demo plays on: one simulated node, its inventory and ledger, and the claims that come with the package."""
+"""One node of the demo as the allocator sees it, for drawing it and for trying what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from importlib.resources import files
-from typing import Final
 
-from drayman.api.checking import defaulted
 from drayman.api.core import Node
-from drayman.api.loading import Finding, LoadedObject, load_files
 from drayman.api.resource import Device, ResourceClaim
-from drayman.drivers.profiles import HardwareNode, dgx_h100
+from drayman.drivers.profiles import HardwareNode
 from drayman.inventory import DeviceId, Inventory, Ledger, NodeView
+from drayman.inventory.ledger import holdings_of
 from drayman.topology import Kind, Matrix, matrix
-
-NODE_NAME: Final = "dgx-h100-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +37,20 @@ class Scene:
                 yield DeviceId(each.spec.driver, each.spec.pool.name, device.name), device
 
 
-def build() -> Scene:
-    """The node with nothing in use."""
-    hardware = dgx_h100(NODE_NAME)
+def build(hardware: HardwareNode, claims: Iterable[ResourceClaim] = ()) -> Scene:
+    """A node with what claims hold."""
     inventory = Inventory()
     for device_class in hardware.classes:
         inventory.apply_class(device_class)
     for each in hardware.slices:
         inventory.apply_slice(each)
-    return Scene(hardware, inventory)
-
-
-def claims() -> list[ResourceClaim]:
-    """The claims of the demo, in the order of their file names."""
-    folder = files("drayman.cli.demo") / "manifests"
-    manifests = sorted((file.name, file.read_bytes()) for file in folder.iterdir())
-    return [_claim(result) for result in load_files(manifests)]
-
-
-def _claim(result: LoadedObject | Finding) -> ResourceClaim:
-    if isinstance(result, Finding) or result.carried is None:
-        raise ValueError(f"the demo's own manifests are broken: {result}")
-    claim = defaulted(result.carried, result.version).object
-    assert isinstance(claim, ResourceClaim)
-    return claim
+    scene = Scene(hardware, inventory)
+    for claim in claims:
+        if claim.status.allocation is not None:
+            # By name instead of uid: people are told who would have to give something back.
+            name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            scene.ledger.observe(name, holdings_of(claim.status.allocation))
+    return scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +62,13 @@ class Layout:
     rows: dict[DeviceId, int]
 
 
-def layout(scene: Scene) -> Layout:
-    """The matrix of a scene's node."""
-    found = matrix((device_id.driver, device) for device_id, device in scene.devices())
+def layout(scene: Scene, drivers: tuple[str, ...] = ("gpu.nvidia.com", "dra.net")) -> Layout:
+    """The matrix of a node's GPUs and network interfaces."""
+    found = matrix(
+        (device_id.driver, device)
+        for device_id, device in scene.devices()
+        if device_id.driver in drivers
+    )
     counts: dict[Kind, int] = {}
     names: dict[DeviceId, str] = {}
     rows: dict[DeviceId, int] = {}

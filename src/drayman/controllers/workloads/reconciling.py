@@ -83,15 +83,12 @@ class Reconciler(ABC, Generic[T]):
         own = self._own.get(key)
         if own is None:
             return cached
-        version = version_of(own.metadata.resource_version)
-        seen = version_of(self.informer.resource_version)
-        replaced = cached is None or cached.metadata.uid != own.metadata.uid
-        if (
-            replaced or seen >= version or version_of(cached.metadata.resource_version) >= version  # type: ignore[union-attr]
-        ):
-            del self._own[key]
-            return cached
-        return own
+        if cached is not None and cached.metadata.uid == own.metadata.uid:
+            versions = (self.informer.resource_version, cached.metadata.resource_version)
+            if max(map(version_of, versions)) < version_of(own.metadata.resource_version):
+                return own
+        del self._own[key]
+        return cached
 
     def in_namespace(self, namespace: str) -> list[T]:
         """The objects of this controller's kind in a namespace."""

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.apiserver.errors import bad_request
 from drayman.apiserver.kinds.pods.pod_level import default_pod_level
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default
 from drayman.apiserver.strategy import Object
 
 CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+MOST_CONTAINERS: Final = 1_000
+"""In one list. Each gets so many fields filled in, checked and accounted for that fifty thousand, which a small body holds, would
+keep everybody else waiting for seconds."""
 DEFAULT_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -60,7 +64,8 @@ def default_template(template: Json) -> None:
 
 
 def default_pod_spec(spec: Object) -> None:
-    """Fill in what pods and templates have in common."""
+    """Fill in what pods and templates have in common. Raises StatusError 400 where there are too many containers for that."""
+    _bound_containers(spec)
     for name, value in _SPEC_DEFAULTS:
         set_default(spec, name, value)
     spec.setdefault("terminationGracePeriodSeconds", 30)
@@ -73,6 +78,15 @@ def default_pod_spec(spec: Object) -> None:
             _default_container(container)
     for volume in _objects(spec, "volumes"):
         _default_volume(volume)
+
+
+def _bound_containers(spec: Object) -> None:
+    for name in CONTAINER_LISTS:
+        count = len(items_at(spec, name))
+        if count > MOST_CONTAINERS:
+            raise bad_request(
+                f"{name} has {count} items, and no pod has more than {MOST_CONTAINERS}"
+            )
 
 
 def _objects(value: Json, *path: str) -> Iterator[Object]:

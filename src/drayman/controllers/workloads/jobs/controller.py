@@ -147,7 +147,7 @@ class JobController(PodOwner[Job]):
         for uid in self._owners.get(key, set()) - {present}:
             await self._untrack([pod for pod in self.holdings.of(uid) if is_tracked(pod)])
             self._owners[key].discard(uid)
-        if not self._owners.get(key, present):
+        if key in self._owners and not self._owners[key]:
             del self._owners[key]
 
     async def _untrack(self, pods: Sequence[Pod]) -> None:

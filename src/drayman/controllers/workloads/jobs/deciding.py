@@ -81,12 +81,11 @@ def decide(census: Census, row: FailureRow, times: BackoffTimes, now: float) -> 
 def _verdicts(census: Census, now: float) -> Iterator[Verdict]:
     """Why a job is decided, the most binding reason first."""
     job = census.job
-    for type_ in (SUCCEEDING, FAILING):
-        for condition in job.status.conditions:
-            if condition.type_ == type_ and condition.status == "True":
-                kind: Literal["SuccessCriteriaMet", "FailureTarget"]
-                kind = "SuccessCriteriaMet" if type_ == SUCCEEDING else "FailureTarget"
-                yield Verdict(kind, condition.reason, condition.message)
+    standing = {c.type_: c for c in job.status.conditions if c.status == "True"}
+    if met := standing.get(SUCCEEDING):
+        yield Verdict(SUCCEEDING, met.reason, met.message)
+    if failing := standing.get(FAILING):
+        yield Verdict(FAILING, failing.reason, failing.message)
     for pod in census.new_failed:
         if message := judge(job.spec.pod_failure_policy, pod).message:
             yield Verdict(FAILING, "PodFailurePolicy", message)

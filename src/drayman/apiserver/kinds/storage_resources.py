@@ -1,0 +1,128 @@
+"""The group storage.k8s.io, which the drivers of storage read and write. Nothing here provisions anything."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from drayman.api.struct import Json
+from drayman.apiserver.kinds import storage
+from drayman.apiserver.kinds.reading import at, items_at, text_at
+from drayman.apiserver.kinds.tables import AGE, NAME, NONE, UNSET, column, flag, text
+from drayman.apiserver.resources import Resource, Subresource
+from drayman.apiserver.strategy import Object
+
+V1: Final = ("v1",)
+STORAGE: Final = "storage.k8s.io"
+
+
+def _audiences(obj: Object, _now: datetime) -> str:
+    requests: Json = at(obj, "spec", "tokenRequests")
+    if requests is None:
+        return UNSET
+    return ",".join(text_at(request, "audience") for request in requests)
+
+
+RESOURCES: Final = (
+    Resource(
+        group=STORAGE,
+        versions=V1,
+        kind="CSIDriver",
+        plural="csidrivers",
+        namespaced=False,
+        strategy=storage.CSI_DRIVER,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
+        columns=(
+            NAME,
+            column("AttachRequired", flag("spec", "attachRequired"), "boolean"),
+            column("PodInfoOnMount", flag("spec", "podInfoOnMount"), "boolean"),
+            column("StorageCapacity", flag("spec", "storageCapacity"), "boolean"),
+            column("TokenRequests", _audiences),
+            column("RequiresRepublish", flag("spec", "requiresRepublish"), "boolean"),
+            column(
+                "Modes",
+                lambda obj, _now: ",".join(items_at(obj, "spec", "volumeLifecycleModes")) or NONE,
+            ),
+            AGE,
+        ),
+    ),
+    Resource(
+        group=STORAGE,
+        versions=V1,
+        kind="CSINode",
+        plural="csinodes",
+        namespaced=False,
+        strategy=storage.CSI_NODE,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
+        columns=(
+            NAME,
+            column("Drivers", lambda obj, _now: len(items_at(obj, "spec", "drivers")), "integer"),
+            AGE,
+        ),
+    ),
+    Resource(
+        group=STORAGE,
+        versions=V1,
+        kind="CSIStorageCapacity",
+        plural="csistoragecapacities",
+        namespaced=True,
+        strategy=storage.CSI_STORAGE_CAPACITY,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
+        columns=(
+            NAME,
+            column("StorageClassName", text("storageClassName")),
+            column("Capacity", text("capacity", missing=UNSET)),
+        ),
+    ),
+    Resource(
+        group=STORAGE,
+        versions=V1,
+        kind="StorageClass",
+        plural="storageclasses",
+        namespaced=False,
+        short_names=("sc",),
+        strategy=storage.STORAGE_CLASS,
+        answers_with_deleted_object=True,
+        columns=(
+            NAME,
+            column("Provisioner", text("provisioner")),
+            column("ReclaimPolicy", text("reclaimPolicy")),
+            column("VolumeBindingMode", text("volumeBindingMode")),
+            column("AllowVolumeExpansion", flag("allowVolumeExpansion")),
+            AGE,
+        ),
+    ),
+    Resource(
+        group=STORAGE,
+        versions=V1,
+        kind="VolumeAttachment",
+        plural="volumeattachments",
+        namespaced=False,
+        strategy=storage.VOLUME_ATTACHMENT,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
+        columns=(
+            NAME,
+            column("Attacher", text("spec", "attacher")),
+            column("PV", text("spec", "source", "persistentVolumeName")),
+            column("Node", text("spec", "nodeName")),
+            column("Attached", flag("status", "attached"), "boolean"),
+            AGE,
+        ),
+        subresources=(Subresource(name="status", strategy=storage.VOLUME_ATTACHMENT_STATUS),),
+    ),
+    Resource(
+        group=STORAGE,
+        versions=V1,
+        kind="VolumeAttributesClass",
+        plural="volumeattributesclasses",
+        namespaced=False,
+        short_names=("vac",),
+        strategy=storage.VOLUME_ATTRIBUTES_CLASS,
+        answers_with_deleted_object=True,
+        columns=(NAME, column("DriverName", text("driverName")), AGE),
+    ),
+)

@@ -1,0 +1,84 @@
+"""What the status of a namespace tells about its end: what is left in it, whose finalizers hold that, what could not be deleted.
+
+Five conditions, all of them there from the first look on. Two of them speak of discovery, which cannot fail here: the table of
+resources is at hand. They are written all the same, as clients wait for conditions by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from drayman.apiserver.strategy import Object
+
+DISCOVERY: Final = "NamespaceDeletionDiscoveryFailure"
+PARSING: Final = "NamespaceDeletionGroupVersionParsingFailure"
+FAILURE: Final = "NamespaceDeletionContentFailure"
+REMAINING: Final = "NamespaceContentRemaining"
+FINALIZERS: Final = "NamespaceFinalizersRemaining"
+
+_WELL: Final = {
+    DISCOVERY: ("ResourcesDiscovered", "All resources successfully discovered"),
+    PARSING: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    FAILURE: (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    REMAINING: ("ContentRemoved", "All content successfully removed"),
+    FINALIZERS: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+"""Reason and message of each condition where there is nothing to complain about, in the order they are written."""
+
+
+def deletion_conditions(
+    before: Sequence[Object],
+    remaining: Mapping[str, int],
+    finalizers: Mapping[str, int],
+    problems: Iterable[str],
+    now: str,
+) -> list[Object]:
+    """The conditions of a namespace, from those it has, how much is left of each resource and behind each finalizer, and what failed.
+
+    Resources are named `plural.group`, with the dot also where there is no group.
+    """
+    troubles = _troubles(remaining, finalizers, sorted(problems))
+    conditions = [dict(condition) for condition in before]
+    known = {condition["type"]: condition for condition in conditions}
+    for kind, well in _WELL.items():
+        reason, message = troubles.get(kind, well)
+        status = "True" if kind in troubles else "False"
+        condition = known.get(kind)
+        if condition is None:
+            condition = {"type": kind}
+            conditions.append(condition)
+        if condition.get("status") != status:
+            condition["lastTransitionTime"] = now
+        condition.update(status=status, reason=reason, message=message)
+    return conditions
+
+
+def _troubles(
+    remaining: Mapping[str, int], finalizers: Mapping[str, int], problems: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Reason and message of the conditions that hold."""
+    troubles = {}
+    if remaining:
+        left = sorted(f"{name} has {count} resource instances" for name, count in remaining.items())
+        message = f"Some resources are remaining: {', '.join(left)}"
+        troubles[REMAINING] = ("SomeResourcesRemain", message)
+    if finalizers:
+        held = sorted(f"{name} in {count} resource instances" for name, count in finalizers.items())
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(held)}"
+        troubles[FINALIZERS] = ("SomeFinalizersRemain", message)
+    if problems:
+        message = (
+            f"Failed to delete all resource types, {len(problems)} remaining: {', '.join(problems)}"
+        )
+        troubles[FAILURE] = ("ContentDeletionFailed", message)
+    return troubles
+
+
+def count_finalizers(finalizers: Iterable[Sequence[str]]) -> Counter[str]:
+    """In how many objects each finalizer is."""
+    return Counter(name for names in finalizers for name in set(names))

@@ -1,0 +1,66 @@
+"""What nodes see, kept between views: each part once for all nodes that see the same of it."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from drayman.api.core import Node
+from drayman.inventory.composition import Composition
+from drayman.inventory.hardware import NodeHardware
+from drayman.inventory.identity import PoolId
+from drayman.inventory.ledger import Ledger
+from drayman.inventory.pool import ResolvedPool
+from drayman.inventory.usage import Usage, UsageTracker
+
+
+class Sight:
+    """Some pools, and what is held of them: the same for all nodes that see the same slices of them."""
+
+    __slots__ = ("__weakref__", "_trackers", "hardware", "pools")
+
+    def __init__(self, hardware: NodeHardware, pools: frozenset[PoolId]) -> None:
+        self.hardware = hardware
+        self.pools = pools  # whether they are usable or not
+        self._trackers: WeakKeyDictionary[Ledger, UsageTracker] = WeakKeyDictionary()
+
+    def usage(self, ledger: Ledger) -> Usage:
+        tracker = self._trackers.get(ledger)
+        if tracker is None:
+            tracker = self._trackers[ledger] = UsageTracker(self.hardware)
+        return tracker.usage(ledger)
+
+
+class NodeSight:
+    """All that one node sees: its own devices, and those that it sees together with other nodes."""
+
+    __slots__ = ("_composition", "_latest", "_node", "parts", "pools", "problems", "sights")
+
+    def __init__(self, node: Node, sights: tuple[Sight, ...]) -> None:
+        self._node = node
+        self.sights = sights
+        # What has no devices is no part to choose from. If nothing has any, there is still a view of nothing.
+        self.parts = tuple([s for s in sights if s.hardware.records]) or sights[:1]
+        self.pools = frozenset[PoolId]().union(*(sight.pools for sight in sights))
+        problems = [problem for sight in sights for problem in sight.hardware.problems]
+        self.problems: tuple[ResolvedPool, ...] = tuple(sorted(problems, key=lambda p: p.id))
+        self._composition: Composition | None = None
+        self._latest: tuple[tuple[Usage, ...], Usage] | None = None
+
+    def usages(self, ledger: Ledger) -> tuple[Usage, ...]:
+        """What is held of each part now."""
+        return tuple([part.usage(ledger) for part in self.parts])
+
+    def together(self, usages: tuple[Usage, ...]) -> Usage:
+        """What is held of all the parts, if that is held of each. The same object if asked again."""
+        if len(usages) == 1:
+            return usages[0]
+        if self._latest is None or self._latest[0] != usages:
+            self._latest = (usages, self._composed().usage(usages))
+        return self._latest[1]
+
+    def _composed(self) -> Composition:
+        if self._composition is None:
+            first, *others = [part.hardware for part in self.parts]
+            whole = first.joined_with(others, self._node)
+            self._composition = Composition([first, *others], whole)
+        return self._composition

@@ -1,0 +1,123 @@
+"""`drayman profiles`, `node` and `device` say what they did, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from apiserver.e2e.driving import Server, running
+from drayman.cli.main import cli
+
+Run = Callable[..., Result]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words), prog_name="drayman")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("simulated")
+    with running(folder / "config", "--ephemeral", "--profile", "example=2") as server:
+        yield server
+
+
+@pytest.fixture
+def on(server: Server) -> Run:
+    """A command for the cluster of these tests."""
+    return lambda *words: run(*words, "--kubeconfig", str(server.kubeconfig))
+
+
+def device(on: Run, name: str) -> dict[str, object]:
+    result = on("device", "list", "--driver", "gpu.example.com", "-o", "json")
+    (found,) = [
+        row
+        for row in json.loads(result.stdout)["devices"]
+        if f"{row['pool']}/{row['device']}" == name
+    ]
+    return dict(found)
+
+
+def test_profiles_are_listed() -> None:
+    """As a table, and as data."""
+    assert "dgx-h100-mig" in run("profiles").stdout
+    rows = {
+        row["name"]: row for row in json.loads(run("profiles", "-o", "json").stdout)["profiles"]
+    }
+    assert rows["gb200-nvl72"]["nodes"] == 18
+
+
+def test_a_profile_is_shown() -> None:
+    """Its devices by driver; with -o the objects of one node."""
+    assert "208 devices in  9 slices" in run("profiles", "dgx-h100-mig").stdout
+    items = yaml.safe_load(run("profiles", "dgx-h100", "-o", "yaml").stdout)["items"]
+    kinds = [item["kind"] for item in items]
+    assert kinds.count("ResourceSlice") == 4
+    assert kinds.count("Node") == 1
+    assert "CustomResourceDefinition" in kinds
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    """With what it may have meant."""
+    result = run("profiles", "dgx-h10")
+    assert result.exit_code == 1
+    assert "did you mean dgx-h100" in result.stderr
+
+
+def test_taints_come_and_go(on: Run) -> None:
+    """A taint shows in the list until it is taken back; what is not there cannot be taken back."""
+    assert on("device", "taint", "example-0/gpu-3", "example.com/bad=1:NoSchedule").exit_code == 0
+    assert device(on, "example-0/gpu-3")["taints"] == ["example.com/bad=1:NoSchedule"]
+    assert device(on, "example-1/gpu-3")["taints"] == []
+    assert on("device", "untaint", "example-0/gpu-3", "example.com/other").exit_code == 1
+    assert on("device", "untaint", "example-0/gpu-3").exit_code == 0
+    assert device(on, "example-0/gpu-3")["taints"] == []
+    again = on("device", "untaint", "example-0/gpu-3")
+    assert again.exit_code == 1
+    assert "has no taint" in again.stderr
+
+
+def test_a_removed_device_is_gone(on: Run) -> None:
+    """It is no longer listed, and cannot be removed twice."""
+    assert on("device", "remove", "gpu.example.com/example-1/gpu-7").exit_code == 0
+    rows = json.loads(on("device", "list", "--node", "example-1", "-o", "json").stdout)["devices"]
+    assert "gpu-7" not in [row["device"] for row in rows]
+    assert on("device", "remove", "example-1/gpu-7").exit_code == 1
+
+
+WRONG = [
+    (("device", "taint", "example-0/gpu-0", "no-effect"), 2, "write KEY[=VALUE]:EFFECT"),
+    (("device", "taint", "gpu-0", "a.b/c:NoExecute"), 2, "write POOL/NAME or DRIVER/POOL/NAME"),
+    (("device", "remove", "example-0/gpu-99"), 1, "there is no device 'example-0/gpu-99'; did you"),
+    (("node", "fail", "nowhere"), 1, "there is no node 'nowhere'"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "message"), WRONG)
+def test_mistakes_are_explained(words: tuple[str, ...], status: int, message: str, on: Run) -> None:
+    """One line, and the exit status for a wrong command line or wrong input."""
+    result = on(*words)
+    assert result.exit_code == status
+    assert message in result.stderr
+
+
+def test_without_a_cluster_the_commands_say_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing runs on the data directory, and no kubeconfig is named."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    result = run("node", "fail", "n", "--data-dir", str(tmp_path))
+    assert result.exit_code == 1
+    assert "drayman up --profile" in result.stderr
+
+
+def test_a_drained_node_has_no_pods_and_takes_none_until_it_recovers(on: Run) -> None:
+    """It says what it does, as kubectl does."""
+    drained = on("node", "drain", "example-1")
+    assert drained.stdout.splitlines() == ["node/example-1 cordoned", "node/example-1 drained"]
+    assert on("node", "recover", "example-1").stdout == "node/example-1 recovered\n"

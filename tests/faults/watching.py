@@ -1,0 +1,134 @@
+"""Looks at every revision of a cluster that a client could have seen, and writes down what may never be seen.
+
+Pods and claims are followed by two watches and brought into one order by their revisions. Where a crash cuts the watches short, only
+what both are sure to have told counts; what the crash left behind is read when the server is back.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+from apiserver.e2e.writing import Connection
+from faults.cluster import Cluster
+from faults.invariants import Hardware, broken_promises
+from faults.snapshot import PATHS, Object, Snapshot, take
+
+FOLLOWED: Final = ("pods", "claims")
+_PAUSE_S: Final = 0.1
+_DELIVERY_S: Final = 0.5
+"""How long an event may take from the server to here."""
+_GONE: Final = (OSError, http.client.HTTPException)
+
+
+class _Stream:
+    """The events of one kind, read by a thread of its own until the server goes away."""
+
+    def __init__(self, connection: Connection, kind: str, version: int) -> None:
+        self.events: list[tuple[int, str, Object]] = []
+        self.latest = version
+        self._connection = connection
+        self._path = f"{PATHS[kind]}?watch=true&allowWatchBookmarks=true&resourceVersion={version}"
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        try:
+            for event in self._connection.lines(self._path):
+                version = int(event["object"]["metadata"]["resourceVersion"])
+                if event["type"] != "BOOKMARK":
+                    self.events.append((version, event["type"], event["object"]))
+                self.latest = version
+        except (*_GONE, ValueError):  # a line that was cut short is no JSON
+            return
+        finally:
+            self._connection.close()
+
+    def until(self, version: int) -> Iterator[tuple[int, str, Object]]:
+        """Takes out the events up to a revision."""
+        while self.events and self.events[0][0] <= version:
+            yield self.events.pop(0)
+
+
+class Watchman:
+    """Follows a cluster through all its crashes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._ends = threading.Event()
+        self._lock = threading.Lock()
+        self._streams: dict[str, _Stream] = {}
+        self._objects: dict[str, dict[str, Object]] = {kind: {} for kind in FOLLOWED}
+        self._slices: dict[str, Object] = {}
+        self._nodes: dict[str, Object] = {}
+        self._hardware = Hardware.of(Snapshot())
+        self.seen: dict[str, None] = {}
+        self.revisions = 0
+
+    @contextmanager
+    def on_duty(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            thread.join()
+
+    def seen_until(self, version: int) -> list[str]:
+        """What was seen up to a revision, whose events have had time to arrive."""
+        time.sleep(_DELIVERY_S)
+        with self._lock:
+            self._judge_until(version)
+        return list(self.seen)
+
+    def _watch(self) -> None:
+        while not self._ends.is_set():
+            try:
+                with closing(self._cluster.connect()) as connection:
+                    self._begin(connection)
+            except _GONE:
+                self._ends.wait(_PAUSE_S)
+                continue
+            while not self._ends.wait(_PAUSE_S):
+                if not all(stream.thread.is_alive() for stream in self._streams.values()):
+                    break
+            with self._lock:
+                self._judge_until(min(stream.latest for stream in self._streams.values()))
+
+    def _begin(self, connection: Connection) -> None:
+        """Read how things are and follow them from there."""
+        now = take(connection, (*FOLLOWED, "nodes", "slices"))
+        with self._lock:
+            # What hardware offers does not change, and what a node had that was deleted is still held by claims.
+            self._slices.update((item["metadata"]["name"], item) for item in now.slices)
+            self._nodes.update((item["metadata"]["name"], item) for item in now.nodes)
+            known = tuple(self._nodes.values()), tuple(self._slices.values())
+            self._hardware = Hardware.of(Snapshot(nodes=known[0], slices=known[1]))
+            for kind, found in zip(FOLLOWED, (now.pods, now.claims), strict=True):
+                self._objects[kind] = {item["metadata"]["uid"]: item for item in found}
+                self._streams[kind] = _Stream(self._cluster.connect(), kind, now.version)
+            self._judge(now.version)
+
+    def _judge_until(self, version: int) -> None:
+        events = [
+            (*event, kind)
+            for kind, stream in self._streams.items()
+            for event in stream.until(version)
+        ]
+        for revision, type_, item, kind in sorted(events, key=lambda event: event[0]):
+            if type_ == "DELETED":
+                self._objects[kind].pop(item["metadata"]["uid"], None)
+            else:
+                self._objects[kind][item["metadata"]["uid"]] = item
+            self._judge(revision)
+
+    def _judge(self, revision: int) -> None:
+        pods, claims = (tuple(self._objects[kind].values()) for kind in FOLLOWED)
+        found = broken_promises(Snapshot(pods, claims), self._hardware)
+        self.seen.update(dict.fromkeys(f"revision {revision}: {each}" for each in found))
+        self.revisions += 1

@@ -1,0 +1,138 @@
+"""What holds for the scheduler on any cluster, whatever happens in whatever order.
+
+Every decision is valid by a judge that knows neither the scheduler nor the allocator. Once everything has come to rest, a pod that still
+waits is one that a plain search, node by node and from nothing, refuses too. And an answer that was kept is the answer that a new
+search gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.allocator import Policy
+from drayman.api.codec import convert
+from drayman.api.core import Node, Pod
+from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
+from drayman.inventory.features import Features
+from drayman.scheduler.claims import claims_of
+from drayman.scheduler.demand import Demand, Demands
+from drayman.scheduler.placing import Found, Placer
+from drayman.scheduler.state import ClusterState
+from scheduler.laws.fleet import Fleet, fleets
+from scheduler.laws.play import BINDING_TIMEOUT_S, Play
+
+Move = tuple[str, int]
+_NUMBERS = st.integers(0, 23)
+_QUIET = ("deliver", "deliver", "deliver_all", "decide", "decide", "write")
+_EVENTS = (
+    *_QUIET, *_QUIET, *_QUIET, *_QUIET, "create_pod", "create_pod", "remove_pod", "remove_pod", "switch_node", "cordon_node", "switch_slice", "change_slice",
+    "switch_class", "switch_rule", "fail_write", "fail_write", "pass_time",
+)  # fmt: skip
+
+
+def moves() -> st.SearchStrategy[list[Move]]:
+    """Many pods at first, then whatever may happen."""
+    create = st.tuples(st.just("create_pod"), _NUMBERS)
+    event = st.tuples(st.sampled_from(_EVENTS), _NUMBERS)
+    some = st.lists(create, min_size=1, max_size=8)
+    more = st.lists(event, min_size=10, max_size=50)
+    return st.builds(lambda first, rest: [*first, *rest], some, more)
+
+
+def played(fleet: Fleet, script: list[Move], after: Callable[[Play], None]) -> Iterator[Play]:
+    """The cluster at rest after all moves, and once more when everything that went has come back."""
+    play = Play(fleet)
+    play.deliver_all()
+    for name, argument in script:
+        getattr(play, name)(argument)
+        after(play)
+    play.settle()
+    yield play
+    play.restore()
+    after(play)
+    play.settle()
+    yield play
+
+
+def fresh_state(play: Play) -> ClusterState:
+    """The cluster as the server has it, read by somebody who has seen nothing before."""
+    state = ClusterState(Features(), lambda _: None)
+    for node in play.nodes.values():
+        state.set_node(convert(Node, node))
+    for item in play.classes.values():
+        state.set_class(convert(DeviceClass, item))
+    for item in play.slices.values():
+        state.set_slice(convert(ResourceSlice, item))
+    for rule in play.rules.values():
+        state.set_taint_rule(convert(DeviceTaintRule, rule))
+    for claim in play.claims.values():
+        state.set_claim(claim)
+    for pod in play.pods.values():
+        if pod.spec.node_name:
+            state.set_placed_pod(pod)
+    return state
+
+
+def waiting(play: Play) -> list[Pod]:
+    return [pod for pod in play.pods.values() if not pod.spec.node_name]
+
+
+def demand_of(state: ClusterState, pod: Pod, now: float) -> Demand:
+    claims = claims_of(pod, state.find_claim)
+    return Demands(state, BINDING_TIMEOUT_S).of(pod, claims, now)
+
+
+def nodes_for(play: Play, pod: Pod) -> list[str]:
+    """Nodes on which a plain search finds room for a pod."""
+    state = fresh_state(play)
+    demand = demand_of(state, pod, play.now)
+    if demand.impossible is not None:
+        return []
+    return [
+        name
+        for name, node in state.nodes.items()
+        if Placer(state, Policy.BEST).fits_on(demand, node)
+    ]
+
+
+@given(fleets(), moves())
+def test_what_waits_cannot_run_and_what_runs_may(fleet: Fleet, script: list[Move]) -> None:
+    """Every placement passes the judge, and pods left pending fit on no node of a cluster that is read anew."""
+    for play in played(fleet, script, lambda _: None):
+        for pod in waiting(play):
+            assert pod.metadata.uid in play.queue, f"{pod.metadata.name} is forgotten"
+            assert not nodes_for(play, pod), f"{pod.metadata.name} waits but fits"
+
+
+@given(fleets(), moves())
+def test_kept_answers_are_those_of_a_new_search(fleet: Fleet, script: list[Move]) -> None:
+    """A placer that has seen everything finds a node exactly when one that has seen nothing does."""
+    kept: dict[Hashable, Placer] = {}
+
+    def compare(play: Play) -> None:
+        for pod in waiting(play):
+            if play.queue.get(pod.metadata.uid) is None or any(
+                play.state.find_claim(pod.metadata.namespace, name) is None
+                or play.state.is_under_way(play.claims[name])
+                for name in _claim_names(pod)
+            ):
+                continue
+            demand = demand_of(play.state, pod, play.now)
+            placer = kept.setdefault(demand.key, Placer(play.state, Policy.BEST))
+            old = placer.find(demand)
+            new = Placer(play.state, Policy.BEST).find(demand)
+            assert type(old) is type(new), f"{pod.metadata.name}: {old} but {new}"
+            if isinstance(old, Found) and isinstance(new, Found):
+                assert old.node.facts.name == new.node.facts.name
+
+    for play in played(fleet, script, compare):
+        compare(play)
+
+
+def _claim_names(pod: Pod) -> list[str]:
+    direct = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    return [name for name in (*direct, *made) if name]
