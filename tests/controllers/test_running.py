@@ -15,9 +15,9 @@ from drayman.cluster import Backoff, Client, Election, Informers
 from drayman.cluster.resources import LEASES
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.running import (
-    CONTROLLERS,
     ControllerOptions,
     RunningControllers,
+    all_controllers,
     start_controllers,
 )
 
@@ -88,7 +88,7 @@ async def test_all_controllers_start_and_stop(tmp_path: Path) -> None:
         informers = Informers(client)
         running = await start_controllers(client, informers)
         await informers.wait_synced()
-        assert len(asyncio.all_tasks()) > len(CONTROLLERS)
+        assert len(asyncio.all_tasks()) > len(all_controllers())
         await running.stop()
         await informers.stop()
         assert asyncio.all_tasks() == before

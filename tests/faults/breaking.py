@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,8 @@ _FAILED: Final = "drayman.dev/failed"
 LATEST_KILL_S: Final = 0.4
 """A kill comes at a random moment of what happens next, within so many seconds."""
 _BESIDE: Final = 0.5
+GIVEN_UP_S: Final = 45.0
+"""Longer than a node may be silent, and than its pods are kept when it is gone."""
 
 
 class Faults:
@@ -133,6 +136,13 @@ class Faults:
         self.load.nodes_down = self.load.evictions = True
         self._api.delete(f"{_NODES}/{name}")
         return f"delete {name}"
+
+    def lose_node(self) -> str:
+        """A node is silent, or gone, for so long that the cluster gives it up."""
+        told = self._chance.choice((self._fail_node, self._delete_node))()
+        self.load.evictions = True
+        time.sleep(GIVEN_UP_S)
+        return f"{told} for {GIVEN_UP_S} s"
 
     # --- Devices ----------------------------------------------------------------------------------
 

@@ -88,6 +88,9 @@ def unsettled(now: Snapshot) -> list[str]:
     for job in now.jobs:
         if not _has_condition(job, "Complete"):
             found.append(f"job {name_of(job)} is not complete")
+    for namespace in now.namespaces:
+        if namespace["metadata"].get("deletionTimestamp"):
+            found.append(f"namespace {namespace['metadata']['name']} is deleted and stays")
     for item in (*now.deployments, *now.sets):
         wanted, ready = item["spec"]["replicas"], _ready(item)
         if wanted != ready:

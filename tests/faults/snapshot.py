@@ -21,6 +21,8 @@ PATHS: Final = {
     "jobs": "/apis/batch/v1/jobs",
     "deployments": "/apis/apps/v1/deployments",
     "sets": "/apis/apps/v1/statefulsets",
+    "templates": "/apis/resource.k8s.io/v1/resourceclaimtemplates",
+    "namespaces": "/api/v1/namespaces",
 }
 _FINISHED: Final = ("Succeeded", "Failed")
 _SUFFIXES: Final = {
@@ -42,7 +44,13 @@ class Snapshot:
     deployments: Sequence[Object] = ()
     sets: Sequence[Object] = ()
     """StatefulSets."""
+    templates: Sequence[Object] = ()
+    namespaces: Sequence[Object] = ()
     version: int = 0
+
+    def uids(self) -> set[str]:
+        """Of everything."""
+        return {item["metadata"]["uid"] for kind in PATHS for item in getattr(self, kind)}
 
     def pods_by_uid(self) -> dict[str, Object]:
         return {pod["metadata"]["uid"]: pod for pod in self.pods}

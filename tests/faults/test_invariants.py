@@ -308,6 +308,10 @@ RESTLESS: Final = {
         Snapshot(jobs=({"metadata": metadata("job")},)),
         "job default/job is not complete",
     ),
+    "a deleted namespace that stays": (
+        Snapshot(namespaces=({"metadata": metadata("tenant", deletionTimestamp="now")},)),
+        "namespace tenant is deleted and stays",
+    ),
     "a set with too few": (
         Snapshot(sets=({"metadata": metadata("set", generation=1), "spec": {"replicas": 1}},)),
         "default/set has 0 of 1 replicas",

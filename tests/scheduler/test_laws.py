@@ -28,8 +28,9 @@ Move = tuple[str, int]
 _NUMBERS = st.integers(0, 23)
 _QUIET = ("deliver", "deliver", "deliver_all", "decide", "decide", "write")
 _EVENTS = (
-    *_QUIET, *_QUIET, *_QUIET, *_QUIET, "create_pod", "create_pod", "remove_pod", "remove_pod", "switch_node", "cordon_node", "switch_slice", "change_slice",
-    "switch_class", "switch_rule", "fail_write", "fail_write", "pass_time",
+    *_QUIET, *_QUIET, *_QUIET, *_QUIET, "create_pod", "create_pod", "remove_pod", "remove_pod",
+    "switch_node", "cordon_node", "switch_slice", "change_slice", "switch_class", "switch_rule",
+    "fail_write", "fail_write", "pass_time",
 )  # fmt: skip
 
 
@@ -109,7 +110,10 @@ def test_what_waits_cannot_run_and_what_runs_may(fleet: Fleet, script: list[Move
 
 @given(fleets(), moves())
 def test_kept_answers_are_those_of_a_new_search(fleet: Fleet, script: list[Move]) -> None:
-    """A placer that has seen everything finds a node exactly when one that has seen nothing does."""
+    """A placer that has seen everything finds a node exactly when one that has seen nothing does.
+
+    And the same node, unless nodes share devices: how good a node is then changes with what others take, and is not always known.
+    """
     kept: dict[Hashable, Placer] = {}
 
     def compare(play: Play) -> None:
@@ -125,11 +129,15 @@ def test_kept_answers_are_those_of_a_new_search(fleet: Fleet, script: list[Move]
             old = placer.find(demand)
             new = Placer(play.state, Policy.BEST).find(demand)
             assert type(old) is type(new), f"{pod.metadata.name}: {old} but {new}"
-            if isinstance(old, Found) and isinstance(new, Found):
+            if isinstance(old, Found) and isinstance(new, Found) and not _has_floating(play):
                 assert old.node.facts.name == new.node.facts.name
 
     for play in played(fleet, script, compare):
         compare(play)
+
+
+def _has_floating(play: Play) -> bool:
+    return any("nodeName" not in item["spec"] for item in play.fleet.slices)
 
 
 def _claim_names(pod: Pod) -> list[str]:

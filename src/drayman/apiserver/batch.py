@@ -1,4 +1,7 @@
-"""Several writes as one transaction: each decided on top of the ones before it, all written at once at the end."""
+"""Several writes as one transaction: each decided on top of the ones before it, all written at once at the end.
+
+Writes to the same object become one change: whoever watches sees the object as the transaction leaves it, and never something in between.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Sequence
 from drayman.apiserver.core import ObjectStore
 from drayman.apiserver.errors import StatusError, Subject, already_exists, conflict
 from drayman.cluster.embedded.errors import ConflictError
-from drayman.cluster.embedded.model import Delete, Key, Operation, Stored
+from drayman.cluster.embedded.model import Key, Operation, Put, Stored
 from drayman.cluster.embedded.store import Subscription
 
 
@@ -21,6 +24,7 @@ class Batch:
         self._store = store
         self._changed: dict[str, dict[Key, Stored | None]] = {}
         self.operations: list[Operation] = []
+        self._puts: dict[Key, int] = {}  # where in `operations` an object is written
 
     @property
     def revision(self) -> int:
@@ -56,13 +60,24 @@ class Batch:
         for operation in operations:
             key = operation.key
             changed = self._changed.setdefault(key.resource, {})
-            if key in changed:
-                # Decided on top of an earlier write of this batch, so there is no revision to expect.
-                operation = type(operation)(key, operation.encode)
-            revision = self._store.revision + len(self.operations) + 1
+            position = self._puts.get(key)
+            if position is not None and isinstance(operation, Put):
+                earlier = self.operations[position]
+                self.operations[position] = Put(key, operation.encode, earlier.expected)
+            else:
+                if key in changed:
+                    # Decided on top of an earlier write of this batch, so there is no revision to expect.
+                    operation = type(operation)(key, operation.encode)
+                position = len(self.operations)
+                self.operations.append(operation)
+            revision = self._store.revision + position + 1
             stored = Stored(key, revision, operation.encode(revision))
-            changed[key] = None if isinstance(operation, Delete) else stored
-            self.operations.append(operation)
+            if isinstance(operation, Put):
+                changed[key] = stored
+                self._puts[key] = position
+            else:
+                changed[key] = None
+                self._puts.pop(key, None)
             results.append(stored)
         return tuple(results)
 

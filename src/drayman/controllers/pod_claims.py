@@ -11,7 +11,6 @@ from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim that is allocated from disappearing."""
-POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a generated claim: the entry of the pod that it was made for."""
 POD_GROUPS: Final = "scheduling.k8s.io"
 MOST_CONSUMERS: Final = 256

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from drayman.cluster.backoff import Backoff
@@ -18,6 +19,7 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import LeadershipLostError
 from drayman.cluster.informers import Informers
 from drayman.cluster.leading import Election, LeaderElector
+from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
@@ -37,19 +39,22 @@ class Controller(Protocol):
 
 Constructor = Callable[[Client, Informers], Controller]
 
-CONTROLLERS: Final[tuple[Constructor, ...]] = (
-    ClaimController,
-    TaintEvictionController,
-    *workloads.CONTROLLERS,
-    *nodes.CONTROLLERS,
-)
+
+def all_controllers(turns: Turns | None = None) -> tuple[Constructor, ...]:
+    """Every controller there is. With `turns`, beside a scheduler in the same process."""
+    return (
+        partial(ClaimController, turns=turns),
+        TaintEvictionController,
+        *workloads.CONTROLLERS,
+        *nodes.CONTROLLERS,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerOptions:
     """How controllers are run."""
 
-    controllers: Sequence[Constructor] = CONTROLLERS
+    controllers: Sequence[Constructor] = field(default_factory=all_controllers)
     election: Election | None = None
     """Where several processes run them and one is to act."""
     backoff: Backoff = BETWEEN_FAILURES

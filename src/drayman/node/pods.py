@@ -92,6 +92,8 @@ class SimulatedPods:
             # Somebody else has given it up, and with it its claims.
             run.stopped(_now())
             self._leave(run)
+        if run.progress.is_ready and _is_doubted(pod):
+            self._with.agenda.put_earlier((REPORT, uid), self._with.time())
         if pod.metadata.deletion_timestamp is not None and not run.is_leaving:
             run.is_leaving = True
             self._soon(uid, run.stop(self._with.timing))
@@ -332,6 +334,12 @@ def _is_older(pod: Pod, than: Pod) -> bool:
     """Versions count upwards on every server; where one has others, the last that came is the newest."""
     one, other = pod.metadata.resource_version, than.metadata.resource_version
     return one.isdecimal() and other.isdecimal() and int(one) < int(other)
+
+
+def _is_doubted(pod: Pod) -> bool:
+    """Whether somebody else has said that a pod is not ready, as when its node counted as lost."""
+    said = {condition.type_: condition.status for condition in pod.status.conditions}
+    return said.get("ContainersReady") == "True" and said.get("Ready") == "False"
 
 
 def _now() -> str:

@@ -18,7 +18,7 @@ from drayman.api.meta import OwnerReference
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.api.struct import Json
 from drayman.cluster.client import Client
-from drayman.cluster.errors import AlreadyExistsError, ClusterError
+from drayman.cluster.errors import AlreadyExistsError, ClusterError, NotFoundError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import (
@@ -70,6 +70,15 @@ async def register(
         changes.append(_create(LEASES, _lease(name, now)))
     await carry_out(client, changes)
     await _publish(client, nodes, published)
+
+
+async def is_defined(client: Client, name: str) -> bool:
+    """Whether a kind is there, from these nodes' drivers or from somebody else."""
+    try:
+        await client.get(DEFINITIONS, name)
+    except NotFoundError:
+        return False
+    return True
 
 
 async def _publish(

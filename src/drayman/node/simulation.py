@@ -8,32 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.api.struct import Json
+from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject
 from drayman.node.agenda import Agenda
 from drayman.node.batching import Change, carry_out
 from drayman.node.claim_status import awaits_binding, bound_devices, devices_write
+from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.heartbeats import Heartbeats
 from drayman.node.model import BINDING, FAILED, MANAGER, SIMULATED, SimulatedNode, Timing
 from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, SimulatedPods, Surroundings
 from drayman.node.preparing import results
 from drayman.node.published import PublishedDevices
-from drayman.node.registering import ready_write, register, timestamp
+from drayman.node.registering import is_defined, ready_write, register, timestamp
 
 _log: Final = logging.getLogger(__name__)
 NODE: Final = "node"
 CLAIM: Final = "claim"
+DOMAIN: Final = "domain"
 INDEX: Final = "node of a simulated pod"
 
 
@@ -73,6 +76,7 @@ class SimulatedNodes:
                 self._claim_cache, self._published, self._recorder, self._agenda, timing, _time
             )
         )
+        self._domains: Cache[JsonObject] = Cache({})
         self._living: set[str] = set()
         self._frozen: dict[str, set[Entry]] = {}
         """Failed nodes, and what would have been due on them."""
@@ -99,6 +103,9 @@ class SimulatedNodes:
         """Registers the nodes and begins. Raises ClusterError if they cannot be registered."""
         await register(self._client, self._nodes, self._classes, self._definitions)
         slices = self._informers.informer(RESOURCE_SLICES)
+        has_domains = await is_defined(self._client, DEFINITION)
+        if has_domains:
+            self._domains = self._informers.informer(DOMAINS).cache
         await self._informers.start()
         await self._informers.wait_synced()
         if self._owns_recorder:
@@ -107,6 +114,8 @@ class SimulatedNodes:
         self._informers.informer(NODES).add_handler(self._node_changed)
         self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim_changed)
         self._informers.informer(PODS).add_handler(self._pod_changed)
+        if has_domains:
+            self._informers.informer(DOMAINS).add_handler(self._domain_changed)
         heartbeats = Heartbeats(self._client, lambda: self.living, self._timing.heartbeat)
         self._tasks = [
             asyncio.create_task(self._work(), name="simulated nodes"),
@@ -162,6 +171,12 @@ class SimulatedNodes:
         if notice.type != "DELETED" and awaits_binding(claim):
             entry = (CLAIM, f"{claim.metadata.namespace}/{claim.metadata.name}")
             self._agenda.put_earlier(entry, _time() + self._timing.bind)
+        if domain := domain_of(claim):
+            self._agenda.put_earlier((DOMAIN, domain), _time() + self._timing.prepare)
+
+    def _domain_changed(self, notice: Notice[JsonObject]) -> None:
+        if notice.type != "DELETED":
+            self._agenda.put_earlier((DOMAIN, notice.object["metadata"]["uid"]), _time())
 
     # --- What is due ---------------------------------------------------------------------------
 
@@ -170,14 +185,20 @@ class SimulatedNodes:
             await self._agenda.wait()
             await asyncio.sleep(0)  # however much is due, informers must get on
             changes = [
-                change
-                for entry in self._agenda.due(_time())
-                if (change := self._change(entry)) is not None
+                change for entry in self._agenda.due(_time()) for change in self._changes(entry)
             ]
             try:
                 await carry_out(self._client, changes)
             except ClusterError:
                 _log.exception("simulated nodes could not write")
+
+    def _changes(self, entry: Entry) -> Iterator[Change]:
+        if entry[0] == DOMAIN:
+            for domain in self._domains:
+                if domain["metadata"]["uid"] == entry[1]:
+                    yield from domain_changes(domain, self._claim_cache)
+        elif (change := self._change(entry)) is not None:
+            yield change
 
     def _change(self, entry: Entry) -> Change | None:
         kind, about = entry

@@ -29,11 +29,11 @@ async def find_out(client: Client, state: ClusterState, placement: Placement) ->
         written = await _ask_for_claim(client, claim)
         if written is not None and written.metadata.uid == claim.metadata.uid:
             state.confirm_claim(written)
-    if placement.extended is not None:
-        made = await _ask_for_claim(client, placement.extended)
-        if made is not None:
-            state.adopt(placement.provisional_holder, made)
-            state.confirm_claim(made)
+    for made in placement.made:
+        written = await _ask_for_claim(client, made.claim)
+        if written is not None:
+            state.adopt(made.holder, written)
+            state.confirm_claim(written)
     return await is_bound(client, placement)
 
 
@@ -61,5 +61,5 @@ async def _ask(get: Callable[[], Awaitable[T]]) -> T | None:
         except NotFoundError:
             return None
         except ClusterError as error:
-            _log.info("cannot find out what became of a write: %s", error)
+            _log.warning("cannot find out what became of a write: %s", error)
             await asyncio.sleep(_PAUSE_S)

@@ -26,8 +26,9 @@ from drayman.scheduler.aftermath import find_out, is_bound
 from drayman.scheduler.claims import readiness
 from drayman.scheduler.decisions import (
     Placement,
+    bind_write,
     claim_write,
-    extended_claim_writes,
+    creation_writes,
     pod_writes,
 )
 from drayman.scheduler.state import ClusterState
@@ -121,12 +122,13 @@ class Binder:
             else:  # an earlier attempt that seemed to fail had done it
                 self._state.confirm_claim(known)
         for item in batch:
-            if item.extended is not None:
-                writes += extended_claim_writes(item.extended)
+            for made in item.made:
+                writes += creation_writes(made.claim)
         count = len(writes)
         for item in batch:
+            writes += pod_writes(item)
             if not item.waits:
-                writes += pod_writes(item, item.extended_status)
+                writes.append(bind_write(item))
         return writes, count
 
     def _confirm(self, batch: Sequence[Placement], claims: int, results: Sequence[object]) -> None:
@@ -135,9 +137,11 @@ class Binder:
         written = tuple(last.values())
         by_name = {(c.metadata.namespace, c.metadata.name): c for c in written}
         for item in batch:
-            if item.extended is not None:
-                made = by_name[item.extended.metadata.namespace, item.extended.metadata.name]
-                self._state.adopt(item.provisional_holder, made)
+            for made in item.made:
+                self._state.adopt(made.holder, by_name[made.key])
+            # From here on they are claims like any other.
+            item.claims += tuple(by_name[made.key] for made in item.made)
+            item.made = ()
         for claim in written:
             self._state.confirm_claim(claim)
         self._listener.settled([*written, *(claim for item in batch for claim in item.claims)])
@@ -168,8 +172,8 @@ class Binder:
 
     def _undo(self, placement: Placement) -> None:
         self._state.remove_pod(placement.needs.uid)
-        if placement.provisional_holder:
-            self._state.forget_holder(placement.provisional_holder)
+        for made in placement.made:
+            self._state.forget_holder(made.holder)
         for claim in placement.claims:
             self._state.forget_claim(claim)
         self._listener.settled(placement.claims)
@@ -179,8 +183,6 @@ class Binder:
     def _wait(self, placement: Placement) -> None:
         claims = [(claim.metadata.namespace, claim.metadata.name) for claim in placement.claims]
         claims += [(claim.metadata.namespace, claim.metadata.name) for claim in placement.held]
-        if placement.extended is not None:
-            claims.append((placement.extended.metadata.namespace, placement.extended.metadata.name))
         started = [
             seconds_of(claim.status.allocation.allocation_timestamp)
             for claim in map(self._find, claims)
@@ -235,15 +237,18 @@ class Binder:
             self._spawn(self._bind_ready(waiting.placement))
 
     def pod_gone(self, uid: str) -> None:
-        """The pod was deleted: nobody waits for its devices any more."""
-        self._waiting.pop(uid, None)
+        """The pod was deleted, or somebody else has bound it: nobody waits for its devices any more."""
+        waiting = self._waiting.pop(uid, None)
+        if waiting is not None:
+            self._undo(waiting.placement)
+            self._listener.failed(waiting.placement, "the pod no longer waits for a node")
 
     def is_waiting(self, uid: str) -> bool:
         return uid in self._waiting
 
     async def _bind_ready(self, placement: Placement) -> None:
         try:
-            await self._client.write_many(pod_writes(placement, placement.extended_status))
+            await self._client.write_many([bind_write(placement)])
         except ClusterError as error:
             if self._transactions or not await is_bound(self._client, placement):
                 await self._unreserve(placement, str(error))
@@ -261,7 +266,7 @@ class Binder:
             if kept == known.status.reserved_for:
                 continue
             status = msgspec.structs.replace(known.status, reserved_for=kept)
-            await self.write_claim(known, status)
+            await self._write_claim(known, status)
         self._undo(placement)
         self._listener.failed(placement, why)
 
@@ -276,20 +281,19 @@ class Binder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def write_claim(self, known: ResourceClaim, status: ResourceClaimStatus) -> bool:
-        """Give a claim another status. False if somebody else changed it meanwhile."""
+    async def _write_claim(self, known: ResourceClaim, status: ResourceClaimStatus) -> None:
+        """Give a claim another status. Where that fails, what comes of it is for the next attempt to see."""
         wanted = msgspec.structs.replace(known, status=status)
         try:
             (written,) = await self._client.write_many([claim_write(known, wanted)])
         except (ConflictError, NotFoundError) as error:
             _log.info("resource claim %s: %s", known.metadata.name, error)
-            return False
+            return
         except ClusterError as error:
             _log.warning("resource claim %s: %s", known.metadata.name, error)
-            return False
+            return
         if isinstance(written, ResourceClaim):
             self._state.confirm_claim(written)
-        return True
 
 
 def _sharing(batch: Sequence[Placement]) -> list[list[Placement]]:
@@ -297,15 +301,15 @@ def _sharing(batch: Sequence[Placement]) -> list[list[Placement]]:
     groups: list[list[Placement]] = []
     group_of_claim: dict[str, list[Placement]] = {}
     for item in batch:
-        mine = [item]
-        for claim in item.claims:
-            other = group_of_claim.get(claim.metadata.uid)
-            if other is not None and other is not mine:
-                other.extend(mine)
-                groups = [group for group in groups if group is not mine]
-                mine = other
-        if mine[0] is item:
+        uids = [claim.metadata.uid for claim in item.claims]
+        touched = {id(group_of_claim[u]): group_of_claim[u] for u in uids if u in group_of_claim}
+        mine, *others = list(touched.values()) or [[]]
+        if not mine:
             groups.append(mine)
-        for member in mine:
+        newcomers = [*(member for other in others for member in other), item]
+        mine += newcomers
+        for member in newcomers:
             group_of_claim.update((claim.metadata.uid, mine) for claim in member.claims)
+        if others:
+            groups = [group for group in groups if all(group is not other for other in others)]
     return groups

@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from drayman.api.core import NodeSelector, Pod
+from drayman.api.core import NodeSelector, Pod, PodResourceClaim
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import AllocatedDeviceStatus, AllocationResult, ResourceClaim
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 MOST_CONSUMERS: Final = 256
 
 FindClaim = Callable[[str, str], ResourceClaim | None]
 """By namespace and name."""
+MakeClaim = Callable[[Pod, PodResourceClaim], ResourceClaim | None]
+"""A claim that does not exist yet for an entry of a pod; None where that cannot be."""
 
 
 class ClaimsNotReadyError(Exception):
     """A claim of the pod does not exist, is going, or is somebody else's. The message is for the pod's owner."""
 
 
-def claims_of(pod: Pod, find: FindClaim) -> tuple[ResourceClaim, ...]:
-    """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError."""
+def claims_of(
+    pod: Pod, find: FindClaim, make: MakeClaim | None = None
+) -> tuple[ResourceClaim, ...]:
+    """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError.
+
+    `make` is asked for claims that are still to be made from templates.
+    """
     entries = pod.spec.resource_claims
     if not entries:
         return ()
@@ -39,6 +45,10 @@ def claims_of(pod: Pod, find: FindClaim) -> tuple[ResourceClaim, ...]:
             )
         status = generated.get(entry.name)
         if status is None:
+            draft = None if make is None else make(pod, entry)
+            if draft is not None:
+                claims.append(draft)
+                continue
             raise ClaimsNotReadyError(
                 f"waiting for the claim of entry {entry.name} to be made from"
                 f" template {entry.resource_claim_template_name}"

@@ -15,12 +15,25 @@ from typing import Final
 import msgspec
 
 from drayman.allocator import ClaimPlan, Plan, Policy
-from drayman.api.core import NodeAllocatableResourceClaimStatus, Pod, PodExtendedResourceClaimStatus
+from drayman.api.claim_generation import (
+    POD_CLAIM_NAME,
+    SUFFIX_ALPHABET,
+    SUFFIX_LENGTH,
+    make_claim,
+)
+from drayman.api.core import (
+    NodeAllocatableResourceClaimStatus,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+)
 from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
+from drayman.cluster.turns import Turns
 from drayman.inventory.ledger import holder_of
 from drayman.scheduler.claims import ClaimsNotReadyError, claims_of, is_reserved_for, readiness
-from drayman.scheduler.decisions import Placement, allocated
+from drayman.scheduler.decisions import Made, Placement, allocated
 from drayman.scheduler.demand import Demand, Demands
 from drayman.scheduler.fit import unschedulable_message
 from drayman.scheduler.mapped_resources import as_requests
@@ -33,8 +46,6 @@ from drayman.scheduler.times import timestamp_of
 _log: Final = logging.getLogger(__name__)
 
 _MOST_PLACERS: Final = 256
-_NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Those that Kubernetes makes names of."""
 _LONGEST_BASE: Final = 58
 
 
@@ -68,6 +79,7 @@ class Cycle:
         *,
         policy: Policy,
         binding_timeout_s: float,
+        turns: Turns | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._state = state
@@ -77,6 +89,7 @@ class Cycle:
         self._demands = Demands(state, binding_timeout_s)
         self._placers: dict[object, Placer] = {}
         self._pinned = Placer(state, policy)
+        self._turns = turns
         self._chance = chance or random.Random()
         self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
 
@@ -109,12 +122,16 @@ class Cycle:
     def _decide(self, entry: Entry, now: float, ours: set[str]) -> Placement | Refused | None:
         pod = entry.pod
         try:
-            claims = claims_of(pod, self._state.find_claim)
+            claims = claims_of(pod, self._state.find_claim, self._draft)
         except ClaimsNotReadyError as error:
             self._queue.wait(entry)
             return Refused(entry, None, str(error))
         for claim in claims:
-            if claim.metadata.uid not in ours and self._state.is_under_way(claim):
+            if (
+                claim.metadata.uid
+                and claim.metadata.uid not in ours
+                and self._state.is_under_way(claim)
+            ):
                 self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
                 self._queue.wait(entry)
                 return None
@@ -127,6 +144,17 @@ class Cycle:
         ours.update(claim.metadata.uid for claim in placement.claims)
         self._queue.placed(entry)
         return placement
+
+    def _draft(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
+        """The claim for an entry that names a template, while it is the scheduler's turn to make it."""
+        if self._turns is None or not self._turns.is_held(pod.metadata.uid):
+            return None
+        name = entry.resource_claim_template_name or ""
+        template = self._state.find_template(pod.metadata.namespace, name)
+        return None if template is None else make_claim(pod, entry, template, self._suffix())
+
+    def _suffix(self) -> str:
+        return "".join(self._chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
 
     def _placer(self, demand: Demand) -> Placer:
         if demand.only_node is not None:
@@ -157,10 +185,12 @@ class Cycle:
         pod, plan = entry.pod, found.plan
         timestamp = timestamp_of(now)
         planned: Sequence[ClaimPlan] = plan.claims if plan is not None else ()
-        changed = [
-            allocated(item.claim, item.allocation, pod, timestamp)
+        served = [
+            (item.claim, allocated(item.claim, item.allocation, pod, timestamp))
             for item in planned[: len(demand.open)]
         ]
+        changed = [claim for _, claim in served if claim.metadata.uid]
+        made = [Made(claim, holder_of(draft)) for draft, claim in served if not draft.metadata.uid]
         changed += [
             allocated(claim, None, pod, timestamp)
             for claim in demand.held
@@ -169,18 +199,19 @@ class Cycle:
         placement = Placement(
             entry, demand.needs, found.node.facts.name, tuple(changed), demand.held
         )
+        placement.generated = _generated(pod, made)
         if len(planned) > len(demand.open) and found.wanted.extended is not None:
-            provisional = planned[-1]
-            placement.provisional_holder = holder_of(provisional.claim)
-            placement.extended = self._extended(provisional, pod, timestamp)
+            claim = self._extended(planned[-1], pod, timestamp)
+            made.append(Made(claim, holder_of(planned[-1].claim)))
             placement.extended_status = PodExtendedResourceClaimStatus(
                 request_mappings=found.wanted.extended.mappings,
-                resource_claim_name=placement.extended.metadata.name,
+                resource_claim_name=claim.metadata.name,
             )
+        placement.made = tuple(made)
         self._add_mapped_resources(placement, plan)
         placement.waits = any(
             not readiness(claim).is_ready
-            for claim in (*changed, *demand.held, *_maybe(placement.extended))
+            for claim in (*changed, *demand.held, *(item.claim for item in made))
         )
         return placement
 
@@ -196,8 +227,7 @@ class Cycle:
         """The claim for extended resources, as it is to be created: allocated, and with a name of its own."""
         claim = allocated(planned.claim, planned.allocation, pod, timestamp)
         base = claim.metadata.generate_name[:_LONGEST_BASE]
-        letters = "".join(self._chance.choices(_NAME_LETTERS, k=5))
-        metadata = msgspec.structs.replace(claim.metadata, name=f"{base}{letters}")
+        metadata = msgspec.structs.replace(claim.metadata, name=f"{base}{self._suffix()}")
         return msgspec.structs.replace(claim, metadata=metadata)
 
     def _add_mapped_resources(self, placement: Placement, plan: Plan | None) -> None:
@@ -238,5 +268,14 @@ def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
     )
 
 
-def _maybe(claim: ResourceClaim | None) -> tuple[ResourceClaim, ...]:
-    return () if claim is None else (claim,)
+def _generated(pod: Pod, made: Sequence[Made]) -> tuple[PodResourceClaimStatus, ...]:
+    """The entries of the pod's status for claims from templates, with those that are made now."""
+    if not made:
+        return ()
+    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
+    for item in made:
+        entry = item.claim.metadata.annotations[POD_CLAIM_NAME]
+        statuses[entry] = PodResourceClaimStatus(
+            name=entry, resource_claim_name=item.claim.metadata.name
+        )
+    return tuple(statuses[name] for name in sorted(statuses))

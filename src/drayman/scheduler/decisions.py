@@ -8,7 +8,12 @@ from typing import Final
 import msgspec
 
 from drayman.api import codec
-from drayman.api.core import NodeAllocatableResourceClaimStatus, Pod, PodExtendedResourceClaimStatus
+from drayman.api.core import (
+    NodeAllocatableResourceClaimStatus,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaimStatus,
+)
 from drayman.api.resource import (
     AllocationResult,
     ResourceClaim,
@@ -26,6 +31,20 @@ from drayman.scheduler.queue import Entry
 MANAGER: Final = "kube-scheduler"
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A claim that is created together with its allocation."""
+
+    claim: ResourceClaim
+    """As it will be."""
+    holder: str
+    """Under which name the ledger knows its devices before it exists."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.claim.metadata.namespace, self.claim.metadata.name
+
+
 @dataclass(slots=True, eq=False)
 class Placement:
     """A pod that goes to a node, with the claims as they are to be."""
@@ -37,10 +56,10 @@ class Placement:
     """Those of the pod's claims that change, as they will be."""
     held: tuple[ResourceClaim, ...] = ()
     """Those that had devices before."""
-    extended: ResourceClaim | None = None
-    """A claim for extended resources, to be created."""
-    provisional_holder: str = ""
-    """Under which name the ledger knows the devices of that claim before it exists."""
+    made: tuple[Made, ...] = ()
+    """Claims to be created: from templates, and for extended resources."""
+    generated: tuple[PodResourceClaimStatus, ...] = ()
+    """What the pod's status is to say of claims from templates, if some of them are made here."""
     extended_status: PodExtendedResourceClaimStatus | None = None
     mapped: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
     waits: bool = False
@@ -106,7 +125,7 @@ def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[Resou
     )
 
 
-def extended_claim_writes(claim: ResourceClaim) -> list[Write]:
+def creation_writes(claim: ResourceClaim) -> list[Write]:
     """Creates a claim that has its devices at once. The API takes no status with a creation, so it is two writes."""
     bare = msgspec.structs.replace(
         claim,
@@ -116,33 +135,40 @@ def extended_claim_writes(claim: ResourceClaim) -> list[Write]:
     return [CreateWrite(RESOURCE_CLAIMS, bare), claim_write(bare, claim)]
 
 
-def pod_writes(
-    placement: Placement, extended: PodExtendedResourceClaimStatus | None
-) -> list[Write]:
-    """Everything that is written to the pod itself, the binding last."""
+def pod_writes(placement: Placement) -> list[Write]:
+    """What is written to the status of the pod before it is bound."""
     metadata = placement.pod.metadata
     parts: dict[tuple[str, ...], Json] = {}
-    if extended is not None:
-        parts["status", "extendedResourceClaimStatus"] = codec.to_dict(extended)
+    if placement.generated:
+        parts["status", "resourceClaimStatuses"] = [
+            codec.to_dict(status) for status in placement.generated
+        ]
+    if placement.extended_status is not None:
+        parts["status", "extendedResourceClaimStatus"] = codec.to_dict(placement.extended_status)
     if placement.mapped:
         parts["status", "nodeAllocatableResourceClaimStatuses"] = [
             codec.to_dict(status) for status in placement.mapped
         ]
-    writes: list[Write] = []
-    if parts:
-        writes.append(
-            PartsWrite(
-                PODS,
-                metadata.name,
-                metadata.namespace,
-                parts,
-                subresource="status",
-                uid=metadata.uid,
-                field_manager=MANAGER,
-            )
+    if not parts:
+        return []
+    return [
+        PartsWrite(
+            PODS,
+            metadata.name,
+            metadata.namespace,
+            parts,
+            subresource="status",
+            uid=metadata.uid,
+            # Claims are made for the pod as it was seen; if it has got some meanwhile, these must not be made.
+            resource_version=metadata.resource_version if placement.generated else "",
+            field_manager=MANAGER,
         )
-    writes.append(BindWrite(metadata.name, metadata.namespace, placement.node, metadata.uid))
-    return writes
+    ]
+
+
+def bind_write(placement: Placement) -> BindWrite:
+    metadata = placement.pod.metadata
+    return BindWrite(metadata.name, metadata.namespace, placement.node, metadata.uid)
 
 
 def _json(allocation: AllocationResult | None) -> Json:

@@ -169,6 +169,7 @@ class Demands:
         for claim in held:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
+        stale = self._stale_extended(pod) if extended else None
         return Demand(
             pod,
             needs,
@@ -176,11 +177,11 @@ class Demands:
             opened,
             held,
             extended,
-            self._stale_extended(pod) if extended else None,
+            stale,
             self._missing_class(opened),
             only_node,
             timed_out,
-            self._shape(pod, needs, opened, held, extended),
+            self._shape(pod, needs, opened, held, timed_out, extended, stale),
         )
 
     def _is_lost(self, claim: ResourceClaim, now: float) -> bool:
@@ -221,7 +222,9 @@ class Demands:
         needs: PodNeeds,
         opened: tuple[ResourceClaim, ...],
         held: tuple[ResourceClaim, ...],
+        timed_out: frozenset[str],
         extended: Mapping[str, str],
+        stale: ResourceClaim | None,
     ) -> _Shape:
         # Where pods concern each other, labels and namespace tell them apart too.
         social = self._state.neighbourhood.concerns(needs)
@@ -229,8 +232,11 @@ class Demands:
             needs.social_key if social else needs.key,
             tuple(self._spec_of(claim) for claim in opened),
             tuple(claim.metadata.uid for claim in held),
+            timed_out,
             tuple(sorted(extended.items())),
             _container_requests(pod) if extended else (),
+            # What is in the way of this pod is not in the way of its copies.
+            "" if stale is None else stale.metadata.uid,
         )
         shape = self._shapes.get(key)
         if shape is None:

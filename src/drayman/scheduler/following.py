@@ -16,12 +16,14 @@ from drayman.cluster.resources import (
     NODES,
     PERSISTENT_VOLUMES,
     PODS,
+    RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     Resource,
 )
+from drayman.cluster.turns import Turns
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.claims import EXTENDED_CLAIM
 from drayman.scheduler.queue import Queue, Wake
@@ -41,6 +43,7 @@ class Follower:
         binder: Binder,
         names: frozenset[str],
         work: Callable[[], None],
+        turns: Turns | None = None,
     ) -> None:
         self._informers = informers
         self._state = state
@@ -48,6 +51,7 @@ class Follower:
         self._binder = binder
         self._names = names
         self._work = work
+        self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
         self._users: dict[ClaimKey, set[str]] = {}  # pods in the queue by the claims they name
         self._named: dict[str, tuple[ClaimKey, ...]] = {}  # the other way round
@@ -63,6 +67,8 @@ class Follower:
         self._add(NODES, state.set_node, lambda n: state.remove_node(n.metadata.name))
         self._add(DEVICE_CLASSES, state.set_class, state.remove_class)
         self._add(DEVICE_TAINT_RULES, state.set_taint_rule, state.remove_taint_rule)
+        if self._turns is not None:
+            self._add(RESOURCE_CLAIM_TEMPLATES, state.set_template, state.remove_template)
         self._add(RESOURCE_SLICES, state.set_slice, state.remove_slice)
         self._add(VOLUME_CLAIMS, volumes.set_claim, volumes.remove_claim, Wake.NODES)
         self._add(PERSISTENT_VOLUMES, volumes.set_volume, volumes.remove_volume, Wake.NODES)
@@ -116,6 +122,8 @@ class Follower:
         elif not self._is_ours(pod):
             self._drop(uid)
         else:
+            if uid not in self._present and self._turns is not None and _lacks_claims(pod):
+                self._turns.take(pod)
             self._present.add(uid)
             self._note_claims(pod)
             if self._is_under_way(uid):
@@ -137,7 +145,11 @@ class Follower:
     def _drop(self, uid: str) -> None:
         """The pod no longer waits for a node."""
         self._present.discard(uid)
-        self._queue.remove(uid)
+        if self._turns is not None:
+            self._turns.end(uid)
+        if uid in self._queue:
+            self._queue.remove(uid)
+            self._work()  # another of its shape may be in line instead
         self._binder.pod_gone(uid)
         for key in self._named.pop(uid, ()):
             users = self._users[key]
@@ -157,6 +169,17 @@ class Follower:
         self._named[uid] = keys
         for key in keys:
             self._users.setdefault(key, set()).add(uid)
+
+
+def _lacks_claims(pod: Pod) -> bool:
+    """Whether claims are to be made from templates for the pod alone."""
+    if pod.spec.scheduling_group is not None:
+        return False
+    known = {status.name for status in pod.status.resource_claim_statuses}
+    return any(
+        entry.resource_claim_template_name and entry.name not in known
+        for entry in pod.spec.resource_claims
+    )
 
 
 def _matters(old: Pod, new: Pod) -> bool:

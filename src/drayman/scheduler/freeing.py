@@ -7,18 +7,18 @@ for extended resources that an attempt left behind is removed, since the next at
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
 import msgspec
 
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, StatusError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import RESOURCE_CLAIMS
-from drayman.scheduler.binding import Binder
 from drayman.scheduler.claims import FINALIZER
 from drayman.scheduler.decisions import claim_write
 from drayman.scheduler.demand import HELD_ELSEWHERE, Demand
@@ -26,23 +26,25 @@ from drayman.scheduler.placing import NotFound
 from drayman.scheduler.state import ClusterState
 
 _log: Final = logging.getLogger(__name__)
+_PAUSE_S: Final = 1.0
+_SERVER_ERRORS: Final = 500
+"""Statuses from here on say nothing about the request."""
 
 
 class Freeing:
     """Frees what stands in the way of pods that were refused."""
 
-    def __init__(self, client: Client, state: ClusterState, binder: Binder) -> None:
+    def __init__(self, client: Client, state: ClusterState) -> None:
         self._client = client
         self._state = state
-        self._binder = binder
 
     def plan(self, demand: Demand, not_found: NotFound) -> Coroutine[None, None, None] | None:
         """What can be done for a pod that was refused everywhere; None where nothing can."""
         claim = self._movable(demand, not_found)
         if claim is not None:
-            return self._deallocate(claim)
+            return _until_answered(self._deallocate, claim)
         if demand.stale_extended is not None:
-            return self._remove(demand.stale_extended)
+            return _until_answered(self._remove, demand.stale_extended)
         return None
 
     def _movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
@@ -62,23 +64,47 @@ class Freeing:
     async def _deallocate(self, claim: ResourceClaim) -> None:
         known = self._state.known_claim(claim)
         if known is not None and known.status == claim.status:
-            await self._binder.write_claim(known, ResourceClaimStatus())
+            emptied = msgspec.structs.replace(known, status=ResourceClaimStatus())
+            self._state.confirm_claim(await self._write(known, emptied))
 
     async def _remove(self, claim: ResourceClaim) -> None:
+        # The devices first: a claim that has some must be protected.
+        claim = await self._write(
+            claim, msgspec.structs.replace(claim, status=ResourceClaimStatus())
+        )
         kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
         metadata = msgspec.structs.replace(claim.metadata, finalizers=kept)
-        wanted = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
-        write = claim_write(claim, wanted)
+        claim = await self._write(claim, msgspec.structs.replace(claim, metadata=metadata))
+        await self._client.delete(
+            RESOURCE_CLAIMS,
+            claim.metadata.name,
+            claim.metadata.namespace,
+            options=DeleteOptions(uid=claim.metadata.uid),
+        )
+
+    async def _write(self, known: ResourceClaim, wanted: ResourceClaim) -> ResourceClaim:
+        """The claim as it then is. An attempt may have ended before the claim had anything to take away."""
+        write = claim_write(known, wanted)
+        if not write.parts:
+            return known
+        (written,) = await self._client.write_many([write])
+        assert isinstance(written, ResourceClaim)
+        return written
+
+
+async def _until_answered(
+    work: Callable[[ResourceClaim], Awaitable[None]], claim: ResourceClaim
+) -> None:
+    """A server that gives no answer is asked again: nothing else would bring the pod back into line."""
+    while True:
         try:
-            if write.parts:  # none, where the attempt ended before the claim had anything
-                await self._client.write_many([write])
-            await self._client.delete(
-                RESOURCE_CLAIMS,
-                claim.metadata.name,
-                claim.metadata.namespace,
-                options=DeleteOptions(uid=claim.metadata.uid),
-            )
+            await work(claim)
         except (NotFoundError, ConflictError) as error:
-            _log.info("claim %s of extended resources: %s", claim.metadata.name, error)
+            # Somebody else was quicker, and the news of that bring the pod back.
+            _log.info("resource claim %s: %s", claim.metadata.name, error)
         except ClusterError as error:
-            _log.warning("claim %s of extended resources: %s", claim.metadata.name, error)
+            _log.warning("resource claim %s: %s", claim.metadata.name, error)
+            if not isinstance(error, StatusError) or error.code >= _SERVER_ERRORS:
+                await asyncio.sleep(_PAUSE_S)
+                continue
+        return

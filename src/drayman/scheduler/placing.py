@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.allocator import Exhausted, Plan, Policy, search, signature
+from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
 from drayman.scheduler.demand import HELD_ELSEWHERE, Demand, DevicesWanted
 from drayman.scheduler.fit import (
     FITS,
@@ -179,12 +179,13 @@ class Placer:
         return None if plan is None else Found(node, wanted, plan)
 
     def _plan_for(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Plan | None:
-        if self._searched_last is not None:
-            name, plan = self._searched_last
-            if name == node.facts.name:
-                return plan
+        last = self._searched_last
+        if last is not None and last[0] == node.facts.name:
+            return last[1]
         view = self._state.inventory.view(node.node, self._state.ledger)
-        outcome = search(view, wanted.question, policy=self._policy)
+        outcome: Outcome | None = None if last is None else last[1].on(view, wanted.question)
+        if outcome is None:
+            outcome = search(view, wanted.question, policy=self._policy)
         if not isinstance(outcome, Plan) or not self._mapped_resources_fit(demand, node, outcome):
             # The kept answer does not hold, so nothing that was kept can be relied on.
             self._answers.clear()
@@ -261,7 +262,8 @@ class Placer:
             return _Answer(wanted.impossible)
         if not wanted.claims:
             return _NO_DEVICES_WANTED
-        if self._state.mapped_devices:
+        if self._state.mapped_devices or demand.only_node is not None:
+            # A pod that is tied to a node asks once. Its placer serves pods of all shapes, so nothing may be kept.
             return self._searched(demand, node, wanted)
         view = self._state.inventory.view(node.node, self._state.ledger)
         shape = (wanted.delegated, signature(view, wanted.question))

@@ -109,7 +109,7 @@ class Queue:
             self._numbers += 1
             entry = self._entries[uid] = Entry(pod, self._numbers)
         else:
-            self._leave_shape(entry)
+            self._hand_on(self._leave_shape(entry))
             entry.pod = pod
         if entry.ticket < 0:
             self._put_in_line(entry)
@@ -124,7 +124,7 @@ class Queue:
         entry = self._entries.pop(uid, None)
         if entry is not None:
             entry.ticket = -1
-            self._leave_shape(entry)
+            self._hand_on(self._leave_shape(entry))
 
     def take(self, most: int, now: float) -> list[Entry]:
         """The next pods, the most important first. They stay known until they are placed, put to sleep or removed."""
@@ -150,24 +150,26 @@ class Queue:
         """The pod was refused. It is tried again when something it is interested in happens."""
         if entry.uid not in self._entries or entry.ticket >= 0:
             return  # gone, or changed and in line again
-        self._leave_shape(entry)
+        left = self._leave_shape(entry)
         entry.shape, entry.interest, entry.failures = shape, interest, 0
         sleepers = self._sleeping.setdefault(shape, _Sleepers())
         sleepers.entries[entry.uid] = entry
         sleepers.interest = interest
         sleepers.burst = 0
+        if left is not sleepers:
+            self._hand_on(left)
 
     def wait(self, entry: Entry) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
         if entry.uid in self._entries and entry.ticket < 0:
-            self._leave_shape(entry)
+            self._hand_on(self._leave_shape(entry))
             self._waiting.add(entry.uid)
 
     def hold_back(self, entry: Entry, now: float) -> float:
         """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns when."""
         if self._entries.setdefault(entry.uid, entry) is not entry or entry.ticket >= 0:
             return now
-        self._leave_shape(entry)
+        self._hand_on(self._leave_shape(entry))
         wait = min(self._first_backoff_s * 2.0 ** min(entry.failures, 30), self._longest_backoff_s)
         entry.failures += 1
         self._tickets += 1
@@ -209,11 +211,16 @@ class Queue:
     def _wake(self, sleepers: _Sleepers, most: int) -> None:
         woken = sleepers.first(most)
         sleepers.burst = most
-        sleepers.awake = len(woken)
+        sleepers.awake += len(woken)
         for entry in woken:
             del sleepers.entries[entry.uid]
             entry.woken_by_shape = True
             self._put_in_line(entry)
+
+    def _hand_on(self, sleepers: _Sleepers | None) -> None:
+        """The pod that was woken to try for its shape goes without an answer: the next one tries."""
+        if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
+            self._wake(sleepers, 1)
 
     def _leave_shape(self, entry: Entry) -> _Sleepers | None:
         """Forget that the pod waits, sleeps, or was woken, with others of its shape."""

@@ -52,7 +52,8 @@ def devices_verdict(
     }
     if isinstance(outcome, Fault):
         text = outcome.message
-        for name, marker in markers.items():
+        # The longest first: the name of one claim may be how that of another begins.
+        for name, marker in sorted(markers.items(), key=lambda item: -len(item[0])):
             text = text.replace(f"claim {name}", f"claim {marker}")
         return Verdict.refusal(text)
     # Other pods may hold what is missing: if less important ones went, there might be enough.

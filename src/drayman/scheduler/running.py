@@ -18,6 +18,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
+from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import Cycle, Refused
@@ -64,8 +65,10 @@ class Scheduler:
         informers: Informers,
         options: SchedulerOptions | None = None,
         *,
+        turns: Turns | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`."""
         self._options = options or SchedulerOptions()
         self._clock = clock
         self._work = asyncio.Event()
@@ -82,7 +85,9 @@ class Scheduler:
             clock,
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
+            turns=turns,
         )
+        self._turns = turns
         self._binder = Binder(
             client,
             self.state,
@@ -91,7 +96,7 @@ class Scheduler:
             transactions=self._options.transactions,
             binding_timeout_s=self._options.binding_timeout_s,
         )
-        self._freeing = Freeing(client, self.state, self._binder)
+        self._freeing = Freeing(client, self.state)
         self._evictor = Evictor(
             client, informers, self.state, self._recorder, Placer(self.state, self._options.policy)
         )
@@ -102,6 +107,7 @@ class Scheduler:
             self._binder,
             self._options.names,
             self._something_to_do,
+            turns,
         )
         self._informers = informers
         self._under_way: dict[str, Placement] = {}
@@ -152,6 +158,8 @@ class Scheduler:
             self._refused(refused)
 
     def _refused(self, refused: Refused) -> None:
+        if self._turns is not None:
+            self._turns.give_up(refused.entry.pod)
         patience_s = PATIENCE_S if refused.demand is None else 0.0
         self._reporter.refuse(
             refused.entry.pod, UNSCHEDULABLE, refused.message, patience_s=patience_s
@@ -207,6 +215,8 @@ class Scheduler:
         entry = placement.entry
         if self._under_way.pop(entry.uid, None) is None:
             return
+        if self._turns is not None:
+            self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
             self.queue.hold_back(entry, self._clock())
             self._reporter.refuse(entry.pod, SCHEDULER_ERROR, why)

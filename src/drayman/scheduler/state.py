@@ -22,6 +22,7 @@ from drayman.api.resource import (
     DeviceRequestAllocationResult,
     DeviceTaintRule,
     ResourceClaim,
+    ResourceClaimTemplate,
     ResourceSlice,
 )
 from drayman.inventory.features import Features
@@ -81,6 +82,7 @@ class ClusterState:
         self._placed: dict[str, tuple[str, PodNeeds]] = {}  # pods that count, by uid
         self._homeless: dict[str, dict[str, PodNeeds]] = {}  # pods on nodes that are not known
         self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
+        self._templates: dict[ClaimKey, ResourceClaimTemplate] = {}
         self._arrivals = 0
 
     # What the API server shows.
@@ -169,6 +171,12 @@ class ClusterState:
             self._assumed.pop(claim.metadata.uid, None)
             self._free(holder_of(claim))
 
+    def set_template(self, template: ResourceClaimTemplate) -> None:
+        self._templates[template.metadata.namespace, template.metadata.name] = template
+
+    def remove_template(self, template: ResourceClaimTemplate) -> None:
+        self._templates.pop((template.metadata.namespace, template.metadata.name), None)
+
     def set_slice(self, slice_: ResourceSlice) -> None:
         self.inventory.apply_slice(slice_)
         self.mapped_devices.set_slice(slice_)
@@ -205,6 +213,9 @@ class ClusterState:
         if claim is None:
             return None
         return self._assumed.get(claim.metadata.uid, claim)
+
+    def find_template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        return self._templates.get((namespace, name))
 
     def known_claim(self, claim: ResourceClaim) -> ResourceClaim | None:
         """The claim as the server has last shown it; None if it is gone."""
@@ -258,6 +269,10 @@ class ClusterState:
 
     def adopt(self, holder: str, claim: ResourceClaim) -> None:
         """What was taken under a provisional name belongs to this claim, which now exists."""
+        if holder_of(claim) in self._holding:
+            # The server showed the claim before it answered: its devices were counted twice for a moment.
+            self._free(holder)
+            return
         held = self._holding.pop(holder, None)
         if held is not None:
             self.ledger.forget(holder)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import shlex
 import signal
 import socket
 import ssl
 import stat
 import subprocess
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -61,8 +64,8 @@ def taken() -> Iterator[int]:
 
 
 def test_termination_is_an_orderly_end(data: Path) -> None:
-    """SIGTERM and SIGINT stop the server with exit status 0, and nothing says that it runs."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    """SIGTERM, SIGINT and SIGHUP stop the server with exit status 0, and nothing says that it runs."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         server = wait_ready(spawn("--data-dir", data), data / "kubeconfig")
         server.process.send_signal(number)
         output, _ = server.process.communicate(timeout=PATIENCE_S)
@@ -240,25 +243,30 @@ def test_the_audit_log_has_a_line_for_each_request(tmp_path: Path) -> None:
     assert line["responseStatus"]["code"] == 200
 
 
-@pytest.mark.parametrize("option", [[], ["--detach"]], ids=["nohup", "detached"])
-def test_the_server_outlives_the_terminal_it_was_started_from(
-    data: Path, option: list[str]
-) -> None:
-    """With --detach, or under nohup, it goes on when the terminal is closed."""
-    words = [*DRAYMAN, "up", "--port", "0", "--data-dir", str(data), *option]
-    if not option:
-        words = ["nohup", *words]
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("exec nohup", ">/dev/null 2>&1"), ("", "--detach")],
+    ids=["nohup", "detached"],
+)
+def test_the_server_outlives_its_terminal(data: Path, before: str, after: str) -> None:
+    """With --detach, or under nohup, it goes on when the terminal is closed that it was started from."""
+    where = ("--data-dir", data)
+    words = shlex.join([*DRAYMAN, "up", "--port", "0", *map(str, where)])
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execvp(words[0], words)
+        os.execv("/bin/sh", ["/bin/sh", "-c", f"{before} {words} {after}"])
     try:
-        read_until(terminal, b"kubeconfig" if option else b"nohup.out")
-        wait_for(lambda: drayman("status", "--data-dir", data).returncode == 0)
+        wait_until(lambda: drayman("status", *where).returncode == 0, "the server to run")
     finally:
-        os.close(terminal)  # whoever has it as its terminal is told to hang up
-    try:
-        time.sleep(0.5)
-        assert drayman("status", "--data-dir", data).returncode == 0
-    finally:
-        assert drayman("down", "--data-dir", data).returncode == 0
-        os.waitpid(pid, 0)
+        os.close(terminal)  # the system tells everybody who has it as their terminal to hang up
+    status = json.loads(drayman("status", "-o", "json", *where).stdout)
+    assert status["running"]
+    os.kill(status["pid"], signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    wait_until(lambda: drayman("status", *where).returncode == 1, "the server to end")
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S:.0f} s for {what}"

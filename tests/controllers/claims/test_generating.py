@@ -20,14 +20,10 @@ from controllers.world import (
     stays,
     world,
 )
+from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_base
 from drayman.cluster import generic
 from drayman.cluster.resources import PODS
 from drayman.controllers.claims.controller import ClaimController
-from drayman.controllers.claims.generating import (
-    SUFFIX_ALPHABET,
-    SUFFIX_LENGTH,
-    generated_base,
-)
 
 ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 POD_GROUPS = generic("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")

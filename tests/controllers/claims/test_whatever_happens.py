@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
@@ -22,8 +23,8 @@ from drayman.apiserver.assembly import make_server
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.lifecycle import Lifecycle
-from drayman.cluster import InProcessClient
-from drayman.cluster.embedded import Store
+from drayman.cluster import DeleteOptions, InProcessClient
+from drayman.cluster.embedded import EventType, Store
 from drayman.cluster.errors import StatusError
 from drayman.cluster.resources import PODS
 from drayman.controllers.claims.controller import ClaimController
@@ -34,11 +35,13 @@ STEPS = 70
 
 
 @asynccontextmanager
-async def cluster_with_garbage_collection() -> AsyncIterator[World]:
-    store = Store.open(None)
+async def cluster_with_garbage_collection(
+    store: Store | None = None, clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[World]:
+    store = store or Store.open(None)
     server = make_server(store)
     await create_first_objects(server.core)
-    lifecycle = Lifecycle(server.core)
+    lifecycle = Lifecycle(server.core, clock=clock)
     lifecycle.start()
     w = World(InProcessClient(ServerBackend(server.core)), (ClaimController,))
     try:
@@ -138,3 +141,62 @@ async def test_nothing_is_lost_and_nothing_left_behind(seed: int) -> None:
             return faults((await w.client.list(PODS)).items, await w.claims())
 
         await eventually(look, lambda found: found == [])
+
+
+async def test_claims_of_deleted_pods_go_in_one_step() -> None:
+    """Watchers see each of them go, all in one transaction, and never marked or given back before."""
+    store = Store.open(None)
+    # Time stands still, so garbage collection leaves these claims to the controller for as long as the test takes.
+    async with cluster_with_garbage_collection(store, clock=lambda: 0.0) as w:
+        await w.template()
+        for index in range(10):
+            made = await w.pod(f"p{index}", from_template("x"), nodeName="node-a")
+            (name,) = (await w.generated(f"p{index}")).values()
+            await w.allocate(name or "", made, device=f"gpu-{index}")
+        with closing(store.watch("resourceclaims.resource.k8s.io", since=store.revision)) as seen:
+            await w.client.delete_collection(
+                PODS, "default", options=DeleteOptions(grace_period_seconds=0)
+            )
+            gone_at = store.revision
+            await w.until_claims(lambda claims: claims == ())
+            events = seen.pending()
+    assert [event.type for event in events] == [EventType.DELETED] * 10
+    assert [event.revision for event in events] == list(range(gone_at + 1, gone_at + 11))
+    assert all(event.stored.value["status"] == {} for event in events)
+
+
+async def test_a_claim_that_others_use_outlives_its_pod() -> None:
+    """A generated claim that another pod uses by name keeps its devices until that pod is done too, and then goes."""
+    async with cluster_with_garbage_collection() as w:
+        await w.template()
+        one = await w.pod("one", from_template("x"), nodeName="node-a")
+        (name,) = (await w.generated("one")).values()
+        assert name
+        two = await w.pod("two", named("x", name), nodeName="node-a")
+        await w.allocate(name, one, two)
+        await w.remove(POD_VALUES, "one")
+        left = await w.until_claim(
+            name, lambda claim: [user.name for user in claim.status.reserved_for] == ["two"]
+        )
+        assert left.status.allocation is not None
+        await w.until_claim(name, lambda claim: claim.metadata.deletion_timestamp is not None)
+        await w.remove(POD_VALUES, "two")
+        await w.until_gone(name)
+
+
+async def test_garbage_collection_without_the_controller_and_the_controller_later() -> None:
+    """A claim that was only marked while no controller ran is released by the next one."""
+    async with cluster_with_garbage_collection() as w:
+        await w.template()
+        made = await w.pod("p", from_template("x"), nodeName="node-a")
+        (name,) = (await w.generated("p")).values()
+        assert name
+        await w.allocate(name, made)
+        await w.stop()
+        await w.remove(POD_VALUES, "p")
+        marked = await w.until_claim(
+            name, lambda claim: claim.metadata.deletion_timestamp is not None
+        )
+        assert marked.status.allocation is not None
+        await w.start()
+        await w.until_gone(name)

@@ -63,6 +63,9 @@ class Stage(World):
         metadata = {"name": name, "labels": labels}
         value = {"metadata": metadata, "spec": fields.get("spec", {}), "status": status}
         await self.create(NODE_VALUES, value)
+        # Its kubelet has reported: a new node starts with a taint that keeps pods away until then.
+        taints = {"spec": {"taints": fields.get("spec", {}).get("taints")}}
+        await self.patch(NODE_VALUES, name, taints)
         if devices:
             await self.slice(name, *devices, nodeName=name)
 

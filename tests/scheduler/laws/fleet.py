@@ -95,7 +95,23 @@ def slices(draw: st.DrawFn, names: tuple[str, ...]) -> list[JsonObject]:
             made += [_moved(item, node) for item in model]
     if draw(rarely(3)):
         made += draw(hardware(3))
-    return made
+    return [item for item in made if not _hides_shares(item, made)]
+
+
+def _hides_shares(item: JsonObject, made: list[JsonObject]) -> bool:
+    """Whether another generation of the pool has a device of the same name that can be shared.
+
+    What a share of a device means that can no longer be shared is nobody's law.
+    """
+    pool = item["spec"]["pool"]
+    names = {device["name"] for device in item["spec"].get("devices") or ()}
+    return any(
+        device["name"] in names and device.get("allowMultipleAllocations")
+        for other in made
+        if other["spec"]["pool"]["name"] == pool["name"]
+        and other["spec"]["pool"]["generation"] != pool["generation"]
+        for device in other["spec"].get("devices") or ()
+    )
 
 
 @st.composite

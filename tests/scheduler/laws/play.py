@@ -391,12 +391,12 @@ class Play:
         wanted = {claim.metadata.uid: claim for placement in group for claim in placement.claims}
         written = [self._put_claim(self.state.latest_claim(claim)) for claim in wanted.values()]
         for placement in group:
-            if placement.extended is not None:
-                made = placement.extended
-                metadata = msgspec.structs.replace(made.metadata, uid=f"x-{made.metadata.name}")
-                made = self._put_claim(msgspec.structs.replace(made, metadata=metadata))
-                self.state.adopt(placement.provisional_holder, made)
-                written.append(made)
+            for made in placement.made:
+                uid = f"uid-of-{made.claim.metadata.name}"
+                metadata = msgspec.structs.replace(made.claim.metadata, uid=uid)
+                claim = self._put_claim(msgspec.structs.replace(made.claim, metadata=metadata))
+                self.state.adopt(made.holder, claim)
+                written.append(claim)
         for claim in written:
             self.state.confirm_claim(claim)
         self.cycle.settled(written)
@@ -408,8 +408,8 @@ class Play:
 
     def _undo(self, placement: Placement) -> None:
         self.state.remove_pod(placement.needs.uid)
-        if placement.provisional_holder:
-            self.state.forget_holder(placement.provisional_holder)
+        for made in placement.made:
+            self.state.forget_holder(made.holder)
         for claim in placement.claims:
             self.state.forget_claim(claim)
         self.cycle.settled(placement.claims)
@@ -427,15 +427,14 @@ class Play:
         others += [
             p.pod for p in before if p.node == placement.node and p.pod.metadata.name in self.pods
         ]
-        why = misplaced(node, pod, others, placement.extended is not None)
+        why = misplaced(node, pod, others, by_devices=bool(placement.made))
         assert not why, f"{label}: {why}"
         assert node is not None
         for claim in placement.held:
             assert not unreachable(claim, node), f"{label}: {claim.metadata.name} is elsewhere"
         held = {claim.metadata.uid for claim in placement.held}
         new = [claim for claim in placement.claims if claim.metadata.uid not in held]
-        if placement.extended is not None:
-            new.append(placement.extended)
+        new += [made.claim for made in placement.made]
         wrong = wrong_devices(
             node,
             new,
@@ -455,8 +454,7 @@ class Play:
                 for claim in placement.claims
                 if claim.metadata.uid in found
             }
-            if placement.extended is not None:
-                found[placement.extended.metadata.name] = placement.extended
+            found |= {made.claim.metadata.name: made.claim for made in placement.made}
         return list(found.values())
 
     def _nothing_is_held_twice(self) -> None:

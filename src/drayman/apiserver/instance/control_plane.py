@@ -17,7 +17,8 @@ from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.core import Core
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
-from drayman.controllers.running import start_controllers
+from drayman.cluster.turns import Turns
+from drayman.controllers.running import ControllerOptions, all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import SimulatedNode, SimulatedNodes
 from drayman.scheduler.running import Scheduler, SchedulerOptions
@@ -42,11 +43,13 @@ async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
     async with AsyncExitStack() as end:
         informers = Informers(client)
         end.push_async_callback(informers.stop)
-        controllers = await start_controllers(client, informers)
+        turns = Turns() if parts.scheduler is not None else None
+        options = ControllerOptions(all_controllers(turns))
+        controllers = await start_controllers(client, informers, options)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
             scheduler = asyncio.create_task(
-                Scheduler(client, informers, parts.scheduler).run(), name="scheduler"
+                Scheduler(client, informers, parts.scheduler, turns=turns).run(), name="scheduler"
             )
             scheduler.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduler)

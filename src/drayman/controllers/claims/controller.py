@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
@@ -20,11 +21,10 @@ from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS, JsonObject, generic
+from drayman.cluster.turns import Turns
 from drayman.cluster.workqueue import WorkQueue
 from drayman.controllers.claims.carrying_out import Task, apart, one_by_one, together
 from drayman.controllers.claims.generating import (
-    SUFFIX_ALPHABET,
-    SUFFIX_LENGTH,
     Generation,
     generate,
     lacking,
@@ -71,14 +71,23 @@ class ClaimController:
     """Generates, reserves and releases claims. `run` may be called again after it failed."""
 
     def __init__(
-        self, client: Client, informers: Informers, *, chance: random.Random | None = None
+        self,
+        client: Client,
+        informers: Informers,
+        *,
+        turns: Turns | None = None,
+        chance: random.Random | None = None,
     ) -> None:
+        """With `turns`, pods are left to the scheduler until it gives them up."""
         self._client = client
         self._chance = chance or random.Random()
         self._known = Knowledge(informers)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._recorder = EventRecorder(client, COMPONENT)
+        self._turns = turns
         Noticing(self._known, self._queue).begin()
+        if turns is not None:
+            turns.listen(self._ask_about)
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -95,6 +104,9 @@ class ClaimController:
                 finally:
                     for key in keys:
                         self._queue.done(key)
+
+    def _ask_about(self, pod: Pod) -> None:
+        self._queue.add(Key("pod", pod.metadata.namespace, pod.metadata.name))
 
     # --- What is to be done -----------------------------------------------------------------------
 
@@ -164,6 +176,8 @@ class ClaimController:
         if found is None:
             return None
         entries = await self._entries_to_serve(found)
+        if entries and self._turns is not None and self._turns.is_held(found.metadata.uid):
+            return None  # the scheduler makes them, or says that it does not
         if entries:
             return self._generation_of(key, found, entries)
         writes = reservation_writes(found, unreserved(found, self._known))

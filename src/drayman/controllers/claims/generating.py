@@ -12,17 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
+from drayman.api.claim_generation import POD_CLAIM_NAME, make_claim
 from drayman.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
-from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
-from drayman.controllers.pod_claims import POD_CLAIM_NAME, is_done, is_made_for, recorded_claim
-
-SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""What Kubernetes makes generated names of: no vowels and nothing that looks like one, so no words."""
-SUFFIX_LENGTH: Final = 5
-_LONGEST_BASE: Final = 57
+from drayman.controllers.pod_claims import is_done, is_made_for, recorded_claim
 
 
 class Known(Protocol):
@@ -84,40 +79,6 @@ def generate(
             created.append(claim)
         found[entry.name] = claim.metadata.name
     return Generation(pod, tuple(created), _merged(pod, found))
-
-
-def make_claim(
-    pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate, suffix: str
-) -> ResourceClaim:
-    base = generated_base(pod.metadata.name, entry.name)
-    return ResourceClaim(
-        metadata=ObjectMeta(
-            name=base + suffix,
-            generate_name=base,
-            namespace=pod.metadata.namespace,
-            labels=template.spec.metadata.labels,
-            annotations=template.spec.metadata.annotations | {POD_CLAIM_NAME: entry.name},
-            owner_references=(
-                OwnerReference(
-                    api_version="v1",
-                    kind="Pod",
-                    name=pod.metadata.name,
-                    uid=pod.metadata.uid,
-                    controller=True,
-                ),
-            ),
-        ),
-        spec=template.spec.spec,
-    )
-
-
-def generated_base(pod: str, entry: str) -> str:
-    """The fixed part of a generated name. Long names are cut in proportion and, as upstream does, end without a hyphen."""
-    base = f"{pod}-{entry}-"
-    if len(base) <= _LONGEST_BASE:
-        return base
-    length = len(base)
-    return f"{pod[: len(pod) * _LONGEST_BASE // length]}-{entry[: len(entry) * _LONGEST_BASE // length]}"
 
 
 def _earlier_claim(pod: Pod, entry: PodResourceClaim, known: Known) -> ResourceClaim | None:

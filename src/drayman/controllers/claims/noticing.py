@@ -15,10 +15,10 @@ from drayman.controllers.claims.generating import lacking
 from drayman.controllers.claims.knowledge import Knowledge
 from drayman.controllers.claims.releasing import consumers_in_doubt, release
 from drayman.controllers.claims.reserving import unreserved
-from drayman.controllers.pod_claims import claim_names, has_claims, is_done
+from drayman.controllers.pod_claims import FINALIZER, claim_names, has_claims, is_done
 
 COLLECTION_SECONDS: Final = 0.1
-"""How long a claim whose pod is gone is left to garbage collection, unless that marks it sooner."""
+"""How long an unprotected claim whose pod is gone is left to garbage collection."""
 
 
 class Key(NamedTuple):
@@ -71,12 +71,17 @@ class Noticing:
             self._queue.add(Key("pod", pod.metadata.namespace, pod.metadata.name))
 
     def _ask_about_claims_of(self, pod: Pod, *, is_gone: bool) -> None:
-        owned = {claim.metadata.name for claim in self._known.claims_owned_by(pod.metadata.uid)}
-        for name in owned.union(claim_names(pod)):
-            # Garbage collection is about to mark the claims of a pod that is gone. After that is the time to release them:
-            # at the same time one of the two would only find that the other was faster.
-            wait = COLLECTION_SECONDS if is_gone and name in owned else 0.0
-            self._queue.add_after(Key("claim", pod.metadata.namespace, name), wait)
+        owned = {
+            claim.metadata.name: claim for claim in self._known.claims_owned_by(pod.metadata.uid)
+        }
+        for name in {**owned, **dict.fromkeys(claim_names(pod))}:
+            claim = owned.get(name)
+            # Of a pod that is gone garbage collection takes away what nothing protects. At the same time one of the two would
+            # only find that the other was faster.
+            is_left = is_gone and claim is not None and FINALIZER not in claim.metadata.finalizers
+            self._queue.add_after(
+                Key("claim", pod.metadata.namespace, name), COLLECTION_SECONDS if is_left else 0.0
+            )
 
     def _may_be_released(self, claim: ResourceClaim) -> bool:
         if release(claim, self._known.use_of).is_needed:

@@ -18,6 +18,7 @@ from drayman.cluster.errors import NotFoundError
 from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.parts import Parts, PartsWrite, Path
 from drayman.cluster.patches import apply_patch, merge_patch
+from drayman.cluster.removing import RemoveWrite
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite, Write
 from drayman.controllers.claims.carrying_out import Steps, one_by_one
@@ -82,29 +83,28 @@ def _entries(generation: Generation) -> list[Json]:
 
 
 def release_writes(release: Release) -> list[Write]:
-    """In one transaction: one write gives all of the claim back, a second one deletes it."""
+    """In one transaction. A claim that nothing else holds is given back and gone in one write."""
     claim, meta = release.claim, release.claim.metadata
     parts: dict[Path, Json] = {}
     if release.changes_status:
         parts |= {("status", name): value for name, value in _status_of(release).items()}
     if release.removes_finalizer:
         parts["metadata", "finalizers"] = _other_finalizers(claim)
-    writes: list[Write] = []
-    if parts:
-        writes.append(
-            PartsWrite(
-                RESOURCE_CLAIMS,
-                meta.name,
-                meta.namespace,
-                parts,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-                field_manager=_MANAGER,
-            )
-        )
-    if release.deletes:
-        writes.append(_deletion(claim))
-    return writes
+    if not parts:
+        return [_deletion(claim)] if release.deletes else []
+    write = PartsWrite(
+        RESOURCE_CLAIMS,
+        meta.name,
+        meta.namespace,
+        parts,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        field_manager=_MANAGER,
+    )
+    is_deleting = meta.deletion_timestamp is not None
+    if release.deletes or (is_deleting and release.removes_finalizer):
+        return [RemoveWrite(write)]
+    return [write]
 
 
 def release_steps(release: Release) -> Steps:

@@ -57,6 +57,7 @@ class DaemonSetController(PodOwner[DaemonSet]):
         present = await self._present_revision(daemon_set)
         revision = present.revision.metadata.labels[HASH]
         uid = daemon_set.metadata.uid
+        before = len(self.holdings.of(uid))
         ground = survey(daemon_set, self._nodes.cache, self.holdings.of(uid))
         decided = plan(daemon_set, ground, revision, self.clock())
         refusal = await self._carry_out(daemon_set, decided, revision)
@@ -71,7 +72,8 @@ class DaemonSetController(PodOwner[DaemonSet]):
         live.add(present.revision.metadata.name)
         limit = daemon_set.spec.revision_history_limit
         await self._revisions.truncate(uid, live, limit)
-        if decided.create or decided.delete:
+        if decided.delete or len(pods) > before:
+            # Nothing is made in a namespace that goes away, and asking again at once would never end.
             self.queue.add(key)
         if (wait := next_change(daemon_set, ground, now)) is not None:
             self.queue.add_after(key, wait)

@@ -32,7 +32,7 @@ class ReplicaSetController(PodOwner[ReplicaSet]):
         replica_set = self.find(key)
         if replica_set is None:
             return
-        pods = await self.claim(replica_set)
+        before = pods = await self.claim(replica_set)
         decided = plan(replica_set, pods, self._neighbours(replica_set), self.clock())
         refusal = await self._carry_out(replica_set, decided)
         pods, now = self.holdings.of(replica_set.metadata.uid), self.clock()
@@ -41,7 +41,8 @@ class ReplicaSetController(PodOwner[ReplicaSet]):
             await self.write_status(replica_set, status)
         if refusal is not None:
             raise refusal
-        if decided.create or decided.delete:
+        if decided.delete or len(pods) > len(before):
+            # Nothing is made in a namespace that goes away, and asking again at once would never end.
             self.queue.add(key)
         elif (wait := next_change(replica_set, pods, now)) is not None:
             self.queue.add_after(key, wait)

@@ -51,6 +51,7 @@ class StatefulSetController(PodOwner[StatefulSet]):
         await self.claim(stateful_set)
         updated = await self._present_revision(stateful_set)
         current = self._current_revision(stateful_set, updated.revision)
+        before = len(self._members(stateful_set))
         decided = plan(
             stateful_set, self._members(stateful_set), updated.revision.metadata.name, self.clock()
         )
@@ -65,7 +66,8 @@ class StatefulSetController(PodOwner[StatefulSet]):
         live = {*names, *map(revision_of, pods)}
         limit = stateful_set.spec.revision_history_limit
         await self._revisions.truncate(stateful_set.metadata.uid, live, limit)
-        if decided.create or decided.delete:
+        if decided.delete or len(pods) > before:
+            # Nothing is made in a namespace that goes away, and asking again at once would never end.
             self.queue.add(key)
         if (wait := next_change(stateful_set, pods, now)) is not None:
             self.queue.add_after(key, wait)

@@ -1,0 +1,54 @@
+"""Claims that are made from templates: their names and owners.
+
+Whoever makes one draws the end of its name itself, from the alphabet that Kubernetes uses, so that the claim and what refers to it can be
+written together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""Annotation: for which entry of its pod a claim was made."""
+SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes makes generated names of: no vowels and nothing that looks like one, so no words."""
+SUFFIX_LENGTH: Final = 5
+_LONGEST_BASE: Final = 57
+
+
+def make_claim(
+    pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate, suffix: str
+) -> ResourceClaim:
+    """The claim of a pod for one of its entries."""
+    base = generated_base(pod.metadata.name, entry.name)
+    owner = OwnerReference(
+        api_version="v1",
+        kind="Pod",
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        controller=True,
+    )
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=base + suffix,
+            generate_name=base,
+            namespace=pod.metadata.namespace,
+            labels=template.spec.metadata.labels,
+            annotations=template.spec.metadata.annotations | {POD_CLAIM_NAME: entry.name},
+            owner_references=(owner,),
+        ),
+        spec=template.spec.spec,
+    )
+
+
+def generated_base(pod: str, entry: str) -> str:
+    """The fixed part of a generated name. Long names are cut in proportion and, as upstream does, end without a hyphen."""
+    base = f"{pod}-{entry}-"
+    if len(base) <= _LONGEST_BASE:
+        return base
+    length = len(base)
+    return f"{pod[: len(pod) * _LONGEST_BASE // length]}-{entry[: len(entry) * _LONGEST_BASE // length]}"

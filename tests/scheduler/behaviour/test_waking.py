@@ -1,0 +1,233 @@
+"""spec/dra.md 5.9: what brings a waiting pod back, row by row, and what does not."""
+
+from __future__ import annotations
+
+from controllers.world import CLAIM_VALUES, POD_VALUES, stays
+from scheduler.behaviour.conftest import Cluster
+from scheduler.behaviour.stage import (
+    ALLOCATABLE,
+    CLASS_VALUES,
+    DRIVER,
+    NODE_VALUES,
+    RULE_VALUES,
+    SLICE_VALUES,
+    Stage,
+    from_template,
+    tainted,
+    wants,
+)
+
+
+async def _waits(stage: Stage, *words: str, **spec: object) -> None:
+    """A pod `p` with a claim `c` that has been refused."""
+    await stage.make_claim("c")
+    await stage.start_pod("p", "c", **spec)
+    await stage.refused("p", *words)
+
+
+async def test_a_node_comes(cluster: Cluster) -> None:
+    """Node add."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.slice("network", "gpu-0")
+        await _waits(stage, "no nodes")
+        await stage.node("node-a")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_node_gets_a_label(cluster: Cluster) -> None:
+    """Node label update: the node selector of the pod matches now."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0")
+        await _waits(stage, "affinity/selector", nodeSelector={"disk": "fast"})
+        await stage.patch(NODE_VALUES, "node-a", {"metadata": {"labels": {"disk": "fast"}}})
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_node_gets_a_label_that_brings_devices(cluster: Cluster) -> None:
+    """Node label update: the node selector of a slice matches now."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a")
+        requirement = {"key": "rack", "operator": "In", "values": ["1"]}
+        selector = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+        await stage.slice("rack", "gpu-0", nodeSelector=selector)
+        await _waits(stage, "claim c")
+        await stage.patch(NODE_VALUES, "node-a", {"metadata": {"labels": {"rack": "1"}}})
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_node_has_more(cluster: Cluster) -> None:
+    """Node allocatable update."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0")
+        await stage.make_claim("c")
+        await stage.start_pod("p", "c", requests={"cpu": "16"})
+        await stage.refused("p", "Insufficient cpu")
+        more = {"status": {"allocatable": {**ALLOCATABLE, "cpu": "32"}}}
+        await stage.patch(NODE_VALUES, "node-a", more, "status")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_node_loses_a_taint(cluster: Cluster) -> None:
+    """Node taint update."""
+    async with cluster() as stage:
+        await stage.device_class()
+        taint = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
+        await stage.node("node-a", "gpu-0", spec={"taints": [taint]})
+        await _waits(stage, "untolerated taint")
+        await stage.patch(NODE_VALUES, "node-a", {"spec": {"taints": None}})
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_another_claim_gives_back(cluster: Cluster) -> None:
+    """Any claim that loses its devices."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0")
+        await stage.make_claim("other")
+        await stage.start_pod("first", "other")
+        await stage.bound("first")
+        await _waits(stage, "1 in use")
+        await stage.finish("first")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_many_wait_for_few(cluster: Cluster) -> None:
+    """Each device that is given back serves one of those that wait for it, until all have run."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0", "gpu-1")
+        await stage.make_template("t")
+        names = [f"p{n}" for n in range(6)]
+        for name in names:
+            await stage.start_pod(name, from_template())
+        for name in names:
+            await stage.bound(name)
+            await stage.finish(name)
+
+
+async def test_the_own_claim_comes(cluster: Cluster) -> None:
+    """A claim of the pod is added."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0")
+        await stage.start_pod("p", "c")
+        await stage.refused("p", "does not exist")
+        await stage.make_claim("c")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_the_own_claim_is_allocated_by_somebody(cluster: Cluster) -> None:
+    """The status of a claim of the pod changes."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a")
+        await _waits(stage, "claim c")
+        await stage.allocate_by_hand("c", "gpu-0", "node-a")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_claims_that_do_not_matter(cluster: Cluster) -> None:
+    """A claim that the pod does not use and that gives nothing back changes nothing for it."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a")
+        await _waits(stage, "claim c")
+        told = await stage.get_pod("p")
+        await stage.make_claim("other")
+        await stage.patch(CLAIM_VALUES, "other", {"metadata": {"labels": {"x": "y"}}})
+        await stays(lambda: stage.get_pod("p"), lambda pod: pod == told)
+
+
+async def test_the_claims_of_a_pod_are_recorded(cluster: Cluster) -> None:
+    """The pod's status names the claims that were made for it."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0")
+        await stage.start_pod("p", from_template())
+        await stage.refused("p", "template")
+        await stage.make_template("t")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_gate_is_lifted(cluster: Cluster) -> None:
+    """A pod with scheduling gates is not looked at before the last of them is gone."""
+    async with cluster() as stage:
+        await stage.node("node-a")
+        await stage.start_pod("p", schedulingGates=[{"name": "example.com/wait"}])
+        await stage.keeps_waiting("p")
+        await stage.patch(POD_VALUES, "p", {"spec": {"schedulingGates": None}})
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_class_comes(cluster: Cluster) -> None:
+    """DeviceClass add."""
+    async with cluster() as stage:
+        await stage.node("node-a", "gpu-0")
+        await _waits(stage, "does not exist")
+        await stage.device_class()
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_class_changes(cluster: Cluster) -> None:
+    """DeviceClass update: its selectors let the device in now."""
+    async with cluster() as stage:
+        await stage.device_class("gpu", 'device.driver == "none.example.com"')
+        await stage.node("node-a", "gpu-0")
+        await _waits(stage, "1 not of the class")
+        await stage.patch(CLASS_VALUES, "gpu", {"spec": {"selectors": None}})
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_slice_comes(cluster: Cluster) -> None:
+    """ResourceSlice add."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a")
+        await _waits(stage, "0 of 1 left")
+        await stage.slice("node-a", "gpu-0", nodeName="node-a")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_slice_changes(cluster: Cluster) -> None:
+    """ResourceSlice update: a device loses its taint."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", tainted("gpu-0", "NoSchedule"))
+        await _waits(stage, "1 tainted")
+        await stage.publish(f"{DRIVER}-node-a-1", "gpu-0")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_pool_becomes_complete(cluster: Cluster) -> None:
+    """ResourceSlice add: the last slice of a pool of which all devices are wanted."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a")
+        for number in range(2):
+            spec = {
+                "driver": DRIVER,
+                "pool": {"name": "node-a", "generation": 1, "resourceSliceCount": 2},
+                "nodeName": "node-a",
+                "devices": [{"name": f"gpu-{number}"}],
+            }
+            await stage.create(SLICE_VALUES, {"metadata": {"name": f"s{number}"}, "spec": spec})
+            if number == 0:
+                await stage.make_claim("c", wants(allocationMode="All"))
+                await stage.start_pod("p", "c")
+                await stage.refused("p", "incomplete")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_rule_goes(cluster: Cluster) -> None:
+    """Taint rules count as part of the slices: devices come back when one is deleted."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.node("node-a", "gpu-0")
+        await stage.rule("rule", "NoSchedule", driver=DRIVER)
+        await _waits(stage, "1 tainted")
+        await stage.delete(RULE_VALUES, "rule")
+        assert await stage.bound("p") == "node-a"

@@ -1,0 +1,144 @@
+"""Pods are told why they wait: when it is news, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.contract.clusters import in_process
+from controllers.world import POD_VALUES, World, stays
+from drayman.api.core import Pod, PodCondition
+from drayman.cluster.recording import EventRecorder
+from drayman.scheduler.reporting import UNSCHEDULABLE, Reporter
+
+
+@dataclass(slots=True)
+class Desk:
+    """A reporter at work on a cluster. All pods wait, but those in `settled`."""
+
+    world: World
+    reporter: Reporter
+    settled: set[str]
+
+    async def pod(self, name: str) -> Pod:
+        return await self.world.pod(name)
+
+    async def told(self, name: str, message: str) -> Pod:
+        """The pod, once it carries the message."""
+        return await self.world.until_pod(
+            name, lambda pod: any(c.message == message for c in pod.status.conditions)
+        )
+
+    async def untouched(self, pod: Pod) -> None:
+        """Nobody writes the pod any more."""
+        await stays(lambda: self.world.get_pod(pod.metadata.name), lambda now: now == pod)
+
+
+@asynccontextmanager
+async def desk(folder: Path) -> AsyncIterator[Desk]:
+    async with in_process(folder) as client, EventRecorder(client, "default-scheduler") as recorder:
+        settled: set[str] = set()
+        reporter = Reporter(client, recorder, lambda uid: uid not in settled, time.time)
+        running = asyncio.create_task(reporter.run())
+        try:
+            yield Desk(World(client, ()), reporter, settled)
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
+
+
+def condition(pod: Pod) -> PodCondition:
+    (found,) = [c for c in pod.status.conditions if c.type_ == "PodScheduled"]
+    return found
+
+
+async def test_a_refusal_is_told_by_condition_and_event(tmp_path: Path) -> None:
+    """PodScheduled is False with reason and text, and an event says the same."""
+    async with desk(tmp_path) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, "no room")
+        found = condition(await at.told("p", "no room"))
+        assert (found.status, found.reason) == ("False", "Unschedulable")
+        await at.world.until_event("FailedScheduling", "no room")
+
+
+async def test_the_same_again_is_no_news(tmp_path: Path) -> None:
+    """However often a pod is refused for the same reason, it is written once."""
+    async with desk(tmp_path) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, "no room")
+        pod = await at.told("p", "no room")
+        for _ in range(50):
+            at.reporter.refuse(pod, UNSCHEDULABLE, "no room")
+        await at.untouched(pod)
+
+
+async def test_a_storm_becomes_one_write(tmp_path: Path) -> None:
+    """Of many refusals in a moment only the last is written."""
+    async with desk(tmp_path) as at:
+        pod = await at.pod("p")
+        for number in range(50):
+            at.reporter.refuse(pod, UNSCHEDULABLE, f"attempt {number}")
+        await at.told("p", "attempt 49")
+        await at.world.until_event("FailedScheduling", "attempt 49")
+        assert [note for _, _, note in await at.world.events()] == ["attempt 49"]
+
+
+async def test_another_reason_is_news_but_no_transition(tmp_path: Path) -> None:
+    """The text changes; the time since which the pod waits does not."""
+    async with desk(tmp_path) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, "no room")
+        first = await at.told("p", "no room")
+        at.reporter.refuse(first, UNSCHEDULABLE, "no devices")
+        second = await at.told("p", "no devices")
+        assert condition(second).last_transition_time == condition(first).last_transition_time
+
+
+async def test_who_no_longer_waits_is_not_told(tmp_path: Path) -> None:
+    """A pod that found a node in the same moment is left alone, and so is one that is forgotten."""
+    async with desk(tmp_path) as at:
+        pods = [await at.pod(name) for name in ("settled", "forgotten", "bound")]
+        for pod in pods:
+            at.reporter.refuse(pod, UNSCHEDULABLE, "no room")
+        at.settled.add(pods[0].metadata.uid)
+        at.reporter.forget(pods[1].metadata.uid)
+        at.reporter.bound(pods[2], "node")
+        last = await at.pod("last")
+        at.reporter.refuse(last, UNSCHEDULABLE, "no room")
+        await at.told("last", "no room")
+        for pod in pods:
+            assert await at.world.get_pod(pod.metadata.name) == pod
+
+
+async def test_patience(tmp_path: Path) -> None:
+    """What is usually on its way is not told at once."""
+    async with desk(tmp_path) as at:
+        patient, other = await at.pod("patient"), await at.pod("other")
+        at.reporter.refuse(patient, UNSCHEDULABLE, "no claim", patience_s=3600)
+        at.reporter.refuse(other, UNSCHEDULABLE, "no room")
+        await at.told("other", "no room")
+        await at.untouched(patient)
+
+
+async def test_a_pod_that_is_gone_does_not_silence_the_others(tmp_path: Path) -> None:
+    """Reports are written together; one that cannot be written does not keep the rest from being."""
+    async with desk(tmp_path) as at:
+        gone, here = await at.pod("gone"), await at.pod("here")
+        await at.world.remove(POD_VALUES, "gone")
+        at.reporter.refuse(gone, UNSCHEDULABLE, "no room")
+        at.reporter.refuse(here, UNSCHEDULABLE, "no room")
+        await at.told("here", "no room")
+
+
+async def test_another_pod_of_the_name_is_not_told(tmp_path: Path) -> None:
+    """A report belongs to a uid."""
+    async with desk(tmp_path) as at:
+        old = await at.pod("p")
+        await at.world.remove(POD_VALUES, "p")
+        new, other = await at.pod("p"), await at.pod("other")
+        at.reporter.refuse(old, UNSCHEDULABLE, "no room")
+        at.reporter.refuse(other, UNSCHEDULABLE, "no room")
+        await at.told("other", "no room")
+        await at.untouched(new)
