@@ -40,7 +40,7 @@ lint: venv
 pytest: venv lint
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-demo: venv ## a simulated DGX H100 node and three claims on it
+demo: venv ## the examples on three simulated nodes
 	@$(BIN)/drayman demo
 
 bench-allocator: venv ## time of the search per problem, beside upstream's
