@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from building import Harness, config
+from building import CountingIds, Harness, config
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.batch import Batch
 from drayman.apiserver.errors import StatusError
@@ -148,7 +149,7 @@ async def test_generated_names_within_a_batch_differ() -> None:
     ends = iter(["aaaaa", "aaaaa", "bbbbb"])
     harness.server.core.ids = GivenEnds(ends)
     body = {**config(""), "metadata": {"generateName": "g-"}}
-    write = BackendWrite("create", CONFIG, body, WriteOptions())
+    write = BackendWrite("create", CONFIG, body, options=WriteOptions())
     made = await backend.write_many([write, write])
     assert [document.value["metadata"]["name"] for document in made] == ["g-aaaaa", "g-bbbbb"]
 

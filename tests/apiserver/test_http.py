@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 import json
@@ -12,7 +13,8 @@ import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.access import ADMIN, User
+from drayman.apiserver.access import ADMIN, Attributes, Decision, User
+from drayman.apiserver.errors import unauthorized
 from drayman.apiserver.exchange import Request
 from drayman.apiserver.http import (
     BODY_LIMIT,
@@ -26,6 +28,7 @@ from drayman.apiserver.limits import SMALL_BODY, Limits
 
 LARGE = "x" * 200_000
 LARGE_ENOUGH = 2 * SMALL_BODY
+PATIENCE_S = 20.0
 
 
 @asynccontextmanager
@@ -157,3 +160,37 @@ async def test_a_watch_streams_and_ends_with_the_server() -> None:
             await response.content.readline()
     assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
     assert harness.store.watchers == 0
+
+
+class Nobody:
+    """Takes nobody for anybody."""
+
+    async def authenticate(self, request: Request) -> User:
+        raise unauthorized()
+
+
+class Nothing:
+    """Allows nothing."""
+
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(allowed=False)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_large_body_of_a_refused_request_is_not_waited_for(status: int) -> None:
+    """The answer comes while the body, which is announced, has not been sent."""
+    harness = Harness()
+    await harness.namespace()
+    if status == 401:
+        harness.server.authenticator = Nobody()
+    if status == 403:
+        harness.server.authorizer = Nothing()
+    resource = "nonsense" if status == 404 else "configmaps"
+    head = f"POST /api/v1/namespaces/ns/{resource} HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n"
+    async with running(harness) as (server, _):
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(head.encode())
+        line = await asyncio.wait_for(reader.readline(), PATIENCE_S)
+        writer.transport.abort()
+    assert int(line.split()[1]) == status
+    assert harness.server.limits.body_bytes == 0

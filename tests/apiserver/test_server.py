@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from building import Harness, config, decoded
+from building import Harness, PlainStrategy, config, decoded
 from drayman.apiserver.access import Attributes, Decision, User
+from drayman.apiserver.strategy import Context, Object
+from drayman.cluster.embedded.store import Key, Put, Store
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 
-from building import Harness, config, decoded
+from building import CountingIds, Harness, config, decoded
 from drayman.apiserver.patches import APPLY, JSON_PATCH, MERGE_PATCH
 
 
@@ -213,9 +215,7 @@ async def test_where_every_generated_name_is_taken_the_client_is_told_to_come_ag
     harness = Harness(ids=RepeatingIds(ends=["aaaaa"] * 8 + ["bbbbb"]))
     base = await harness.namespace()
     await harness.json("POST", f"{base}/configmaps", config("g-aaaaa"))
-    refused = await harness.send(
-        "POST", f"{base}/configmaps", {"metadata": {"generateName": "g-"}}
-    )
+    refused = await harness.send("POST", f"{base}/configmaps", {"metadata": {"generateName": "g-"}})
     status = decoded(refused)
     assert (refused.status, status["reason"]) == (409, "AlreadyExists")
     assert status["message"] == (

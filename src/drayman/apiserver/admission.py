@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from drayman.apiserver.strategy import Context, Object
 
 if TYPE_CHECKING:
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True):
     """The write a plug-in is asked about. `new` is None for a deletion, `old` for a creation."""
 
     operation: Operation

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from functools import lru_cache
+from typing import Final, TypeVar
 
 from drayman.api.struct import Json
 from drayman.apiserver.access import ADMIN, User
@@ -30,6 +31,7 @@ from drayman.apiserver.options import DeleteOptions, ListOptions, WriteOptions
 from drayman.apiserver.parts import write_parts
 from drayman.apiserver.patches import patch, patch_type
 from drayman.apiserver.reading import Page, get, list_objects
+from drayman.apiserver.removing import remove_after
 from drayman.apiserver.subresources.binding import bind_to
 from drayman.apiserver.updating import update
 from drayman.apiserver.watching import ERROR, WatchEvent, start_watch
@@ -38,6 +40,8 @@ from drayman.cluster import options as asked
 from drayman.cluster.embedded.errors import ConflictError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
+
+_OPTIONS_KEPT: Final = 1 << 10
 
 T = TypeVar("T")
 Verb = Callable[[Call], Awaitable[Result]]
@@ -143,6 +147,8 @@ class ServerBackend:
             return await self.delete(write.target, write.options)
         if write.verb == "parts":
             return await self._write_parts(write.target, write.body, write.options)
+        if write.verb == "remove":
+            return await self._remove(write.target, write.body, write.options)
         if write.verb == "bind":
             return await self._bind(write.target, write.body)
         if write.verb == "patch":
@@ -158,6 +164,14 @@ class ServerBackend:
         result = await _translated(write_parts(call, body))
         assert result.stored is not None
         return document_of(call, result.stored)
+
+    async def _remove(
+        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
+    ) -> protocol.Document:
+        call = self._call(target, "patch")
+        call.write = self._options(options)
+        result = await _translated(remove_after(call, body))
+        return Value(result.value) if result.stored is None else document_of(call, result.stored)
 
     async def _bind(self, target: protocol.Target, body: protocol.BindBody) -> protocol.Document:
         result = await _translated(bind_to(self._call(target, "create"), body.node, body.uid))
@@ -184,17 +198,14 @@ class ServerBackend:
         )
 
     def _options(self, options: asked.WriteOptions) -> WriteOptions:
-        return WriteOptions(
-            dry_run=options.dry_run,
-            manager=options.field_manager or self._manager,
-            field_validation=options.field_validation or "Warn",
-            force=options.force,
-        )
+        return _write_options(options, self._manager)
 
     def _written(self, call: Call, value: dict[str, Json], options: asked.WriteOptions) -> Call:
         call.write = self._options(options)
-        with _translating():
+        try:
             call.body = read_value(call, value, strict=call.write.field_validation)
+        except StatusError as error:
+            raise _translation(error) from error
         return call
 
     async def _do(self, call: Call) -> protocol.Document:
@@ -234,6 +245,16 @@ def _translation(error: StatusError | StoreError) -> Exception:
     elif isinstance(error, StoreError):
         error = internal_error(str(error))
     return error_from_value(error.to_json())
+
+
+@lru_cache(maxsize=_OPTIONS_KEPT)
+def _write_options(options: asked.WriteOptions, manager: str) -> WriteOptions:
+    return WriteOptions(
+        dry_run=options.dry_run,
+        manager=options.field_manager or manager,
+        field_validation=options.field_validation or "Warn",
+        force=options.force,
+    )
 
 
 def _selection(options: asked.ListOptions) -> ListOptions:

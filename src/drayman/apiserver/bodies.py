@@ -9,7 +9,6 @@ from drayman.api.schema import (
     BodyError,
     Identity,
     UnrecognizedError,
-    decode_strict,
     excerpt,
     identify,
     identify_tree,
@@ -27,6 +26,7 @@ from drayman.apiserver.large_bodies import bounded, check_json, read_beside
 from drayman.apiserver.negotiation import PROTOBUF_TYPE, YAML_TYPE, parse_media_type
 from drayman.apiserver.resources import GroupVersionKind
 from drayman.apiserver.shaping import known_message, message_of
+from drayman.apiserver.specs import read_body
 from drayman.apiserver.strategy import Object
 
 ACCEPTED: Final = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
@@ -100,7 +100,7 @@ def _decoded(call: Call, kind: GroupVersionKind, tree: Json) -> tuple[Object, Se
     try:
         if codec is not None and is_own:
             return codec.decode(tree, call.version)
-        return decode_strict(message_of(kind), tree)
+        return read_body(message_of(kind), tree)
     except BodyError as error:
         raise cannot_handle(kind, kind, str(error)) from error
 

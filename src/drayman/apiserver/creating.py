@@ -11,7 +11,7 @@ from drayman.apiserver.encoding import encode, stored_form
 from drayman.apiserver.errors import already_exists, internal, invalid, no_free_name
 from drayman.apiserver.limits import within_size
 from drayman.apiserver.ownership import note_creation
-from drayman.apiserver.shaping import normalised
+from drayman.apiserver.shaping import finished
 from drayman.apiserver.strategy import Context, Object
 from drayman.cluster.embedded.model import Key, Put, Stored
 
@@ -89,7 +89,7 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
     )
     if errors:
         raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
-    obj = normalised(call.resource, obj)
+    obj = finished(call.resource, obj)
     call.warnings.extend(strategy.warnings(obj, None, context))
     call.core.admission.validate(_admitted(call, obj, context))
     return obj

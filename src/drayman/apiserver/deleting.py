@@ -14,7 +14,7 @@ from typing import Final
 from drayman.apiserver.admission import Admitted
 from drayman.apiserver.batch import Batch
 from drayman.apiserver.calls import Call, Result, success
-from drayman.apiserver.encoding import decode, stored_form
+from drayman.apiserver.encoding import stored_form
 from drayman.apiserver.environment import timestamp
 from drayman.apiserver.errors import Subject, conflict, not_found
 from drayman.apiserver.options import DeleteOptions
@@ -83,7 +83,9 @@ async def _remove_together(call: Call, some: Sequence[Stored]) -> None:
 
 async def remove(call: Call, existing: Stored) -> tuple[Stored, bool]:
     """Do what a deletion comes to. Tells whether the object is gone."""
-    context, obj = call.context, decode(existing.data)
+    context, value = call.context, existing.value
+    # Only members of the metadata are ever replaced; the rest is shared with everybody who reads the object.
+    obj = {**value, "metadata": dict(value["metadata"])}
     check_preconditions(call, existing)
     write = Admitted(
         "DELETE", call.resource, "", call.namespace, call.name, new=None, old=obj, context=context
@@ -100,6 +102,15 @@ async def remove(call: Call, existing: Stored) -> tuple[Stored, bool]:
     operations = _operations(call, existing, marked, gone=gone)
     results = await call.core.store.write(operations)
     return results[-1], gone
+
+
+def is_removable(call: Call, obj: Object) -> bool:
+    """Whether an object would be gone at once, without a mark: nothing holds it, and its kind has no other way to go."""
+    return (
+        call.resource.delete_handler is None
+        and not call.resource.strategy.graceful
+        and not _finalizers(obj["metadata"].get("finalizers") or [], call)
+    )
 
 
 def _operations(

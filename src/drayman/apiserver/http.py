@@ -133,11 +133,15 @@ class _Shell:
         self._server = server
         self._connections = connections
         ids = server.core.ids
+        self._always = CIMultiDict({"Cache-Control": "no-cache, private"})
         # Clients log these to tell which of the real server's queues a request went through. Here there is one.
-        self._flow = {
-            "X-Kubernetes-Pf-Flowschema-Uid": ids.uid(),
-            "X-Kubernetes-Pf-Prioritylevel-Uid": ids.uid(),
-        }
+        self._known = CIMultiDict(
+            {
+                **self._always,
+                "X-Kubernetes-Pf-Flowschema-Uid": ids.uid(),
+                "X-Kubernetes-Pf-Prioritylevel-Uid": ids.uid(),
+            }
+        )
 
     async def handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
         answer = await self._answer(incoming)
@@ -168,17 +172,12 @@ class _Shell:
             return answer_error(error, View())
 
     def _headers(self, answer: Answer) -> CIMultiDict[str]:
-        headers = CIMultiDict(
-            {
-                "Audit-Id": self._server.core.ids.uid(),
-                "Cache-Control": "no-cache, private",
-                "Content-Type": answer.content_type,
-            }
-        )
-        if answer.status != 401:
-            headers.update(self._flow)
-        headers.update(answer.headers)
-        for warning in _short(answer.warnings):
+        headers = (self._always if answer.status == 401 else self._known).copy()
+        headers["Audit-Id"] = self._server.core.ids.uid()
+        headers["Content-Type"] = answer.content_type
+        if answer.headers:
+            headers.update(answer.headers)
+        for warning in _short(answer.warnings) if answer.warnings else ():
             headers.add("Warning", f'299 - "{_quoted(warning)}"')
         return headers
 

@@ -5,7 +5,9 @@ Responses are never protobuf: every client that prefers it also accepts JSON, an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from drayman.apiserver.errors import StatusError
@@ -21,12 +23,14 @@ PEOPLE: Final = ("curl", "Wget", "Mozilla")
 Shape = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 _SHAPES: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _VERSIONS: Final = ("v1", "v1beta1")
+_KEPT: Final = 128
+"""Media types that are remembered. Clients send the same few with every request."""
 
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
     type: str
-    parameters: dict[str, str]
+    parameters: Mapping[str, str]
     quality: float = 1.0
 
 
@@ -95,6 +99,7 @@ def parse_accept(header: str) -> list[MediaType]:
     return sorted(found, key=lambda media: -media.quality)
 
 
+@lru_cache(maxsize=_KEPT)
 def parse_media_type(text: str) -> MediaType:
     """A media type and its parameters. A quality that is no number counts as the best."""
     type_, *rest = (part.strip() for part in text.split(";"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import lru_cache
 from typing import Final
 
@@ -15,16 +14,18 @@ from drayman.apiserver.patching.managed_fields import same_but_times
 from drayman.apiserver.patching.shapes import Shape
 from drayman.apiserver.patching.structure import structure_of
 from drayman.apiserver.patching.versions import Versions
+from drayman.apiserver.recurring import Recurring, text_of
 from drayman.apiserver.resources import GroupVersionKind, Resource, Subresource
 from drayman.apiserver.shaping import message_of, normalised
 from drayman.apiserver.strategy import Context, Object
 
 MANAGERS_KEPT: Final = 1024
-CREATIONS_KEPT: Final = 256
 _OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
 
-_recent: dict[tuple[Resource, str, str, Hashable], _Creation] = {}
+_recent: Final[Recurring[_Creation]] = Recurring()
 """What was noted of objects created lately, by their structure."""
+_recent_specs: Final[Recurring[_Creation]] = Recurring()
+"""The same by the content of their specs, which is found faster than the structure."""
 
 
 def manager_of(call: Call) -> FieldManager:
@@ -87,16 +88,22 @@ def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
     owner = _single_owner(owned)
     if owner:
         owned["ownerReferences"] = True
-    structure = structure_of({**obj, "metadata": owned})
-    key = (call.resource, call.version, call.write.manager, structure)
-    known = _recent.get(key)
+    endpoint = (call.resource, call.version, call.write.manager)
+    spec = obj.get("spec")
+    around = structure_of({**obj, "metadata": owned, "spec": None})
+    same = (*endpoint, around, text_of(spec))
+    known = _recent_specs.find(same)
     if known is None:
-        whole = normalised(call.resource, obj)
-        noted = manager_of(call).create(whole, call.write.manager, context.now)
-        known = _Creation(noted["metadata"].get("managedFields", []), owner)
-        if len(_recent) >= CREATIONS_KEPT:
-            del _recent[next(iter(_recent))]
-        _recent[key] = known
+        alike = (*endpoint, around, structure_of(spec))
+        known = _recent.find(alike)
+        if known is None:
+            whole = normalised(call.resource, obj)
+            noted = manager_of(call).create(whole, call.write.manager, context.now)
+            known = _recent.keep(
+                alike, _Creation(noted["metadata"].get("managedFields", []), owner)
+            )
+        if same[-1] is not None:
+            _recent_specs.keep(same, known)
     return known.entries_for(owner, context.now)
 
 

@@ -6,7 +6,6 @@ written.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from drayman.api.struct import Json
@@ -17,6 +16,7 @@ from drayman.apiserver.errors import conflict, no_such_resource, not_found
 from drayman.apiserver.limits import within_size
 from drayman.apiserver.patches import reread
 from drayman.apiserver.quick_parts import changed_quickly
+from drayman.apiserver.resources import Subresource
 from drayman.apiserver.strategy import Object
 from drayman.apiserver.updating import check_uid, plan_replacement
 from drayman.cluster.backend import PartsBody
@@ -50,8 +50,24 @@ def endpoint_calls(call: Call, parts: Parts) -> list[tuple[Call, Parts]]:
         endpoint = call.resource.subresource(name) if name else None
         if name and endpoint is None:
             raise no_such_resource()
-        found.append((replace(call, subresource=endpoint) if name else call, some))
+        found.append((_through(call, endpoint) if name else call, some))
     return found
+
+
+def _through(call: Call, endpoint: Subresource | None) -> Call:
+    """The same call by way of another endpoint."""
+    return Call(
+        call.core,
+        call.resource,
+        call.version,
+        call.verb,
+        call.namespace,
+        call.name,
+        endpoint,
+        user=call.user,
+        write=call.write,
+        warnings=call.warnings,
+    )
 
 
 async def _put(call: Call, existing: Stored, new: Object) -> Stored:

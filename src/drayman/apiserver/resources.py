@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from drayman.api.struct import Json
 from drayman.apiserver.errors import Subject
@@ -35,8 +35,7 @@ Propagation = Literal["Background", "Foreground", "Orphan", "Unsupported"]
 Handler = Callable[["Call"], Awaitable["Result | Answer"]]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionKind:
+class GroupVersionKind(NamedTuple):
     group: str
     version: str
     kind: str

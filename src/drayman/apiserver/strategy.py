@@ -8,9 +8,10 @@ Methods read other objects through `Context.objects` and never block.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.access import ADMIN, User
@@ -30,8 +31,7 @@ class Objects(Protocol):
     def list(self, resource: str, namespace: str | None = None) -> list[Object]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """The circumstances of one write."""
 
     objects: Objects

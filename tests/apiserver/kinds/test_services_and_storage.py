@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.circumstances import created, make_context, refusals, resource_of
+from apiserver.kinds.circumstances import NOW, created, make_context, refusals, resource_of
 from drayman.apiserver.strategy import Object
 
 Causes = set[tuple[str, str]]
@@ -136,6 +136,44 @@ NETWORK_AND_STORAGE: dict[str, tuple[str, str, Object, Causes]] = {
         {"provisioner": "A b"},
         {("provisioner", "Invalid")},
     ),
+    "attributes of nothing": (
+        "storage.k8s.io",
+        "VolumeAttributesClass",
+        {},
+        {("driverName", "Required"), ("parameters", "Required")},
+    ),
+    "attributes": (
+        "storage.k8s.io",
+        "VolumeAttributesClass",
+        {"driverName": "A b", "parameters": {"": "x"}},
+        {("driverName", "Invalid"), ("parameters", "Invalid")},
+    ),
+    "very many attributes": (
+        "storage.k8s.io",
+        "VolumeAttributesClass",
+        {"driverName": "example.com", "parameters": {str(n): "x" for n in range(513)}},
+        {("parameters", "TooLong")},
+    ),
+    "capacity": (
+        "storage.k8s.io",
+        "CSIStorageCapacity",
+        {
+            "storageClassName": "A_",
+            "capacity": "-1",
+            "nodeTopology": {"matchExpressions": [{"key": "a", "operator": "x"}]},
+        },
+        {
+            ("storageClassName", "Invalid"),
+            ("capacity", "Invalid"),
+            ("nodeTopology.matchExpressions[0].operator", "Invalid"),
+        },
+    ),
+    "template without containers": (
+        "",
+        "PodTemplate",
+        {"template": {"spec": {}}},
+        {("template.spec.containers", "Required")},
+    ),
     "attachment": (
         "storage.k8s.io",
         "VolumeAttachment",
@@ -165,3 +203,36 @@ def test_a_volume_of_the_cluster_has_the_defaults_of_its_source() -> None:
     """Sources have the same defaults in volumes of pods and in volumes of the cluster."""
     volume = make("", "PersistentVolume", spec={"hostPath": {"path": "/x"}})
     assert volume["spec"]["hostPath"] == {"path": "/x", "type": ""}
+
+
+CAPACITY: Object = {"storageClassName": "fast", "nodeTopology": SELECTOR, "capacity": "1Gi"}
+ATTRIBUTES: Object = {"driverName": "example.com", "parameters": {"iops": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "change", "causes"),
+    [
+        ("CSIStorageCapacity", CAPACITY, {"capacity": "2Gi"}, set()),
+        ("CSIStorageCapacity", CAPACITY, {"storageClassName": "slow"}, {("storageClassName", "Invalid")}),
+        ("CSIStorageCapacity", CAPACITY, {"nodeTopology": None}, {("nodeTopology", "Invalid")}),
+        ("VolumeAttributesClass", ATTRIBUTES, {}, set()),
+        ("VolumeAttributesClass", ATTRIBUTES, {"driverName": "b"}, {("driverName", "Forbidden")}),
+        ("VolumeAttributesClass", ATTRIBUTES, {"parameters": {"a": "b"}}, {("parameters", "Forbidden")}),
+    ],
+)  # fmt: skip
+def test_what_drivers_of_storage_rely_on_stays(
+    kind: str, before: Object, change: Object, causes: Causes
+) -> None:
+    """What was asked for stays; what was found out may change."""
+    old = make("storage.k8s.io", kind, **before)
+    new = {**copy.deepcopy(old), **change}
+    strategy = resource_of("storage.k8s.io", kind).strategy
+    assert refusals(strategy.validate_update(new, old, make_context())) == causes
+
+
+def test_a_pod_template_is_filled_in_like_those_of_workloads() -> None:
+    """And shown by its containers, their images and its labels."""
+    template = make("", "PodTemplate", template=TEMPLATE)
+    assert template["template"]["spec"]["restartPolicy"] == "Always"
+    cells = [column.cell(template, NOW) for column in resource_of("", "PodTemplate").columns]
+    assert cells == ["x", "main", "i:1", "a=b"]

@@ -133,3 +133,17 @@ def test_failures_are_tried_again_later_each_time() -> None:
 def round_to(wanted: float, found: float) -> float:
     """The value found, if it is the one wanted but for the rounding of clocks."""
     return found if abs(wanted - found) < 1e-6 else wanted
+
+
+def test_what_is_put_off_comes_in_its_time() -> None:
+    """Not before, and also if it was looked at meanwhile."""
+    hand = Hand()
+    due, item = DueItems(hand), Due("object", "u")
+    due.ask_after(item, 2.0)
+    assert due.take(1) == []
+    due.ask(item)
+    assert due.take(1) == [item]
+    assert due.idle_s() == 2.0
+    hand.now += 2.0
+    assert due.take(1) == [item]
+    assert due.idle_s() is None

@@ -8,7 +8,21 @@ from dataclasses import dataclass
 from apiserver.lifecycle.world import CONFIG, owner, world
 from drayman.apiserver.admission import AdmissionPlugin, Admitted
 from drayman.apiserver.errors import forbidden
+from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import LEFT_TO_CONTROLLER_S
 from drayman.cluster.embedded import Retention, Store
+
+PROTECTION = "resource.kubernetes.io/delete-protection"
+
+
+@dataclass(slots=True)
+class Hand:
+    """The hand of a clock that tests move."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 async def test_nothing_is_decided_before_everything_is_known() -> None:
@@ -121,3 +135,39 @@ async def test_many_dependents_at_once() -> None:
             await w.config(f"dependent-{number}", owner(top))
         await w.delete(CONFIG, "top")
         await w.until(lambda: w.store.count("configmaps") == 0, "all dependents to be gone")
+
+
+async def test_what_a_controller_releases_is_left_to_it_at_first() -> None:
+    """An allocated claim whose pod is gone is deleted only after a while; what nothing protects goes at once."""
+    hand = Hand()
+    async with world(running=False) as w:
+        w.lifecycle = Lifecycle(w.core, clock=hand)
+        w.lifecycle.start()
+        top = await w.config("top")
+        await w.config("protected", owner(top), finalizers=(PROTECTION,))
+        await w.config("plain", owner(top))
+        await w.quiet()
+        await w.delete(CONFIG, "top")
+        await w.until_gone(CONFIG, "plain")
+        await w.quiet()
+        found = await w.get(CONFIG, "protected")
+        assert found is not None
+        assert "deletionTimestamp" not in found["metadata"]
+        hand.now += LEFT_TO_CONTROLLER_S
+        await w.quiet()
+        found = await w.get(CONFIG, "protected")
+        assert found is not None
+        assert "deletionTimestamp" in found["metadata"]
+
+
+async def test_what_was_left_to_a_controller_before_a_restart() -> None:
+    """Nobody remembers that it was, so it is deleted with everything else that has lost its owner."""
+    async with world(running=False) as w:
+        top = await w.config("top")
+        await w.config("protected", owner(top), finalizers=(PROTECTION,))
+        await w.delete(CONFIG, "top")
+        w.lifecycle.start()
+        await w.quiet()
+        found = await w.get(CONFIG, "protected")
+        assert found is not None
+        assert "deletionTimestamp" in found["metadata"]

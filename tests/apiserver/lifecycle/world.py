@@ -28,6 +28,7 @@ DEFINITION: Final = Target("apiextensions.k8s.io", "v1", "customresourcedefiniti
 WIDGET: Final = Target("example.com", "v1", "widgets", "default")
 KINDS: Final = {
     "configmaps": ("v1", "ConfigMap"),
+    "pods": ("v1", "Pod"),
     "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
     "namespaces": ("v1", "Namespace"),
     "widgets": ("example.com/v1", "Widget"),

@@ -16,14 +16,17 @@ from robustness.hostile import (
     JSON_PATCH,
     MERGE_PATCH,
     POD,
+    PODS,
     STRATEGIC,
     YAML,
     attack,
+    hostile_target,
 )
 from robustness.raw import PATIENCE_S, get, listening, until
 
 from drayman.api.schema.body import MAX_VALUES
 from drayman.apiserver.http import BODY_LIMIT
+from drayman.apiserver.kinds.pods.defaults import MOST_CONTAINERS
 
 ROOM = BODY_LIMIT - 1_000
 SCALARS = b"1," * (ROOM // 2) + b"1"
@@ -162,3 +165,20 @@ def test_deep_bodies_do_not_exhaust_the_stack_of_the_thread() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "too deep\n" * 2), done.stderr
+
+
+@pytest.mark.parametrize("name", ["containers", "initContainers", "ephemeralContainers"])
+async def test_pods_of_very_many_containers_are_refused(name: str) -> None:
+    """Before any of them is filled in; in templates and in patches too."""
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    many = {"spec": {**spec, name: [{}] * (MOST_CONTAINERS + 1)}}
+    pod = {"metadata": {"name": "n"}, **many}
+    deployment = {"metadata": {"name": "n"}, "spec": {"template": many}}
+    requests = (
+        ("POST", PODS, pod, JSON),
+        ("POST", "/apis/apps/v1/namespaces/default/deployments", deployment, JSON),
+        ("PATCH", POD, many, MERGE_PATCH),
+    )
+    async with hostile_target() as target:
+        for method, path, body, media in requests:
+            assert await target.send(method, path, body, media) == 400, path

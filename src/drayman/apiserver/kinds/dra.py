@@ -19,6 +19,7 @@ from drayman.api.resource import (
     GROUP,
     DeviceTaintRule,
     ResourceClaim,
+    ResourceClaimStatus,
     ResourceClaimTemplate,
     ResourceSlice,
 )
@@ -26,16 +27,24 @@ from drayman.api.schema import normalise
 from drayman.api.struct import ApiStruct
 from drayman.api.validation import FieldError, SelectorChecker
 from drayman.api.validation.claim_status import check_status
-from drayman.api.validation.metadata import check_metadata_update
+from drayman.api.validation.metadata import check_metadata, check_metadata_update
 from drayman.api.validation.requests import RequestNames
 from drayman.api.validation.resource_slice import warnings
 from drayman.api.versions import v1beta1
 from drayman.apiserver.kinds.reading import at, member
+from drayman.apiserver.kinds.rules import metadata_of
+from drayman.apiserver.recurring import Recurring, RecurringChange, text_of
 from drayman.apiserver.resources import Conversion, GroupVersionKind
 from drayman.apiserver.shaping import message_of
 from drayman.apiserver.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 _ADMIN_KINDS: Final = (ResourceClaim, ResourceClaimTemplate)
+_ADMIN_ACCESS: Final = b'"adminAccess"'
+
+_defaults: Final = RecurringChange()
+_request_names: Final[Recurring[RequestNames]] = Recurring()
+_sound: Final[Recurring[bool]] = Recurring()
+"""Specs, by their kind and text, that are right in any namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,19 @@ class DeviceKindConversion(Conversion):
 
 
 def _default(type_: type[ApiStruct], obj: Object, context: Context) -> None:
+    if type_ not in _ADMIN_KINDS or "status" in obj or not isinstance(obj.get("spec"), dict):
+        _default_fully(type_, obj, context)
+        return
+
+    def change(spec: Object) -> Object:
+        whole = {"spec": spec}
+        _default_fully(type_, whole, context)
+        return whole["spec"]
+
+    obj["spec"] = _defaults.changed(obj["spec"], change, type_, context.version)
+
+
+def _default_fully(type_: type[ApiStruct], obj: Object, context: Context) -> None:
     value = with_defaults(convert(type_, obj), now=context.now, version=context.version)
     encoded = to_dict(value)
     for name in ("spec", "status"):
@@ -94,10 +116,16 @@ class DeviceKindStrategy(Strategy):
             _renew_taint(new, old, context)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        text = text_of(obj.get("spec")) if self.type_ in _ADMIN_KINDS else None
+        known = (self.type_, self.selectors, text)
+        if text is not None and _sound.find(known):
+            return [*check_metadata(metadata_of(obj), namespaced=True)]
         value = convert(self.type_, obj)
         errors = validation.validate(value, self.selectors)
         if isinstance(value, _ADMIN_KINDS):
             errors += validation.check_admin_access(value, _namespace(context, obj))
+        if text is not None and not errors and _ADMIN_ACCESS not in text:
+            _sound.keep(known, True)
         return errors
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
@@ -180,12 +208,17 @@ def _drop_stale_devices(new: Object, old: Object) -> None:
 
 def _is_plain_change(new: Object, old: Object) -> bool:
     """Whether the status of a claim changes as it may, with nothing to fill in, to drop or to look up in the namespace."""
-    claim, before = convert(ResourceClaim, new), convert(ResourceClaim, old)
-    results = claim.status.allocation.devices.results if claim.status.allocation else ()
+    status = convert(ResourceClaimStatus, new.get("status") or {})
+    before = convert(ResourceClaimStatus, old.get("status") or {})
+    results = status.allocation.devices.results if status.allocation else ()
     if any(r.admin_access or not all(t.operator for t in r.tolerations) for r in results):
         return False
-    if before.status.devices and claim.status.allocation != before.status.allocation:
+    if before.devices and status.allocation != before.allocation:
         return False
-    names = RequestNames.of(claim.spec.devices)
-    deleting = claim.metadata.deletion_timestamp is not None
-    return not any(check_status(claim.status, before.status, names, deleting=deleting))
+    names = _request_names.of(old.get("spec") or {}, _names_in)
+    deleting = "deletionTimestamp" in old["metadata"]
+    return not any(check_status(status, before, names, deleting=deleting))
+
+
+def _names_in(spec: Object) -> RequestNames:
+    return RequestNames.of(convert(ResourceClaim, {"spec": spec}).spec.devices)

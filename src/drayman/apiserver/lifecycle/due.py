@@ -35,12 +35,15 @@ class DueItems:
             self._queued.add(item)
             self._queue.append(item)
 
+    def ask_after(self, item: Due, seconds: float) -> None:
+        """Have something looked at in a while. If it is asked for meanwhile, that does not replace this."""
+        heapq.heappush(self._later, (self._clock() + seconds, item))
+
     def failed(self, item: Due) -> None:
         """Have something looked at again, after a time that doubles with every failure."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
-        wait = min(RETRY_S * 2.0 ** min(failures, 10), LONGEST_RETRY_S)
-        heapq.heappush(self._later, (self._clock() + wait, item))
+        self.ask_after(item, min(RETRY_S * 2.0 ** min(failures, 10), LONGEST_RETRY_S))
 
     def succeeded(self, item: Due) -> None:
         self._failures.pop(item, None)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -33,6 +35,11 @@ MOST_AT_ONCE: Final = 64
 STOCK_STEP: Final = 1_000
 """Objects taken stock of at a time."""
 AFTER_A_BUG_S: Final = 5.0
+RELEASED_BY_CONTROLLER: Final = frozenset({"resource.kubernetes.io/delete-protection"})
+"""Finalizers of objects whose controller watches their owners too, and deletes them with the finalizer. If both were at it at the same
+time, one would be refused; deleted by the collector first they would only be marked, and written twice as often."""
+LEFT_TO_CONTROLLER_S: Final = 1.0
+"""For how long: then they are deleted as anything else, for there may be no such controller."""
 OBJECT: Final = "object"
 NAMESPACE: Final = "namespace"
 
@@ -40,7 +47,8 @@ NAMESPACE: Final = "namespace"
 class Lifecycle:
     """Runs beside a server, until it is stopped."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` tells when it is time for what was put off."""
         assert isinstance(core.store, Store), "it follows a store, not a batch"
         self._core = core
         self._store = core.store
@@ -48,7 +56,7 @@ class Lifecycle:
         self._collector = Collector(self._graph, StoredResources(core.resources))
         self._namespaces = NamespaceEnder()
         self._ending: set[str] = set()
-        self._due = DueItems()
+        self._due = DueItems(clock)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -125,7 +133,7 @@ class Lifecycle:
             self._ask(NAMESPACE, node.key.name)
 
     def _note_gone(self, node: Node) -> None:
-        self._ask_dependents(node)
+        self._ask_bereaved(node)
         self._graph.note_gone(node)
         self._ask_owners(node)
         if node.key.resource == NAMESPACES:
@@ -137,6 +145,14 @@ class Lifecycle:
     def _ask_dependents(self, node: Node) -> None:
         for dependent in self._graph.dependents(node.uid):
             self._ask(OBJECT, dependent.uid)
+
+    def _ask_bereaved(self, node: Node) -> None:
+        """What loses its owner goes too, but what a controller is about to release and delete itself is left to it at first."""
+        for dependent in self._graph.dependents(node.uid):
+            if RELEASED_BY_CONTROLLER.isdisjoint(dependent.finalizers):
+                self._ask(OBJECT, dependent.uid)
+            else:
+                self._due.ask_after(Due(OBJECT, dependent.uid), LEFT_TO_CONTROLLER_S)
 
     def _ask_owners(self, node: Node) -> None:
         """Owners that hold on for their dependents may have one less to hold on for."""

@@ -20,7 +20,13 @@ _encode = msgspec.json.Encoder().encode
 def structure_of(value: Json) -> Hashable:
     """Equal for values in which the same fields are owned. Lists count with all they contain, for items may be known by that."""
     if isinstance(value, dict):
-        return tuple([(name, structure_of(member)) for name, member in value.items()])
+        # Most members are texts, so they do without a call.
+        return tuple(
+            [
+                (name, True if type(member) is str and len(member) > 1 else structure_of(member))
+                for name, member in value.items()
+            ]
+        )
     if isinstance(value, list):
         content = _encode(value)
         return content if len(content) <= _LARGE else blake2b(content).digest()

@@ -33,6 +33,7 @@ from drayman.apiserver.kinds.pods.security import check_pod_security
 from drayman.apiserver.kinds.pods.volumes import check_volumes
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
+from drayman.apiserver.recurring import Recurring, text_of
 from drayman.apiserver.strategy import Object
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -48,12 +49,37 @@ _SUBDOMAINS: Final = (
     "runtimeClassName",
 )
 
+_EPHEMERAL: Final = b'"ephemeral"'
+"""In the text of specs with volumes that are made for the pod, under names that derive from its own."""
+_sound: Final[Recurring[bool]] = Recurring()
+"""Specs, by their text, in which there is nothing wrong."""
+
 _SCHEDULING: Final = (
     ("affinity", check_affinity),
     ("schedulingGates", check_gates),
     ("topologySpreadConstraints", check_spreading),
     ("tolerations", check_tolerations),
 )
+
+
+def check_new_pod(pod: Object) -> list[FieldError]:
+    """What `check_pod` finds, remembered of specs that are right whatever the pod is called."""
+    spec, metadata = map_at(pod, "spec"), map_at(pod, "metadata")
+    annotations = metadata.get("annotations") or {}
+    text = text_of(spec)
+    if (
+        text is None
+        or _EPHEMERAL in text
+        or not metadata.get("name")
+        or MIRROR_ANNOTATION in annotations
+    ):
+        return [*check_pod(pod)]
+    if _sound.find(text):
+        return [*_annotations(metadata, spec)]
+    errors = [*check_pod(pod)]
+    if not errors:
+        _sound.keep(text, True)
+    return errors
 
 
 def check_pod(pod: Object) -> Errors:

@@ -22,6 +22,8 @@ from drayman.apiserver.strategy import Context, Object
 _OWN_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE: Final = "must be a non-negative integer"
 _FAMILIES: Final = 2
+_REFERRED_TO: Final = ("resourceClaims", "containers", "initContainers")
+"""Members of the spec that the status of claims is about."""
 
 
 def check_pod_status(new: Object, old: Object, _context: Context) -> Errors:
@@ -35,7 +37,8 @@ def check_pod_status(new: Object, old: Object, _context: Context) -> Errors:
         yield invalid("status.qosClass", quality, IMMUTABLE)
     yield from _state_changes(new, old)
     if status.get("resourceClaimStatuses") or status.get("extendedResourceClaimStatus"):
-        yield from validate_pod_status(convert(Pod, {"spec": new["spec"], "status": status}))
+        spec = {name: new["spec"][name] for name in _REFERRED_TO if name in new["spec"]}
+        yield from validate_pod_status(convert(Pod, {"spec": spec, "status": status}))
     for where, item in each_at(status, "status", "nodeAllocatableResourceClaimStatuses"):
         yield from _node_allocatable(new, item, where)
     yield from _addresses(status, map_at(old, "status"))

@@ -11,7 +11,7 @@ from drayman.api.validation.metadata import check_metadata, check_metadata_updat
 from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_status
 from drayman.apiserver.kinds.pods.label_keys import merge_label_keys
 from drayman.apiserver.kinds.pods.quality import quality_class
-from drayman.apiserver.kinds.pods.spec import check_pod
+from drayman.apiserver.kinds.pods.spec import check_new_pod, check_pod
 from drayman.apiserver.kinds.pods.status import check_pod_status
 from drayman.apiserver.kinds.pods.updating import (
     check_ephemeral_update,
@@ -20,6 +20,7 @@ from drayman.apiserver.kinds.pods.updating import (
 )
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, StatusRules, metadata_of
+from drayman.apiserver.recurring import Recurring, RecurringChange
 from drayman.apiserver.strategy import Context, Object, Strategy, restore
 
 FINISHED: Final = ("Succeeded", "Failed")
@@ -33,6 +34,10 @@ _QUICK_STATUS: Final = (
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _DEFAULT_GRACE_S: Final = 30
 
+_defaults: Final = RecurringChange()
+_qualities: Final[Recurring[str]] = Recurring()
+_warnings: Final[Recurring[list[str]]] = Recurring()
+
 
 class PodStrategy(Strategy):
     """Pods by way of the pod itself."""
@@ -40,11 +45,11 @@ class PodStrategy(Strategy):
     graceful = True
 
     def default(self, obj: Object, context: Context) -> None:
-        default_pod(obj)
+        obj["spec"] = _defaults.changed(member(obj, "spec"), _defaulted)
         default_pod_status(obj)
 
     def prepare_for_create(self, obj: Object, context: Context) -> None:
-        obj["status"] = status = {"phase": "Pending", "qosClass": quality_class(obj["spec"])}
+        obj["status"] = status = {"phase": "Pending", "qosClass": _qualities.of(obj["spec"], quality_class)}
         if items_at(obj, "spec", "schedulingGates"):
             status["conditions"] = [_gated_condition(context)]  # type: ignore[assignment]
         merge_label_keys(obj)
@@ -57,7 +62,7 @@ class PodStrategy(Strategy):
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         return [
             *check_metadata(metadata_of(obj), namespaced=True),
-            *check_pod(obj),
+            *check_new_pod(obj),
             *_only_on_create(obj),
         ]
 
@@ -68,7 +73,7 @@ class PodStrategy(Strategy):
         ]
 
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
-        return pod_warnings(map_at(new, "spec"), "spec") if old is None else []
+        return _warnings.of(map_at(new, "spec"), _own_warnings) if old is None else []
 
     def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
         """A pod that runs nowhere, or no longer, has nothing left to do."""
@@ -78,6 +83,11 @@ class PodStrategy(Strategy):
         seconds = own if asked is None else asked
         seconds = _DEFAULT_GRACE_S if seconds is None else seconds
         return 1 if seconds < 0 else int(seconds)
+
+
+def _defaulted(spec: Object) -> Object:
+    default_pod({"spec": spec})
+    return spec
 
 
 def _only_on_create(obj: Object) -> Errors:
@@ -213,6 +223,10 @@ def pod_warnings(spec: Object, path: str) -> list[str]:
         for index, container in enumerate(items_at(spec, name)):
             found += _repeated_variables(container, f"{path}.{name}[{index}]")
     return found
+
+
+def _own_warnings(spec: Object) -> list[str]:
+    return pod_warnings(spec, "spec")
 
 
 def _repeated_variables(container: Object, path: str) -> list[str]:

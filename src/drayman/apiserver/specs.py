@@ -1,0 +1,95 @@
+"""Specs that come again: read and brought into their final form once for all objects that carry the same.
+
+Everything here comes to what `decode_strict` and `normalise` would come to; only specs in which there is nothing to object to are
+remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from drayman.api.schema import Decoded, Message, decode_strict
+from drayman.api.schema.normal import field_writer, normalise, normalise_around
+from drayman.api.schema.quick import Unusual, parse_plainly
+from drayman.api.struct import Json
+from drayman.apiserver.recurring import LONGEST, Recurring, text_of
+from drayman.apiserver.strategy import Object
+
+SPEC: Final = "spec"
+_SPACE: Final = b" \t\r\n"
+
+_read: Final[Recurring[bytes]] = Recurring()
+"""Specs as they were read, as JSON text, by message and by the text that they came as."""
+_final: Final[Recurring[Object]] = Recurring()
+"""Specs in their final form, by message and text."""
+
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def read_body(message: Message, body: Json) -> Decoded:
+    """What `decode_strict` makes of a body: JSON text, or a value decoded elsewhere. Raises BodyError."""
+    if SPEC not in message.fields:
+        return decode_strict(message, body)
+    split = _split(body)
+    if split is None:
+        return decode_strict(message, body)
+    text, rest = split
+    known = _read.find((message, text))
+    if known is not None:
+        value, problems = decode_strict(message, rest)
+        value[SPEC] = _decode(known)
+        return Decoded(value, problems)
+    value, problems = decode_strict(message, body)
+    if not problems and isinstance(value.get(SPEC), dict):
+        _read.keep((message, text), _encode(value[SPEC]))
+    return Decoded(value, problems)
+
+
+def _split(body: Json) -> tuple[bytes, Object] | None:
+    """The text of the spec of a body and its other members, or None where one of these cannot be told."""
+    if isinstance(body, bytes):
+        return _split_text(body.strip(_SPACE))
+    if type(body) is not dict or type(body.get(SPEC)) is not dict:
+        return None
+    text = text_of(body[SPEC])
+    if text is None:
+        return None
+    return text, {name: value for name, value in body.items() if name != SPEC}
+
+
+def _split_text(body: bytes) -> tuple[bytes, Object] | None:
+    if b"\\u" in body:
+        return None
+    try:
+        members = _members.decode(body)
+        spec = bytes(members.pop(SPEC, b""))
+        if not spec.startswith(b"{") or len(spec) > LONGEST:
+            return None
+        length = sum(len(name.encode()) + len(raw) + len(b'"":,') for name, raw in members.items())
+        # Anything beyond that is space, which is none of the usual clients' ways, or a member that is there twice.
+        if len(body) != length + len(spec) + len(b'{"spec":}'):
+            return None
+        return spec, {name: parse_plainly(bytes(raw)) for name, raw in members.items()}
+    except (Unusual, msgspec.DecodeError, ValueError, RecursionError):
+        return None
+
+
+def final_form(message: Message, obj: Mapping[str, Json]) -> Object:
+    """What `normalise` makes of an object. Its spec may be shared with others: it is not to be changed."""
+    spec = obj.get(SPEC)
+    text = text_of(spec) if type(spec) is dict else None
+    if text is None or SPEC not in message.fields:
+        return normalise(message, obj)
+    known = _final.find((message, text))
+    if known is None:
+        known = {}
+        field_writer(message.fields[SPEC])(spec, known)
+        _final.keep((message, text), known)
+    if SPEC not in known:
+        return normalise(message, obj)
+    return normalise_around(message, obj, known)
