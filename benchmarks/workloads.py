@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from drayman.api.codec import convert
@@ -115,6 +115,16 @@ def template_wide() -> Workload:
     """The same on ten times as many nodes."""
     spec = _one("test-class")
     return _local("template-5000-nodes", 5_000, 10, 4_900, lambda _: spec)
+
+
+def template_beside_fabric() -> Workload:
+    """The template workload on nodes that also see 2,000 shareable devices, which the class does not want."""
+    own, fabric = template(), consumable()
+    classes = (_class("test-class", "device.allowMultipleAllocations != true"),)
+    floating = tuple(slice_ for slice_ in fabric.slices if not slice_.spec.node_name)
+    return replace(
+        own, name="template-beside-fabric", slices=(*own.slices, *floating), classes=classes
+    )
 
 
 def shared_claims() -> Workload:
@@ -234,7 +244,11 @@ def backtracking() -> Workload:
 
 
 def consumable() -> Workload:
-    """ConsumableCapacity/2000pods_100nodes: two requests of 40Gi over 2,000 shareable devices of 80Gi."""
+    """ConsumableCapacity/2000pods_100nodes: two requests of 40Gi over 2,000 shareable devices of 80Gi.
+
+    Every node has 20 devices of its own as well, which the class does not want.
+    """
+    nodes = _nodes(100)
     policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
     device = {
         "name": "shareable-device",
@@ -250,8 +264,8 @@ def consumable() -> Workload:
     spec = {"requests": [{"name": f"req-{i}", "exactly": wanted} for i in (0, 1)]}
     return Workload(
         "consumable",
-        _nodes(100),
-        slices,
+        nodes,
+        (*_local_slices(nodes, 20), *slices),
         classes,
         lambda _: spec,
         1_900,
@@ -272,6 +286,7 @@ def _extended(number: int) -> Workload:
 WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {
     "template": template,
     "template-5000-nodes": template_wide,
+    "template-beside-fabric": template_beside_fabric,
     "shared-claims": shared_claims,
     "first-available": first_available,
     "taints": taints,

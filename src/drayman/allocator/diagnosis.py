@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from drayman.allocator.engine import OutOfSteps
 from drayman.allocator.firstfit import FirstFit
+from drayman.allocator.leftout import LeftOut
 from drayman.allocator.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
 from drayman.allocator.outcome import Diagnosis, Kind, Reason, Rejection
 from drayman.allocator.prepare import Judgement, prepare
@@ -54,6 +55,7 @@ class _Funnels:
         self._tables = tables
         self._view = tables.view
         self._hardware = tables.view.hardware
+        self._left_out = LeftOut(tables.view)
         self._blocked = Transitions(tables, admin_blocks=False).initial().counter_blocked
 
     def all(self) -> Iterator[Rejection]:
@@ -71,11 +73,13 @@ class _Funnels:
         wanted = alternative.number or 1
         if not remaining:
             yield self._rejection(alternative, Reason.NO_DEVICES, 0, 0)
-        for reason, passing, detail in self._tests(alternative):
+        for number, (reason, passing, detail) in enumerate(self._tests(alternative)):
             rejected = remaining & ~passing
             remaining &= passing
-            if rejected:
-                yield self._rejection(alternative, reason, rejected, remaining, detail)
+            others, others_left = self._left_out.dropped(alternative.selectors, number)
+            if rejected or others:
+                found = self._rejection(alternative, reason, rejected, remaining, detail)
+                yield self._left_out.added_to(found, others, others_left)
         if alternative.number > MAX_ENTRIES:
             yield self._rejection(alternative, Reason.TOO_MANY, remaining, remaining)
         if remaining.bit_count() < wanted:

@@ -34,6 +34,7 @@ from drayman.allocator.outcome import Cost
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Alternative, Request, Tables
 from drayman.inventory.bitsets import positions
+from drayman.inventory.usage import Usage
 from drayman.topology.locality import Kind
 
 
@@ -243,9 +244,16 @@ class Objective:
 
 
 def cost_of(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Cost:
-    """What an allocation costs."""
+    """What an allocation costs, as far as the devices go that the view shows."""
     transitions = Transitions(tables, admin_blocks=False)
     return Objective(tables).cost_of(placements, transitions)
+
+
+def broken_in(usage: Usage) -> tuple[int, int]:
+    """Rule 6 for devices of which nothing is allocated."""
+    layout = usage.hardware.derived(Layout)
+    gone = usage.in_use | usage.counter_blocked | usage.overcommitted
+    return _used_in_part(layout.by_numa, gone), _used_in_part(layout.by_root, gone)
 
 
 def _used_in_part(groups: Iterable[int], in_use: int) -> int:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
+from drayman.allocator.question import Question
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.view import NodeView
 
 
 class Kind(Enum):
@@ -110,12 +112,20 @@ class Plan:
     steps: int
     alternatives: tuple[int, ...]  # for each `firstAvailable` request, which one is served
     _cost: Callable[[], Cost] = field(repr=False, compare=False)
+    _repeat: Callable[[NodeView, Question], Plan | None] = field(repr=False, compare=False)
     warnings: tuple[SelectorWarning, ...] = ()
 
     @property
     def quality(self) -> Quality:
         """How good it is: the objective of policy `best`, but for the order of equals."""
         return Quality(self.alternatives, self._cost())
+
+    def on(self, view: NodeView, question: Question) -> Plan | None:
+        """What a search would find on another node, if that is known without one.
+
+        It is where the same is asked and the devices that matter are the same ones, in the same state: devices that both nodes see.
+        """
+        return self._repeat(view, question)
 
     @property
     def preference_score(self) -> int:

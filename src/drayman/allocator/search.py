@@ -6,6 +6,7 @@ It reads and never writes: `Ledger.commit` does that, with the plan. The same qu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from drayman.allocator.assembly import AmbiguousNodeSelectorError, assemble
@@ -13,8 +14,9 @@ from drayman.allocator.best import Best
 from drayman.allocator.diagnosis import diagnose
 from drayman.allocator.engine import ErrorFound, OutOfSteps
 from drayman.allocator.firstfit import FirstFit
+from drayman.allocator.focus import focused
 from drayman.allocator.limits import DEFAULT_MAX_STEPS
-from drayman.allocator.objective import cost_of
+from drayman.allocator.objective import broken_in, cost_of
 from drayman.allocator.outcome import (
     Cost,
     Exhausted,
@@ -51,7 +53,7 @@ def search(
     limit = DEFAULT_MAX_STEPS if max_steps is None else max_steps
     question = claims if isinstance(claims, Question) else Question(claims)
     answer = _best if policy is Policy.BEST else _first_fit
-    return answer(view, question, limit)
+    return answer(focused(view, question), question, limit)
 
 
 def _first_fit(view: NodeView, question: Question, max_steps: int) -> Outcome:
@@ -179,15 +181,47 @@ def _plan(
         return Fault(str(error), Scope.FATAL, steps)
     served = {alternative.request: alternative.index for alternative, _ in placements}
     alternatives = tuple([served[i] for i, r in enumerate(tables.requests) if r.listed])
-    known = cost
+    known: Cost | None = None
 
     def assess() -> Cost:
         nonlocal known
         if known is None:
-            known = cost_of(tables, placements)
+            known = _cost_for_node(tables, cost or cost_of(tables, placements))
         return known
 
-    return Plan(claims, _basis(tables, placements), steps, alternatives, assess, warnings)
+    def repeat(view: NodeView, question: Question) -> Plan | None:
+        shown = focused(view, question)
+        if not _is_same_problem(tables, shown, question):
+            return None
+        found = _plan(replace(tables, view=shown), placements, steps, cost, warnings)
+        return found if isinstance(found, Plan) else None
+
+    return Plan(claims, _basis(tables, placements), steps, alternatives, assess, repeat, warnings)
+
+
+def _is_same_problem(tables: Tables, view: NodeView, question: Question) -> bool:
+    """Whether the question, put to the node of the view, comes to these tables."""
+    return (
+        view.state == tables.view.state
+        and question.requests is tables.question.requests
+        and question.claims == tables.question.claims
+        and all(
+            view.device_class(alternative.spec.device_class_name) is alternative.device_class
+            for request in tables.requests
+            for alternative in request.alternatives
+        )
+    )
+
+
+def _cost_for_node(tables: Tables, cost: Cost) -> Cost:
+    """The cost of a plan with what the devices add to it that were left out."""
+    for usage in tables.view.left_out:
+        numa_nodes, roots = broken_in(usage)
+        cost = cost._replace(
+            broken_numa_nodes=cost.broken_numa_nodes + numa_nodes,
+            broken_roots=cost.broken_roots + roots,
+        )
+    return cost
 
 
 def _basis(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Mapping[PoolId, int]:

@@ -6,49 +6,40 @@ which devices pass which selectors, what they are and where, what is held, what 
 inventory shows; the claims themselves are not part of them.
 
 Nodes that see thousands of devices mostly share them. Instead of being described they are told apart by their hardware, which is shared.
+Of devices that a question is not about (`focus`), only what a refusal and the cost of a plan tell about them is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from drayman.allocator.alignment import Layout
-from drayman.allocator.question import Question, WantedDevices
+from drayman.allocator.focus import Selectors, focused, numbers_left_out, selectors_of
+from drayman.allocator.objective import broken_in
+from drayman.allocator.question import Question
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.hardware import NodeHardware
-from drayman.inventory.usage import MOST_DESCRIBED
 from drayman.inventory.view import NodeView
 
 _MOST_KEPT: Final = 1_024  # kinds of questions for each hardware
-
-_Selectors: TypeAlias = tuple[str, ...] | None
-"""The expressions of class and request; None if the class is missing or has something else in it."""
 
 
 def signature(view: NodeView, claims: Sequence[ResourceClaim] | Question) -> Hashable:
     """A value that is equal for nodes on which a search for the claims ends alike."""
     question = claims if isinstance(claims, Question) else Question(claims)
+    shown = focused(view, question)
     wanted = [w for request in question.requests for w in request.alternatives]
     compared = tuple([c.name for c in (*question.matches, *question.distincts)])
-    seen = view.hardware.derived(_Appearances)
+    asked = selectors_of(view, question)
     return (
-        seen.of(tuple([_selectors(view, w) for w in wanted]), compared),
-        view.usage.number,
-        tuple([view.tolerated(w.spec.tolerations) for w in wanted]),
-        tuple([problem.state.value for problem in view.problems]),
+        shown.hardware.derived(_Appearances).of(asked, compared),
+        shown.usage.number,
+        tuple([shown.tolerated(w.spec.tolerations) for w in wanted]),
+        tuple([problem.state.value for problem in shown.problems]),
+        tuple([(numbers_left_out(u.hardware, asked), broken_in(u)) for u in shown.left_out]),
     )
-
-
-def _selectors(view: NodeView, wanted: WantedDevices) -> _Selectors:
-    device_class = view.device_class(wanted.spec.device_class_name)
-    if device_class is None:
-        return None
-    if wanted.selectors is not None and wanted.selectors[0] is device_class:
-        return wanted.selectors[1]
-    found = [s.cel for s in (*device_class.spec.selectors, *wanted.spec.selectors)]
-    return tuple([cel.expression for cel in found if cel is not None])
 
 
 class _Appearances:
@@ -59,7 +50,7 @@ class _Appearances:
         self._described: Hashable = None
         self._known: dict[Hashable, int] = {}
 
-    def of(self, selectors: tuple[_Selectors, ...], compared: tuple[str, ...]) -> int:
+    def of(self, selectors: tuple[Selectors, ...], compared: tuple[str, ...]) -> int:
         key = (selectors, compared)
         found = self._known.get(key)
         if found is None:
@@ -68,9 +59,9 @@ class _Appearances:
             found = self._known[key] = self._number(selectors, compared)
         return found
 
-    def _number(self, selectors: tuple[_Selectors, ...], compared: tuple[str, ...]) -> int:
+    def _number(self, selectors: tuple[Selectors, ...], compared: tuple[str, ...]) -> int:
         hardware = self._hardware
-        if len(hardware.records) > MOST_DESCRIBED:
+        if hardware.is_vast:
             return hardware.numbering.unique()
         if self._described is None:
             self._described = hardware.numbering.of(_describe(hardware))

@@ -30,6 +30,7 @@ Charges: TypeAlias = tuple[tuple[Amount, ...] | None, ...]
 """By kind of device, what a request takes of each capacity."""
 
 _MANY_POOLS: Final = 16
+_MOST_DESCRIBED: Final = 1_024
 _MOST_SELECTIONS: Final = 4_096  # kept for each hardware; expressions come from users
 _NOTHING: Final[dict[DeviceId, Consumption]] = {}
 
@@ -48,7 +49,7 @@ class NodeHardware:
         """`node` is one of the nodes that can use it: they agree in every selection of nodes that concerns these pools."""
         self.features = features
         self.numbering = numbering  # shared by all hardware of an inventory
-        ordered = sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
+        ordered = sorted(pools, key=lambda pool: pool.search_order)
         self.pools = tuple(pool for pool in ordered if pool.state is PoolState.USABLE)
         self.problems = tuple(pool for pool in ordered if pool.state is not PoolState.USABLE)
         self.records = tuple(record for pool in self.pools for record in pool.records)
@@ -92,6 +93,11 @@ class NodeHardware:
             else:
                 consumption += [()] * len(pool.records)
         return tuple(infos), consumption
+
+    @property
+    def is_vast(self) -> bool:
+        """Whether describing all the devices costs more than it saves: hardly a node has so many of its own."""
+        return len(self.records) > _MOST_DESCRIBED
 
     @property
     def has_many_pools(self) -> bool:

@@ -22,6 +22,8 @@ from drayman.inventory.pool import Pool, PoolState, ResolvedPool
 from drayman.inventory.reach import Place, Places
 from drayman.inventory.selectors import SelectorCache
 from drayman.inventory.sight import NodeSight, Sight
+from drayman.inventory.taints import Taints
+from drayman.inventory.usage import Usage
 from drayman.inventory.view import NodeView
 
 
@@ -142,9 +144,16 @@ class Inventory:
 
     def view(self, node: Node, ledger: Ledger) -> NodeView:
         """The node as it is now. Raises SelectorError if a slice selects nodes in a way that cannot be read."""
-        entry = self._entry(node)
-        parts = entry.sight.usages(ledger)
-        taints = tuple([part.hardware.taints(self._ordered_rules) for part in parts])
+        entry, rules = self._entry(node), self._ordered_rules
+        seen = entry.sight.parts
+        parts: tuple[Usage, ...]
+        taints: tuple[Taints, ...]
+        if len(seen) == 1:  # nearly always, and views are made all the time
+            usage = seen[0].usage(ledger)
+            parts, taints = (usage,), (usage.hardware.taints(rules),)
+        else:
+            parts = tuple([part.usage(ledger) for part in seen])
+            taints = tuple([part.hardware.taints(rules) for part in parts])
         return NodeView(
             node,
             parts,

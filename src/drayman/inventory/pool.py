@@ -110,8 +110,10 @@ class ResolvedPool:
     limits: dict[str, dict[str, Amount]] = field(default_factory=dict)  # by counter set and counter
 
     @property
-    def has_binding_conditions(self) -> bool:
-        return any(record.device.binding_conditions is not None for record in self.records)
+    def search_order(self) -> tuple[bool, PoolId]:
+        """Pools are searched in this order: those that need no binding first, then by name."""
+        has_binding = any(record.device.binding_conditions is not None for record in self.records)
+        return has_binding, self.id
 
 
 class Pool:

@@ -46,10 +46,6 @@ class NodeSight:
         self._composition: Composition | None = None
         self._latest: tuple[tuple[Usage, ...], Usage] | None = None
 
-    def usages(self, ledger: Ledger) -> tuple[Usage, ...]:
-        """What is held of each part now."""
-        return tuple([part.usage(ledger) for part in self.parts])
-
     def together(self, usages: tuple[Usage, ...]) -> Usage:
         """What is held of all the parts, if that is held of each. The same object if asked again."""
         if len(usages) == 1:

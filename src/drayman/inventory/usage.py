@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from drayman.inventory.bitsets import bitset, positions
 from drayman.inventory.counters import Consumption
@@ -18,9 +18,6 @@ from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.ledger import Holding, Ledger
 from drayman.inventory.pool import ResolvedPool
-
-MOST_DESCRIBED: Final = 1_024
-"""Devices of a hardware beyond which describing it costs more than it saves: hardly a node has so many of its own."""
 
 CapacityGroup: TypeAlias = tuple[int, tuple[Amount, ...], int]
 """Devices that are alike in capacity: the kind of their capacities, what is left of them, and which devices."""
@@ -44,7 +41,7 @@ class Usage:
     def number(self) -> int:
         """Equal for usages that are the same in numbers, of hardware that is. With many devices there is one for each."""
         hardware = self.hardware
-        if len(hardware.records) > MOST_DESCRIBED:
+        if hardware.is_vast:
             return hardware.numbering.unique()
         left = tuple(sorted(self.left.items()))
         return hardware.numbering.of((self.in_use, self.shared, left, self.counters))

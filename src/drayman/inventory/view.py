@@ -8,6 +8,7 @@ somebody wants to see both at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
 
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass, DeviceToleration
@@ -26,15 +27,19 @@ class NodeView:
 
     __slots__ = (
         "_together",
-        "_usage",
         "device_class",
+        "hardware",
         "left_out",
         "node",
         "parts",
         "problems",
         "taints",
         "time",
+        "usage",
     )
+
+    usage: Usage  # what is held of all the devices
+    hardware: NodeHardware
 
     def __init__(
         self,
@@ -54,18 +59,19 @@ class NodeView:
         self.device_class = classes
         self.problems = problems  # of all the node's pools, shown or not
         self._together = together
-        self._usage = parts[0] if len(parts) == 1 else None
+        if len(parts) == 1:
+            self.usage = parts[0]
+            self.hardware = self.usage.hardware
 
-    @property
-    def usage(self) -> Usage:
-        """What is held of all the devices. Puts the parts together when first asked for."""
-        if self._usage is None:
-            self._usage = self._together(self.parts)
-        return self._usage
+    if not TYPE_CHECKING:  # the attributes are declared; nothing else is to be found here
 
-    @property
-    def hardware(self) -> NodeHardware:
-        return self.usage.hardware
+        def __getattr__(self, name: str) -> object:
+            """Called for attributes without a value: puts the parts together when somebody first wants the whole."""
+            if name not in ("hardware", "usage"):
+                raise AttributeError(name)
+            self.usage = self._together(self.parts)
+            self.hardware = self.usage.hardware
+            return getattr(self, name)
 
     @property
     def state(self) -> Hashable:
@@ -103,11 +109,6 @@ class NodeView:
     @property
     def invalid_pools(self) -> tuple[ResolvedPool, ...]:
         return tuple(pool for pool in self.problems if pool.state is PoolState.INVALID)
-
-    def emptied(self) -> NodeView:
-        """The same node with nothing held."""
-        usage = self.hardware.derived(_nothing_held)
-        return NodeView(self.node, usage, 0, self._taints, self.device_class, self.problems)
 
     def id_of(self, position: int) -> DeviceId:
         return self.hardware.records[position].id
@@ -152,6 +153,8 @@ class NodeView:
         """The devices whose taints, if they have any that block, are all tolerated."""
         if not self.features.device_taints:
             return self.hardware.everything
+        if len(self.taints) == 1:
+            return self.taints[0].tolerated(tolerations)
         return self._all_taints.tolerated(tolerations)
 
 

@@ -103,7 +103,7 @@ class Binder:
     async def _together(self, batch: Sequence[Placement]) -> None:
         writes, claims = self._writes(batch)
         try:
-            results = await self._client.write_many(writes) if writes else ()
+            results = await self._client.write_many(writes, answers=claims) if writes else ()
         except ClusterError as error:
             await self._take_apart(batch, error)
             return

@@ -8,10 +8,7 @@ played from a list of moves, so that a failing case shrinks to the few moves tha
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -48,62 +45,15 @@ from oracle.nodes import JsonObject
 from oracle.selectors import GPU
 from scheduler.laws.fleet import GPU_RESOURCE, SHARED_CLAIMS, Fleet
 from scheduler.laws.judge import misplaced, unreachable, wrong_devices
+from scheduler.laws.watches import KINDS, Watches
 
 BINDING_TIMEOUT_S = 600.0
 NAMESPACE = "default"
 _LONGEST_SETTLING = 500
-KINDS = (NODES, DEVICE_CLASSES, RESOURCE_SLICES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, PODS)
 RULE: JsonObject = {
     "metadata": {"name": "rule"},
     "spec": {"deviceSelector": {"driver": GPU}, "taint": taint("health", "bad", "NoSchedule")},
 }
-
-
-class Watches:
-    """Stands where informers stand: hands out what the server shows, when a move says so."""
-
-    def __init__(self) -> None:
-        self._handlers: dict[str, Callable[[Notice[Any]], None]] = {}
-        self._queues: dict[str, deque[tuple[Notice[Any], JsonObject]]] = {
-            kind.plural: deque() for kind in KINDS
-        }
-        self._shown: dict[str, dict[str, Any]] = {kind.plural: {} for kind in KINDS}
-        self.values: dict[str, dict[str, JsonObject]] = {kind.plural: {} for kind in KINDS}
-        """What was delivered, as it was written, by kind and name."""
-
-    def informer(self, resource: Resource[Any]) -> _Handlers:
-        return _Handlers(self._handlers, resource.plural)
-
-    @property
-    def is_quiet(self) -> bool:
-        return not any(self._queues.values())
-
-    def push(
-        self, resource: Resource[Any], notice: Notice[Any], value: JsonObject | None = None
-    ) -> None:
-        self._queues[resource.plural].append((notice, value or {}))
-
-    def deliver(self, resource: Resource[Any], most: int) -> None:
-        queue, shown = self._queues[resource.plural], self._shown[resource.plural]
-        values = self.values[resource.plural]
-        for _ in range(min(most, len(queue))):
-            notice, value = queue.popleft()
-            name = notice.object.metadata.name
-            known = shown.pop(name, None)
-            values.pop(name, None)
-            if notice.type != "DELETED":
-                shown[name], values[name] = notice.object, value
-                notice = Notice("ADDED" if known is None else "MODIFIED", notice.object, known)
-            self._handlers[resource.plural](notice)
-
-
-@dataclass(slots=True)
-class _Handlers:
-    handlers: dict[str, Callable[[Notice[Any]], None]]
-    plural: str
-
-    def add_handler(self, handler: Callable[[Notice[Any]], None]) -> None:
-        self.handlers[self.plural] = handler
 
 
 class _NobodyBinds:
