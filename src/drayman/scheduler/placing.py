@@ -90,6 +90,7 @@ class Placer:
         self._exhausted: set[str] = set()
         self._version = 0
         self._epoch = -1
+        self._answers_epoch = -1
         self._read = 0  # marks
         self._freed = 0
         self._taken: dict[
@@ -198,7 +199,8 @@ class Placer:
         verdicts: dict[str, Verdict] = {}
         fitting: list[tuple[NodeState, _Answer]] = []
         exhausted = False
-        if self._epoch != self._state.epoch:
+        if self._answers_epoch != self._state.epoch:
+            self._answers_epoch = self._state.epoch
             self._answers.clear()
         if demand.only_node is not None:
             verdicts = dict.fromkeys(self._state.nodes, HELD_ELSEWHERE)
@@ -352,6 +354,7 @@ class Placer:
     def _start_over(self) -> None:
         state = self._state
         self._epoch, self._freed, self._read = state.epoch, state.floating_freed, len(state.marks)
+        self._answers_epoch = state.epoch
         self._answers.clear()
         self._refusals.clear()
         self._exhausted.clear()

@@ -9,6 +9,7 @@ import pytest
 from controllers.workloads.stage import NAMESPACE, Stage, stage
 from drayman.api.codec import convert
 from drayman.api.core import Node, NodeCondition, Pod, PodSpec, Taint, Toleration
+from drayman.api.meta import ObjectMeta
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES, NODES, PODS, JsonObject
 from drayman.controllers.nodes import (
@@ -107,8 +108,8 @@ async def test_a_silent_node_is_unreachable_until_it_answers() -> None:
         await place.until_one(NODES, "n1", lambda n: not n.spec.taints)
 
 
-async def test_a_node_without_a_lease_is_left_alone() -> None:
-    """It does not promise to be heard, so its silence means nothing: the taint it was made with stays too."""
+async def test_the_silence_of_a_node_without_a_lease_means_nothing() -> None:
+    """It does not promise to be heard, and is taken at its word: ready, so the taint it was made with goes."""
     async with stage(*ALL) as place:
         await add_node(place, "n1", lease=False)
         await add_node(place, "n2")
@@ -119,7 +120,16 @@ async def test_a_node_without_a_lease_is_left_alone() -> None:
         await place.until_one(NODES, "n2", lambda n: readiness(n) == "Unknown")
         alone = await place.get(NODES, "n1")
         assert readiness(alone) == "True"
-        assert taints(alone) == {(NOT_READY, "NoSchedule")}
+        assert not taints(alone)
+
+
+async def test_a_node_that_does_not_say_it_is_ready_keeps_its_taint() -> None:
+    """Pods stay away from a node that nobody has reported ready, with a lease or without."""
+    async with stage(*ALL) as place:
+        await place.client.create(NODES, Node(metadata=ObjectMeta(name="n1")))
+        await add_node(place, "n2", lease=False)
+        await place.until_one(NODES, "n2", lambda n: not n.spec.taints)
+        assert taints(await place.get(NODES, "n1")) == {(NOT_READY, "NoSchedule")}
 
 
 async def test_a_restarted_controller_gives_every_node_its_time_again() -> None:

@@ -22,7 +22,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.patches import json_patch, merge_patch
 from drayman.cluster.resources import NODE_LEASES, NODES
-from drayman.controllers.nodes.health import conditions_of, is_ready, taints_of
+from drayman.controllers.nodes.health import NOT_READY, conditions_of, is_ready, taints_of
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, set_condition
 from drayman.controllers.workloads.pod_state import is_ready as is_pod_ready
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
@@ -76,6 +76,7 @@ class NodeLifecycleController(Reconciler[Node]):
             return
         heard = self._listen(node, self._leases.cache.get(key[1], LEASE_NAMESPACE))
         if heard is None:
+            await self._welcome(node)
             return
         now = self.clock()
         left = heard.at + self._options.grace - now
@@ -94,6 +95,12 @@ class NodeLifecycleController(Reconciler[Node]):
             await self._mark_pods(node, now)
         if left > 0:
             self.queue.add_after(key, left)
+
+    async def _welcome(self, node: Node) -> None:
+        """Every node is tainted when it is made. One without a lease is taken at its word when it says that it is ready."""
+        kept = [t for t in node.spec.taints if (t.key, t.effect) != (NOT_READY, "NoSchedule")]
+        if is_ready(node.status.conditions) and len(kept) < len(node.spec.taints):
+            await self._write_taints(node, [codec.to_dict(taint) for taint in kept])
 
     async def _latest_lease(self, name: str) -> Lease | None:
         try:
