@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         strategic_merge_patch,
     )
     from drayman.cluster.recording import EventRecorder
+    from drayman.cluster.removing import RemoveWrite
     from drayman.cluster.resources import Resource, generic, typed
     from drayman.cluster.retry import update_with_retry
     from drayman.cluster.watching import Bookmark, Change
@@ -73,6 +74,7 @@ __all__ = [
     "Patch",
     "PatchWrite",
     "Reference",
+    "RemoveWrite",
     "Resource",
     "Scale",
     "Selection",
@@ -114,6 +116,7 @@ _HOMES = {
     "Patch": "drayman.cluster.patches",
     "PatchWrite": "drayman.cluster.writes",
     "Reference": "drayman.cluster.event_buffer",
+    "RemoveWrite": "drayman.cluster.removing",
     "Resource": "drayman.cluster.resources",
     "Scale": "drayman.cluster.client",
     "Selection": "drayman.cluster.informer",

@@ -96,7 +96,7 @@ class BindBody:
 class BackendWrite:
     """One of several writes at once. `body` is the object, the patch, a `PartsBody`, a `BindBody`, or nothing for a delete."""
 
-    verb: Literal["create", "update", "patch", "delete", "parts", "bind"]
+    verb: Literal["create", "update", "patch", "delete", "parts", "remove", "bind"]
     target: Target
     body: Json = None
     media_type: str = ""

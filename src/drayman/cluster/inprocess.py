@@ -33,6 +33,7 @@ from drayman.cluster.options import (
 )
 from drayman.cluster.parts import PartsWrite
 from drayman.cluster.patches import Patch
+from drayman.cluster.removing import RemoveWrite
 from drayman.cluster.resources import PODS, Codec, Resource
 from drayman.cluster.watching import Bookmark, Change, Watch, decode_bookmark, decode_change
 from drayman.cluster.writes import (
@@ -61,12 +62,11 @@ class InProcessClient(Client):
             raise UnreachableError("the client is closed", outcome_unknown=False)
         return self._open_backend
 
-    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
+    async def write_many(
+        self, writes: Sequence[Write], *, answers: int | None = None
+    ) -> tuple[object, ...]:
         documents = await self._backend.write_many([_backend_write(write) for write in writes])
-        return tuple(map(_outcome, writes, documents))
-
-    async def write_all(self, writes: Sequence[Write]) -> None:
-        await self._backend.write_many([_backend_write(write) for write in writes])
+        return tuple(map(_outcome, writes[:answers], documents))
 
     async def close(self) -> None:
         self._open_backend = None
@@ -122,7 +122,7 @@ def _decode(codec: Codec[T], document: Document) -> T:
 
 def _outcome(write: Write, document: Document) -> object:
     """What a caller gets for a write: its object, if it has one."""
-    if isinstance(write, BindWrite):
+    if isinstance(write, BindWrite | RemoveWrite):
         return None
     if isinstance(write, DeleteWrite):
         return _decode_any(write.resource.codec, document)
@@ -168,6 +168,11 @@ def _backend_write(write: Write) -> BackendWrite:
             target = target_of_one(write.resource, write.name, write.namespace, write.subresource)
             parts = PartsBody(write.parts, write.uid, write.resource_version)
             return BackendWrite("parts", target, parts, "", write.options)
+        case RemoveWrite():
+            last = write.last
+            target = target_of_one(last.resource, last.name, last.namespace, last.subresource)
+            parts = PartsBody(last.parts, last.uid, last.resource_version)
+            return BackendWrite("remove", target, parts, "", write.options)
         case DeleteWrite():
             target = target_of_one(write.resource, write.name, write.namespace)
             return BackendWrite("delete", target, options=write.options)

@@ -76,7 +76,7 @@ async def write_parts(client: Client, write: PartsWrite[T]) -> T:
             )
         except InvalidError:
             # Servers say that a uid cannot be changed where they mean that it is another object.
-            await _check_uid(client, write)
+            await check_uid(client, write)
             raise
         if version:
             version = resource.codec.identity(written).resource_version
@@ -112,7 +112,7 @@ def _nested(parts: Parts) -> JsonObject:
     return result
 
 
-async def _check_uid(client: Client, write: PartsWrite[T]) -> None:
+async def check_uid(client: Client, write: PartsWrite[T]) -> None:
     """Raises ConflictError if the object is not the one that was meant."""
     if not write.uid:
         return

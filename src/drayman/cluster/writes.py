@@ -18,6 +18,7 @@ from drayman.cluster.errors import ClusterError, NotFoundError, PartialWriteErro
 from drayman.cluster.options import AT_ONCE, PLAINLY, DeleteOptions, WriteOptions
 from drayman.cluster.parts import PartsWrite, write_parts
 from drayman.cluster.patches import Patch
+from drayman.cluster.removing import RemoveWrite, remove
 from drayman.cluster.resources import JsonObject, Resource
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ Write = (
     | PatchWrite[Any]
     | PartsWrite[Any]
     | DeleteWrite[Any]
+    | RemoveWrite[Any]
     | BindWrite
 )
 """One request of several. What it is about is in its own type parameter; a batch mixes them."""
@@ -128,6 +130,9 @@ async def _carry_out(client: Client, write: Write) -> object:
             )
         case PartsWrite():
             return await write_parts(client, write)
+        case RemoveWrite():
+            await remove(client, write)
+            return None
         case DeleteWrite():
             return await client.delete(
                 write.resource, write.name, write.namespace, options=write.options
@@ -187,5 +192,7 @@ def _describe(write: Write) -> str:
             return f"write of parts of {write.resource.qualified} {write.name!r}"
         case DeleteWrite():
             return f"delete of {write.resource.qualified} {write.name!r}"
+        case RemoveWrite():
+            return f"removal of {write.last.resource.qualified} {write.last.name!r}"
         case BindWrite():
             return f"binding of pods {write.name!r}"

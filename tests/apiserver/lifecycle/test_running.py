@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from apiserver.lifecycle.world import CONFIG, owner, world
+import pytest
+
+from apiserver.lifecycle.world import CONFIG, Object, World, owner, world
 from drayman.apiserver.admission import AdmissionPlugin, Admitted
 from drayman.apiserver.errors import forbidden
 from drayman.apiserver.lifecycle import Lifecycle
-from drayman.apiserver.lifecycle.running import LEFT_TO_CONTROLLER_S
+from drayman.apiserver.lifecycle.released_claims import LEFT_TO_CONTROLLER_S
+from drayman.apiserver.patches import MERGE_PATCH
+from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Retention, Store
+from drayman.cluster.options import DeleteOptions, WriteOptions
 
 PROTECTION = "resource.kubernetes.io/delete-protection"
+HOLD = "example.com/hold"
+POD = Target("", "v1", "pods", "default")
+CLAIM = Target("resource.k8s.io", "v1", "resourceclaims", "default")
+CLAIM_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
 
 
 @dataclass(slots=True)
@@ -137,37 +146,57 @@ async def test_many_dependents_at_once() -> None:
         await w.until(lambda: w.store.count("configmaps") == 0, "all dependents to be gone")
 
 
-async def test_what_a_controller_releases_is_left_to_it_at_first() -> None:
-    """An allocated claim whose pod is gone is deleted only after a while; what nothing protects goes at once."""
+@pytest.mark.parametrize(
+    ("finalizers", "users", "is_left"),
+    [
+        pytest.param((PROTECTION,), ("pod",), True, id="used by its pod"),
+        pytest.param((PROTECTION,), (), True, id="used by nobody"),
+        pytest.param((PROTECTION,), ("pod", "other"), False, id="used by others too"),
+        pytest.param((HOLD,), ("pod",), False, id="held by somebody else"),
+    ],
+)
+async def test_claims_are_left_to_their_controller_at_first(
+    finalizers: tuple[str, ...], users: tuple[str, ...], is_left: bool
+) -> None:
+    """A claim that is released with its pod is marked only after a while; others are marked at once."""
     hand = Hand()
     async with world(running=False) as w:
         w.lifecycle = Lifecycle(w.core, clock=hand)
         w.lifecycle.start()
-        top = await w.config("top")
-        await w.config("protected", owner(top), finalizers=(PROTECTION,))
-        await w.config("plain", owner(top))
+        pod = await w.create(POD, "pod", spec={"containers": [{"name": "c", "image": "i"}]})
+        await w.create(CLAIM, "claim", owner(pod), finalizers=finalizers, spec=CLAIM_SPEC)
+        uids = {"pod": pod["metadata"]["uid"], "other": "another"}
+        consumers = [{"resource": "pods", "name": name, "uid": uids[name]} for name in users]
+        await use(w, "claim", consumers)
         await w.quiet()
-        await w.delete(CONFIG, "top")
-        await w.until_gone(CONFIG, "plain")
+        await w.backend.delete(POD._replace(name="pod"), DeleteOptions(grace_period_seconds=0))
         await w.quiet()
-        found = await w.get(CONFIG, "protected")
-        assert found is not None
-        assert "deletionTimestamp" not in found["metadata"]
+        assert await is_marked(w, "claim") != is_left
         hand.now += LEFT_TO_CONTROLLER_S
         await w.quiet()
-        found = await w.get(CONFIG, "protected")
-        assert found is not None
-        assert "deletionTimestamp" in found["metadata"]
+        assert await is_marked(w, "claim")
+
+
+async def use(w: World, name: str, consumers: list[Object]) -> None:
+    """Allocate a claim for somebody."""
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "node-a", "device": "d"}
+    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": consumers}
+    target = CLAIM._replace(name=name, subresource="status")
+    await w.backend.patch(target, MERGE_PATCH, {"status": status}, WriteOptions())
+
+
+async def is_marked(w: World, name: str) -> bool:
+    found = await w.get(CLAIM, name)
+    assert found is not None, f"{name} is gone"
+    return "deletionTimestamp" in found["metadata"]
 
 
 async def test_what_was_left_to_a_controller_before_a_restart() -> None:
-    """Nobody remembers that it was, so it is deleted with everything else that has lost its owner."""
+    """Nobody remembers that it was, so it is marked with everything else that has lost its owner."""
     async with world(running=False) as w:
-        top = await w.config("top")
-        await w.config("protected", owner(top), finalizers=(PROTECTION,))
-        await w.delete(CONFIG, "top")
+        pod = await w.create(POD, "pod", spec={"containers": [{"name": "c", "image": "i"}]})
+        await w.create(CLAIM, "claim", owner(pod), finalizers=(PROTECTION,), spec=CLAIM_SPEC)
+        await w.backend.delete(POD._replace(name="pod"), DeleteOptions(grace_period_seconds=0))
         w.lifecycle.start()
         await w.quiet()
-        found = await w.get(CONFIG, "protected")
-        assert found is not None
-        assert "deletionTimestamp" in found["metadata"]
+        assert await is_marked(w, "claim")

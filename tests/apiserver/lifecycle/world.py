@@ -29,6 +29,7 @@ WIDGET: Final = Target("example.com", "v1", "widgets", "default")
 KINDS: Final = {
     "configmaps": ("v1", "ConfigMap"),
     "pods": ("v1", "Pod"),
+    "resourceclaims": ("resource.k8s.io/v1", "ResourceClaim"),
     "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
     "namespaces": ("v1", "Namespace"),
     "widgets": ("example.com/v1", "Widget"),

@@ -25,6 +25,11 @@ from drayman.apiserver.lifecycle.collecting import Collector, UnknownOwnerError
 from drayman.apiserver.lifecycle.due import Due, DueItems
 from drayman.apiserver.lifecycle.ending_namespaces import NAMESPACES, NamespaceEnder
 from drayman.apiserver.lifecycle.graph import Graph, Node, node_of
+from drayman.apiserver.lifecycle.released_claims import (
+    LEFT_TO_CONTROLLER_S,
+    is_released_with,
+    may_be_left,
+)
 from drayman.apiserver.lifecycle.stored_resources import StoredResources
 from drayman.cluster.embedded import Event, EventType, Store, StoreError, Subscription, TooOldError
 
@@ -35,11 +40,6 @@ MOST_AT_ONCE: Final = 64
 STOCK_STEP: Final = 1_000
 """Objects taken stock of at a time."""
 AFTER_A_BUG_S: Final = 5.0
-RELEASED_BY_CONTROLLER: Final = frozenset({"resource.kubernetes.io/delete-protection"})
-"""Finalizers of objects whose controller watches their owners too, and deletes them with the finalizer. If both were at it at the same
-time, one would be refused; deleted by the collector first they would only be marked, and written twice as often."""
-LEFT_TO_CONTROLLER_S: Final = 1.0
-"""For how long: then they are deleted as anything else, for there may be no such controller."""
 OBJECT: Final = "object"
 NAMESPACE: Final = "namespace"
 
@@ -147,12 +147,19 @@ class Lifecycle:
             self._ask(OBJECT, dependent.uid)
 
     def _ask_bereaved(self, node: Node) -> None:
-        """What loses its owner goes too, but what a controller is about to release and delete itself is left to it at first."""
+        """What loses its owner goes too."""
         for dependent in self._graph.dependents(node.uid):
-            if RELEASED_BY_CONTROLLER.isdisjoint(dependent.finalizers):
-                self._ask(OBJECT, dependent.uid)
+            due = Due(OBJECT, dependent.uid)
+            if self._is_left(dependent, node):
+                self._due.ask_after(due, LEFT_TO_CONTROLLER_S)
             else:
-                self._due.ask_after(Due(OBJECT, dependent.uid), LEFT_TO_CONTROLLER_S)
+                self._due.ask(due)
+
+    def _is_left(self, dependent: Node, owner: Node) -> bool:
+        if not may_be_left(dependent, owner):
+            return False
+        stored = self._store.latest(dependent.key)
+        return stored is not None and is_released_with(stored, owner)
 
     def _ask_owners(self, node: Node) -> None:
         """Owners that hold on for their dependents may have one less to hold on for."""

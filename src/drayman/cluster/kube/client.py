@@ -62,9 +62,11 @@ class HttpClient(Client):
         """The namespace of the kubeconfig's context, or of the pod we run in."""
         return self._transport.connection.namespace
 
-    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
-        # The Kubernetes API has no transactions.
-        return await write_in_order(self, writes)
+    async def write_many(
+        self, writes: Sequence[Write], *, answers: int | None = None
+    ) -> tuple[object, ...]:
+        # The Kubernetes API has no transactions, and answers come whether they are wanted or not.
+        return (await write_in_order(self, writes))[:answers]
 
     async def close(self) -> None:
         await self._transport.close()
