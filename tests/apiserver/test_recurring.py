@@ -193,7 +193,7 @@ async def create(server: ApiServer, body: Object) -> Any:
     return document.data
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     bodies=st.lists(BODIES, min_size=1, max_size=4),
     separators=st.sampled_from([(",", ":"), (", ", ": ")]),
@@ -245,6 +245,11 @@ async def test_objects_share_nothing_that_can_change() -> None:
         pytest.param(b'{ "spec":{"nodeName":"n"}, "metadata":{"name":"a"} }', id="spaces"),
         pytest.param(b'{"spec":{"nodeName":"n"},"metadata":{"nam\\u0065":"a"}}', id="escapes"),
         pytest.param(b'{"spec":{"nodeName":"n"},"other":1}\n', id="unknown, line end"),
+        pytest.param(b'{"spec":{"nodeName":"n"},"metadata":{"name":"a"}}', id="plain"),
+        pytest.param(
+            b'{"metadata":{"spec":{"nodeName":"n"}},"spec":{"nodeName":"n"}}', id="nested"
+        ),
+        pytest.param(b'{"spec":{"nodeName":"n"},"spec":null}', id="a spec and none"),
     ],
 )
 def test_bodies_with_a_known_spec_are_read_as_any(body: bytes) -> None:

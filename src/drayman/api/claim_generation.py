@@ -10,10 +10,11 @@ from typing import Final
 
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
-"""Annotation: for which entry of its pod a claim was made."""
+"""Annotation: for which entry of its pod, or of its pod group, a claim was made."""
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """What Kubernetes makes generated names of: no vowels and nothing that looks like one, so no words."""
 SUFFIX_LENGTH: Final = 5
@@ -21,22 +22,22 @@ _LONGEST_BASE: Final = 57
 
 
 def make_claim(
-    pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate, suffix: str
+    user: Pod | PodGroup, entry: PodResourceClaim, template: ResourceClaimTemplate, suffix: str
 ) -> ResourceClaim:
-    """The claim of a pod for one of its entries."""
-    base = generated_base(pod.metadata.name, entry.name)
+    """The claim of a pod, or of a group of pods, for one of its entries."""
+    base = generated_base(user.metadata.name, entry.name)
     owner = OwnerReference(
-        api_version="v1",
-        kind="Pod",
-        name=pod.metadata.name,
-        uid=pod.metadata.uid,
+        api_version=user.api_version,
+        kind=user.kind,
+        name=user.metadata.name,
+        uid=user.metadata.uid,
         controller=True,
     )
     return ResourceClaim(
         metadata=ObjectMeta(
             name=base + suffix,
             generate_name=base,
-            namespace=pod.metadata.namespace,
+            namespace=user.metadata.namespace,
             labels=template.spec.metadata.labels,
             annotations=template.spec.metadata.annotations | {POD_CLAIM_NAME: entry.name},
             owner_references=(owner,),

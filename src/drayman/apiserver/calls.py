@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from drayman.api.struct import Json
 from drayman.apiserver.access import ADMIN, User
 from drayman.apiserver.errors import Subject
@@ -103,8 +105,7 @@ class Call:
         return replace(self, name=name)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What a call comes to: an object of the store, or a value that is answered as it is (a Status, a Scale, a review)."""
 
     stored: Stored | None = None

@@ -7,7 +7,8 @@ puts the real ones in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.calls import Call
@@ -18,8 +19,7 @@ from drayman.cluster import backend as protocol
 from drayman.cluster.embedded.model import Key, Stored
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """A document that is no stored object: a Status, a Scale, an object in another version."""
 
     value: Mapping[str, Json]
@@ -29,8 +29,7 @@ class Value:
         return encode(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(msgspec.Struct, frozen=True):
     """A stored object in another version than it is stored in."""
 
     call: Call
@@ -62,8 +61,7 @@ def page_of(call: Call, page: Page) -> protocol.DocumentPage:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(msgspec.Struct, frozen=True):
     """What a write of a batch answers, before any of it has its revision."""
 
     document: protocol.Document

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from drayman.api.struct import Json
@@ -30,6 +31,7 @@ ALL_VERBS: Final = (
     "update",
     "watch",
 )
+_KINDS_KEPT: Final = 1024
 STATUS_VERBS: Final = ("get", "patch", "update")
 Propagation = Literal["Background", "Foreground", "Orphan", "Unsupported"]
 Handler = Callable[["Call"], Awaitable["Result | Answer"]]
@@ -43,6 +45,11 @@ class GroupVersionKind(NamedTuple):
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@lru_cache(maxsize=_KINDS_KEPT)
+def _kind(group: str, version: str, kind: str) -> GroupVersionKind:
+    return GroupVersionKind(group, version, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +159,7 @@ class Resource:
         object.__setattr__(self, "hub_kind", hub)
 
     def kind_in(self, version: str) -> GroupVersionKind:
-        return GroupVersionKind(self.group, version, self.kind)
+        return _kind(self.group, version, self.kind)
 
     @property
     def singular_name(self) -> str:

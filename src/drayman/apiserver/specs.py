@@ -13,12 +13,13 @@ import msgspec
 
 from drayman.api.schema import Decoded, Message, decode_strict
 from drayman.api.schema.normal import field_writer, normalise, normalise_around
-from drayman.api.schema.quick import Unusual, parse_plainly
+from drayman.api.schema.quick import Unusual, parse_plainly, read_value
 from drayman.api.struct import Json
 from drayman.apiserver.recurring import LONGEST, Recurring, text_of
 from drayman.apiserver.strategy import Object
 
 SPEC: Final = "spec"
+_MEMBER: Final = b'"spec":'
 _SPACE: Final = b" \t\r\n"
 
 _read: Final[Recurring[bytes]] = Recurring()
@@ -26,7 +27,12 @@ _read: Final[Recurring[bytes]] = Recurring()
 _final: Final[Recurring[Object]] = Recurring()
 """Specs in their final form, by message and text."""
 
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+class _WithSpec(msgspec.Struct):
+    spec: msgspec.Raw = msgspec.Raw()
+
+
+_spec: Final = msgspec.json.Decoder(_WithSpec)
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -40,20 +46,25 @@ def read_body(message: Message, body: Json) -> Decoded:
         return decode_strict(message, body)
     text, rest = split
     known = _read.find((message, text))
-    if known is not None:
-        value, problems = decode_strict(message, rest)
-        value[SPEC] = _decode(known)
-        return Decoded(value, problems)
-    value, problems = decode_strict(message, body)
-    if not problems and isinstance(value.get(SPEC), dict):
-        _read.keep((message, text), _encode(value[SPEC]))
-    return Decoded(value, problems)
+    if known is None:
+        decoded = decode_strict(message, body)
+        if not decoded.problems and isinstance(decoded.value.get(SPEC), dict):
+            _read.keep((message, text), _encode(decoded.value[SPEC]))
+        return decoded
+    try:
+        value = read_value(message, rest)
+    except Unusual:
+        # What is said about it depends on the body as it came.
+        return decode_strict(message, body)
+    value[SPEC] = _decode(known)
+    return Decoded(value, ())
 
 
 def _split(body: Json) -> tuple[bytes, Object] | None:
     """The text of the spec of a body and its other members, or None where one of these cannot be told."""
     if isinstance(body, bytes):
-        return _split_text(body.strip(_SPACE))
+        # Large bodies are read in another thread, which shares no memory with this one.
+        return _split_text(body.strip(_SPACE)) if len(body) <= LONGEST else None
     if type(body) is not dict or type(body.get(SPEC)) is not dict:
         return None
     text = text_of(body[SPEC])
@@ -66,17 +77,14 @@ def _split_text(body: bytes) -> tuple[bytes, Object] | None:
     if b"\\u" in body:
         return None
     try:
-        members = _members.decode(body)
-        spec = bytes(members.pop(SPEC, b""))
-        if not spec.startswith(b"{") or len(spec) > LONGEST:
+        spec = bytes(_spec.decode(body).spec)
+        if not spec.startswith(b"{"):
             return None
-        length = sum(len(name.encode()) + len(raw) + len(b'"":,') for name, raw in members.items())
-        # Anything beyond that is space, which is none of the usual clients' ways, or a member that is there twice.
-        if len(body) != length + len(spec) + len(b'{"spec":}'):
-            return None
-        return spec, {name: parse_plainly(bytes(raw)) for name, raw in members.items()}
+        # Where this takes out something else of the same text, or one spec of two, the spec is still there.
+        rest = parse_plainly(body.replace(_MEMBER + spec, _MEMBER + b"null", 1))
     except (Unusual, msgspec.DecodeError, ValueError, RecursionError):
         return None
+    return (spec, rest) if type(rest) is dict and rest.pop(SPEC, spec) is None else None
 
 
 def final_form(message: Message, obj: Mapping[str, Json]) -> Object:

@@ -185,6 +185,9 @@ class Informer(Generic[T]):
             except InvalidError as error:
                 await self._without_watch_list(error)
             except ClusterError as error:
+                if isinstance(error, NotFoundError) and self._selection.resource.optional:
+                    # Not served here, so there are none. It is asked for again: a cluster can be upgraded.
+                    self._complete(set(), "")
                 _log.warning("%s: %s", self._describe(), error)
                 await self._recover(error)
 

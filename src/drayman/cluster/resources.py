@@ -22,6 +22,7 @@ from drayman.api.core import Namespace, Node, Pod
 from drayman.api.errors import DecodeError
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -171,6 +172,8 @@ class Resource(Generic[T]):
     codec: Codec[T] = field(compare=False, repr=False)
     complete: bool = True
     """Whether T holds every field, so that an object read can be written back."""
+    optional: bool = False
+    """Whether there are clusters that do not serve it. To whoever follows it, they have none of it."""
 
     @property
     def api_version(self) -> str:
@@ -243,7 +246,7 @@ DEVICE_CLASSES: Final = typed(DeviceClass)
 RESOURCE_SLICES: Final = typed(ResourceSlice)
 RESOURCE_CLAIMS: Final = typed(ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = typed(ResourceClaimTemplate)
-DEVICE_TAINT_RULES: Final = replace(typed(DeviceTaintRule), version="v1beta2")
+DEVICE_TAINT_RULES: Final = replace(typed(DeviceTaintRule), version="v1beta2", optional=True)
 """Held in the form of v1, which 1.36 does not serve for them."""
 CONFIG_MAPS: Final = generic("v1", "configmaps", "ConfigMap")
 LEASES: Final = generic("coordination.k8s.io/v1", "leases", "Lease")
@@ -280,4 +283,7 @@ PERSISTENT_VOLUMES: Final = _partial(
 )
 STORAGE_CLASSES: Final = _partial(
     StorageClass, "storage.k8s.io/v1", "storageclasses", "StorageClass", namespaced=False
+)
+POD_GROUPS: Final = replace(
+    _partial(PodGroup, "scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup"), optional=True
 )

@@ -17,6 +17,7 @@ from drayman.api.struct import Json
 
 Writer = Callable[[Json], Json]
 """Gives a value its final form. Of a struct it gets None where there is none."""
+FieldWriter = Callable[[Json, dict[str, Json]], None]
 
 _SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
 _ZEROS: Final[dict[Kind, Json]] = {
@@ -38,23 +39,52 @@ def normalise(message: Message, value: Mapping[str, Json]) -> dict[str, Json]:
     return result
 
 
+def normalise_around(
+    message: Message, value: Mapping[str, Json], known: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The same for an object of which some members are in that form already. The result shares these."""
+    result: dict[str, Json] = {}
+    for name, write_field, shows in _field_writers(message):
+        if name in known:
+            result[name] = known[name]
+        elif name in value:
+            write_field(value[name], result)
+        elif shows:
+            write_field(None, result)
+    return result
+
+
 @cache
 def _message_writer(message: Message) -> Writer:
-    writers: list[tuple[str, Callable[[Json, dict[str, Json]], None]]] = []
+    writers: list[tuple[str, FieldWriter, bool]] = []
 
     def write(value: Json) -> Json:
         if not writers:  # On first use rather than before it, because messages contain themselves.
-            writers.extend((name, field_writer(f)) for name, f in message.fields.items())
+            writers.extend(_field_writers(message))
         result: dict[str, Json] = {}
-        get = (value or {}).get
-        for name, write_field in writers:
-            write_field(get(name), result)
+        value = value or {}
+        for name, write_field, shows in writers:
+            if name in value:
+                write_field(value[name], result)
+            elif shows:
+                write_field(None, result)
         return result
 
     return write
 
 
-def field_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
+@cache
+def _field_writers(message: Message) -> list[tuple[str, FieldWriter, bool]]:
+    """Every field of a message in its order, and whether it shows although nobody set it. Most do not, and cost nothing then."""
+    found = []
+    for name, field in message.fields.items():
+        write_field, absent = field_writer(field), dict[str, Json]()
+        write_field(None, absent)
+        found.append((name, write_field, bool(absent)))
+    return found
+
+
+def field_writer(field: Field) -> FieldWriter:
     """What puts a field into the result, if it belongs there."""
     if field.pointer:
         return _pointer_writer(field)
@@ -65,7 +95,7 @@ def field_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
     return _struct_writer(field)
 
 
-def _pointer_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
+def _pointer_writer(field: Field) -> FieldWriter:
     name, shown, write = field.name, field.omit is Omit.NEVER, _writer(field.type)
 
     def write_field(value: Json, result: dict[str, Json]) -> None:
@@ -77,7 +107,7 @@ def _pointer_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
     return write_field
 
 
-def _collection_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
+def _collection_writer(field: Field) -> FieldWriter:
     name, write = field.name, _writer(field.type)
     shown, keeps_empty = field.omit is Omit.NEVER, field.omit is not Omit.EMPTY
 
@@ -90,7 +120,7 @@ def _collection_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
     return write_field
 
 
-def _plain_writer(field: Field, kind: Kind) -> Callable[[Json, dict[str, Json]], None]:
+def _plain_writer(field: Field, kind: Kind) -> FieldWriter:
     name, shown, zero = field.name, field.omit is Omit.NEVER, _ZEROS.get(kind)
 
     def write_field(value: Json, result: dict[str, Json]) -> None:
@@ -102,7 +132,7 @@ def _plain_writer(field: Field, kind: Kind) -> Callable[[Json, dict[str, Json]],
     return write_field
 
 
-def _struct_writer(field: Field) -> Callable[[Json, dict[str, Json]], None]:
+def _struct_writer(field: Field) -> FieldWriter:
     """Of messages, and of scalars that are structs to the API server: they show even when empty, unless told otherwise."""
     name, write, drops_zero = field.name, _writer(field.type), field.omit is Omit.ZERO
     zero = _ZEROS.get(field.type.kind) if isinstance(field.type, Scalar) else None

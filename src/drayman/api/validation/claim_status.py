@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from drayman.api import formats
+from drayman.api.core import NodeSelector
 from drayman.api.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -54,6 +56,7 @@ HARDWARE_ADDRESS_LENGTH: Final = 128
 CONFIG_SOURCES: Final = ("FromClaim", "FromClass")
 
 _UNLIMITED: Final = math.inf
+_SELECTORS_KEPT: Final = 1024
 
 
 class DeviceKey(msgspec.Struct, frozen=True):
@@ -88,7 +91,8 @@ def check_status(
         lambda consumer: consumer.uid,
         "status.reservedFor",
     )
-    yield from _device_statuses(new)
+    if new.devices:
+        yield from _device_statuses(new)
     if new.reserved_for and new.allocation is None:
         yield forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
     elif deleting and set(new.reserved_for) - set(old.reserved_for):
@@ -120,11 +124,18 @@ def _allocation(allocation: AllocationResult, names: RequestNames, path: str) ->
 
     devices = allocation.devices
     yield from check_list(devices.results, MAX_RESULTS, check_result, f"{path}.devices.results")
-    yield from check_list(
-        devices.config, MAX_ALLOCATION_CONFIGS, check_config, f"{path}.devices.config"
-    )
+    if devices.config:
+        yield from check_list(
+            devices.config, MAX_ALLOCATION_CONFIGS, check_config, f"{path}.devices.config"
+        )
     if allocation.node_selector is not None:
-        yield from check_node_selector(allocation.node_selector, f"{path}.nodeSelector")
+        yield from _selector_errors(allocation.node_selector, f"{path}.nodeSelector")
+
+
+@lru_cache(maxsize=_SELECTORS_KEPT)
+def _selector_errors(selector: NodeSelector, path: str) -> tuple[FieldError, ...]:
+    """Remembered: most allocations are of devices of one node, so there are about as many selectors as nodes."""
+    return tuple(check_node_selector(selector, path))
 
 
 def _result(result: DeviceRequestAllocationResult, names: RequestNames, path: str) -> Errors:

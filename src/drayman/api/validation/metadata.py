@@ -100,10 +100,14 @@ def check_metadata_update(new: ObjectMeta, old: ObjectMeta) -> Errors:
 
 
 def _common(metadata: ObjectMeta, path: str) -> Errors:
-    yield from check_labels(metadata.labels, f"{path}.labels")
-    yield from check_annotations(metadata.annotations, f"{path}.annotations")
-    yield from _owner_references(metadata.owner_references, f"{path}.ownerReferences")
-    yield from _finalizers(metadata.finalizers, f"{path}.finalizers")
+    if metadata.labels:
+        yield from check_labels(metadata.labels, f"{path}.labels")
+    if metadata.annotations:
+        yield from check_annotations(metadata.annotations, f"{path}.annotations")
+    if metadata.owner_references:
+        yield from _owner_references(metadata.owner_references, f"{path}.ownerReferences")
+    if metadata.finalizers:
+        yield from _finalizers(metadata.finalizers, f"{path}.finalizers")
 
 
 def check_labels(labels: Mapping[str, str], path: str) -> Errors:

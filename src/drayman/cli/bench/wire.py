@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-CONNECTIONS: Final = 16
+CONNECTIONS: Final = 32
 _LIMIT: Final = 1 << 26
 
 

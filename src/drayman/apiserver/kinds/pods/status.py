@@ -22,6 +22,7 @@ from drayman.apiserver.strategy import Context, Object
 _OWN_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE: Final = "must be a non-negative integer"
 _FAMILIES: Final = 2
+_NODE_ALLOCATABLE: Final = "nodeAllocatableResourceClaimStatuses"
 _REFERRED_TO: Final = ("resourceClaims", "containers", "initContainers")
 """Members of the spec that the status of claims is about."""
 
@@ -29,19 +30,23 @@ _REFERRED_TO: Final = ("resourceClaims", "containers", "initContainers")
 def check_pod_status(new: Object, old: Object, _context: Context) -> Errors:
     yield from check_annotation_changes(new, old)
     status = map_at(new, "status")
-    yield from _conditions(status)
-    yield from _nominated_node(new, old)
+    if status.get("conditions"):
+        yield from _conditions(status)
+    if status.get("nominatedNodeName"):
+        yield from _nominated_node(new, old)
     yield from _generation(status.get("observedGeneration"), "status.observedGeneration")
-    quality, before = text_at(new, "status", "qosClass"), text_at(old, "status", "qosClass")
+    quality, before = text_at(status, "qosClass"), text_at(old, "status", "qosClass")
     if quality != before:
         yield invalid("status.qosClass", quality, IMMUTABLE)
     yield from _state_changes(new, old)
     if status.get("resourceClaimStatuses") or status.get("extendedResourceClaimStatus"):
         spec = {name: new["spec"][name] for name in _REFERRED_TO if name in new["spec"]}
         yield from validate_pod_status(convert(Pod, {"spec": spec, "status": status}))
-    for where, item in each_at(status, "status", "nodeAllocatableResourceClaimStatuses"):
-        yield from _node_allocatable(new, item, where)
-    yield from _addresses(status, map_at(old, "status"))
+    if status.get(_NODE_ALLOCATABLE):
+        for where, item in each_at(status, "status", _NODE_ALLOCATABLE):
+            yield from _node_allocatable(new, item, where)
+    if status.get("podIPs") or status.get("hostIPs"):
+        yield from _addresses(status, map_at(old, "status"))
 
 
 def _generation(value: Json, path: str) -> Errors:
@@ -98,11 +103,13 @@ def _state_changes(new: Object, old: Object) -> Errors:
 
 
 def _ended(pod: Object) -> bool:
-    return any(
-        at(status, "state", "terminated") is not None
-        for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-        for status in items_at(pod, "status", name)
-    )
+    status = map_at(pod, "status")
+    for name in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        if name in status and any(
+            at(one, "state", "terminated") is not None for one in items_at(status, name)
+        ):
+            return True
+    return False
 
 
 def _may_restart(spec: Object, kind: str, name: str, code: int) -> bool:

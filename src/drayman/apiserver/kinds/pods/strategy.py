@@ -49,7 +49,10 @@ class PodStrategy(Strategy):
         default_pod_status(obj)
 
     def prepare_for_create(self, obj: Object, context: Context) -> None:
-        obj["status"] = status = {"phase": "Pending", "qosClass": _qualities.of(obj["spec"], quality_class)}
+        obj["status"] = status = {
+            "phase": "Pending",
+            "qosClass": _qualities.of(obj["spec"], quality_class),
+        }
         if items_at(obj, "spec", "schedulingGates"):
             status["conditions"] = [_gated_condition(context)]  # type: ignore[assignment]
         merge_label_keys(obj)
@@ -199,6 +202,8 @@ class PodStatusStrategy(StatusRules):
 
 def _keep_generations(status: Object, before: Object) -> None:
     """What a condition was observed of is not lost to clients that do not know of it."""
+    if not before.get("conditions") or not status.get("conditions"):
+        return
     known: dict[str, list[Json]] = {}
     for condition in items_at(before, "conditions"):
         known.setdefault(text_at(condition, "type"), []).append(condition)
