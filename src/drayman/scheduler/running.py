@@ -33,7 +33,7 @@ from drayman.scheduler.state import ClusterState
 
 _log: Final = logging.getLogger(__name__)
 
-GATHER_S: Final = 0.003
+GATHER_S: Final = 0.001
 """How long pods gather before a round: a burst becomes few transactions."""
 ROUND: Final = 64
 """Pods in one round."""

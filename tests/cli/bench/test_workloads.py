@@ -62,6 +62,8 @@ def test_all_published_workloads_are_there() -> None:
         ("SteadyStateClusterResourceClaimTemplate/empty_500nodes", 5000, 10, 0),
         ("SteadyStateClusterResourceClaimTemplate/half_500nodes", 5000, 10, 25_000),
         ("SteadyStateClusterResourceClaimTemplate/full_500nodes", 5000, 10, 49_990),
+        ("Partitionable/2000pods_100nodes", 5000, 2000, 2000),
+        ("Partitionable/fast", 50, 500, 500),
     ],
 )
 def test_another_number_of_nodes(name: str, nodes: int, pods: int, claims: int) -> None:

@@ -50,23 +50,32 @@ class Workload:
     """Pods per second to reach."""
 
     def sized(self, nodes: int) -> Workload:
-        """The same workload for another number of nodes; everything that grows with them does."""
-        factor = nodes / self.nodes
-        if factor == 1:
+        """The same workload for another number of nodes. What grows with them does, devices that all nodes share do not."""
+        if nodes == self.nodes:
             return self
+        if self.steady_s and self.pools:
+            return replace(self, nodes=nodes)
+        if self.steady_s:
+            return replace(self, nodes=nodes, claims_before=self._claims_before(nodes))
 
         def scaled(number: int) -> int:
-            return round(number * factor)
+            return round(number * nodes / self.nodes)
 
-        steady = self.steady_s > 0 and self.kind in ("template", "first-available")
         return replace(
             self,
             nodes=nodes,
-            pods=self.pods if steady else scaled(self.pods),
+            pods=scaled(self.pods),
             pods_before=scaled(self.pods_before),
-            claims_before=_full(self, nodes) if steady else scaled(self.claims_before),
-            pools=scaled(self.pools),
+            claims_before=scaled(self.claims_before),
+            # Backtracking pools have no device to spare, and with several of them only a perfect packing serves all pods.
+            pools=scaled(self.pools) * (2 if self.kind == "backtracking" else 1),
         )
+
+    def _claims_before(self, nodes: int) -> int:
+        """Claims before a steady state: none, half of all devices, or all but those that the pods need."""
+        if self.claims_before and self.claims_before + self.pods >= self.nodes * self.devices:
+            return nodes * self.devices - self.pods
+        return round(self.claims_before * nodes / self.nodes)
 
     # What is there before anything is measured.
 
@@ -207,14 +216,6 @@ class Workload:
         if self.kind == "implicit-extended":
             return f"deviceclass.resource.kubernetes.io/test-class-{number}"
         return ""
-
-
-def _full(workload: Workload, nodes: int) -> int:
-    """Claims before a steady state: none, half of all devices, or all but those that the pods need."""
-    everything, share = workload.nodes * workload.devices, workload.claims_before
-    if share and share + workload.pods >= everything:
-        return nodes * workload.devices - workload.pods
-    return round(share * nodes / workload.nodes)
 
 
 def _class(name: str, *expressions: str) -> Object:
