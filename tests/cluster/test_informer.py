@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -307,3 +308,21 @@ def test_whatever_happens_the_handlers_end_up_with_the_truth(
 ) -> None:
     """Writes, restarts, lost history and cut streams in any order: no change is missed, none told twice."""
     asyncio.run(asyncio.wait_for(carry_out(steps, watch_list), 30))
+
+
+async def test_a_resource_that_not_every_cluster_has_is_done_without() -> None:
+    """Where it is not served there is none of it; once it is, it is followed."""
+    async with pair() as (server, client):
+        await server.put("configmaps", "ns", "a")
+        served = asyncio.Event()
+        server.inject(
+            Answer(404, status(404, "NotFound")), when=lambda _: not served.is_set(), times=10_000
+        )
+        optional = Selection(replace(CONFIG_MAPS, optional=True), "ns")
+        following, follower = Informer(client, optional, backoff=quick()), Follower()
+        following.add_handler(follower)
+        async with following:
+            await following.wait_synced()
+            assert len(following.cache) == 0
+            served.set()
+            await follower.until(lambda: follower.told == [("ADDED", "a")])

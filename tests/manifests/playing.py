@@ -34,6 +34,8 @@ class Play:
     steps: Sequence[Step]
     requests: dict[str, str] = field(default_factory=dict)
     """For pods, by NAMESPACE/NAME, the requests that their claims were served by."""
+    consumers: dict[str, list[str]] = field(default_factory=dict)
+    """For namespaces, the consumers of all their claims as RESOURCE/NAME, sorted."""
 
 
 def play(kubectl: Kubectl, folder: Path, scenario: Play) -> None:
@@ -44,6 +46,8 @@ def play(kubectl: Kubectl, folder: Path, scenario: Play) -> None:
             _see(kubectl, step)
         for pod, request in scenario.requests.items():
             assert _requests(kubectl, pod) == request
+        for namespace, consumers in scenario.consumers.items():
+            assert _consumers(replace(kubectl, namespace=namespace)) == consumers
     finally:
         for step in reversed(scenario.steps):
             kubectl.attempt("delete", "--ignore-not-found", "-f", str(folder / step.file), WITHIN)
@@ -91,3 +95,12 @@ def _requests(kubectl: Kubectl, pod: str) -> str:
         for result in claim["status"]["allocation"]["devices"]["results"]
     ]
     return " ".join(served)
+
+
+def _consumers(kubectl: Kubectl) -> list[str]:
+    claims = kubectl.object("resourceclaims")["items"]
+    return sorted(
+        f"{user['resource']}/{user['name']}"
+        for claim in claims
+        for user in claim["status"]["reservedFor"]
+    )

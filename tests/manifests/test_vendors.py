@@ -12,6 +12,7 @@ from manifests.playing import Play, Step, play
 MANIFESTS = Path(__file__).parents[3] / "shared" / "manifests"
 TAINTS = "device-taints-tolerations__device-taint"
 TAINTED = "basic-resourceclaimtemplate"
+SHARING = "podgroup-resourceclaimtemplate"
 
 pytestmark = pytest.mark.skipif(not MANIFESTS.exists(), reason="../shared/manifests is not there")
 
@@ -42,6 +43,12 @@ EXAMPLE_DRIVER = [
     simple("native-resource-request"),
     simple("net-consumable-capacity", "pod0", "pod1"),
     simple("partitionable-devices", profiles="example-partitions=1"),
+    Play(
+        "podgroup-resourceclaimtemplate",
+        "example=1",
+        [Step(f"{SHARING}__{SHARING}.yaml", available=[f"{SHARING}/group-{n}" for n in (1, 2)])],
+        consumers={SHARING: ["podgroups/group-1", "podgroups/group-2"]},
+    ),
     simple(
         "prioritized-alternatives",
         "pod0",

@@ -7,6 +7,7 @@ from typing import Any
 from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
 from drayman.scheduler.cycle import Cycle, Decisions
@@ -46,10 +47,10 @@ class Desk:
         }
         self.state.set_claim(convert(ResourceClaim, value))
 
-    def pod(self, name: str, *claims: str) -> None:
-        entries = [{"name": claim, "resourceClaimName": claim} for claim in claims]
+    def pod(self, name: str, *claims: str, **spec: Any) -> None:
         metadata = {"name": name, "namespace": "default", "uid": name}
-        self.queue.add(convert(Pod, {"metadata": metadata, "spec": {"resourceClaims": entries}}))
+        spec = {"resourceClaims": [by_name(claim) for claim in claims], **spec}
+        self.queue.add(convert(Pod, {"metadata": metadata, "spec": spec}))
 
     def decide(self) -> Decisions:
         return self.cycle.decide(100)
@@ -60,6 +61,10 @@ class Desk:
             for claim in placement.claims:
                 self.state.forget_claim(claim)
             self.cycle.settled(placement.claims)
+
+
+def by_name(claim: str) -> dict[str, str]:
+    return {"name": claim, "resourceClaimName": claim}
 
 
 def held(pool: str, name: str, *, node: str = "", **result: Any) -> dict[str, Any]:
@@ -105,3 +110,19 @@ def test_a_claim_that_fails_is_not_joined_any_more() -> None:
     at.claim("shared", **status, devices=[failed])
     at.pod("second", "shared")
     assert names(at.decide()) == ([], ["second"])
+
+
+def test_pods_of_a_group_depend_on_the_write_that_reserves_for_all() -> None:
+    """Those that find their claim reserved by the same round are bound with it, not before it."""
+    at = Desk(piece(["d0"], pool="n0", name="n0", nodeName="n0"))
+    at.claim("shared")
+    metadata = {"name": "g", "namespace": "default", "uid": "g-uid"}
+    group = {"metadata": metadata, "spec": {"resourceClaims": [by_name("shared")]}}
+    at.state.groups.set(convert(PodGroup, group))
+    for name in ("first", "second"):
+        at.pod(name, "shared", schedulingGroup={"podGroupName": "g"})
+    decided = at.decide()
+    assert names(decided) == (["first", "second"], [])
+    for placement in decided.placements:
+        (claim,) = placement.claims
+        assert [user.uid for user in claim.status.reserved_for] == ["g-uid"]

@@ -26,6 +26,7 @@ from drayman.cluster.errors import (
     ClusterError,
     ExpiredError,
     InvalidError,
+    NotFoundError,
     UnreachableError,
 )
 from drayman.cluster.options import ListOptions, WatchOptions
@@ -186,8 +187,8 @@ class Informer(Generic[T]):
                 await self._without_watch_list(error)
             except ClusterError as error:
                 if isinstance(error, NotFoundError) and self._selection.resource.optional:
-                    # Not served here, so there are none. It is asked for again: a cluster can be upgraded.
-                    self._complete(set(), "")
+                    await self._do_without(error)
+                    continue
                 _log.warning("%s: %s", self._describe(), error)
                 await self._recover(error)
 
@@ -315,6 +316,15 @@ class Informer(Generic[T]):
         if self._failures >= RESUMES and not self._in_doubt:
             # The server answers, but not with a watch from here: start over.
             self._version = ""
+        await self._pause()
+
+    async def _do_without(self, error: NotFoundError) -> None:
+        """The server does not know the resource, so there is none of it. A cluster that is upgraded may have it later."""
+        if not self.is_synced:
+            _log.info("%s: %s; doing without", self._describe(), error)
+        failures = self._failures
+        self._complete(set(), "")
+        self._failures = failures
         await self._pause()
 
     async def _without_watch_list(self, error: InvalidError) -> None:

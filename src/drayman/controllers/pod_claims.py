@@ -7,12 +7,12 @@ from typing import Final
 
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.meta import OwnerReference
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim that is allocated from disappearing."""
-"""Annotation of a generated claim: the entry of the pod that it was made for."""
-POD_GROUPS: Final = "scheduling.k8s.io"
+GROUP_API: Final = "scheduling.k8s.io"
 MOST_CONSUMERS: Final = 256
 
 
@@ -27,11 +27,11 @@ def has_claims(pod: Pod) -> bool:
     return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None
 
 
-def recorded_claim(pod: Pod, entry: PodResourceClaim) -> str | None:
+def recorded_claim(user: Pod | PodGroup, entry: PodResourceClaim) -> str | None:
     """The name of an entry's claim, empty if the entry needs none; None if the claim has not been generated."""
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
-    for status in pod.status.resource_claim_statuses:
+    for status in user.status.resource_claim_statuses:
         if status.name == entry.name:
             return status.resource_claim_name or ""
     return None
@@ -67,6 +67,17 @@ def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
     return owner if is_pod else None
 
 
+def owning_group(claim: ResourceClaim) -> OwnerReference | None:
+    """The group of pods that a claim was made for."""
+    owner = controller_of(claim)
+    is_group = (
+        owner is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.partition("/")[0] == GROUP_API
+    )
+    return owner if is_group else None
+
+
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether a claim was generated for a pod, or for the group that the pod is in."""
     owner = controller_of(claim)
@@ -76,10 +87,7 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
         return True
     group = pod.spec.scheduling_group
     return (
-        group is not None
-        and owner.kind == "PodGroup"
-        and owner.api_version.partition("/")[0] == POD_GROUPS
-        and owner.name == group.pod_group_name
+        group is not None and owning_group(claim) is not None and owner.name == group.pod_group_name
     )
 
 
@@ -93,12 +101,19 @@ def _means(consumer: ResourceClaimConsumerReference, pod: Pod) -> bool:
     group = pod.spec.scheduling_group
     return (
         group is not None
-        and (consumer.api_group, consumer.resource) == (POD_GROUPS, "podgroups")
+        and (consumer.api_group, consumer.resource) == (GROUP_API, "podgroups")
         and consumer.name == group.pod_group_name
     )
 
 
-def consumer_of(pod: Pod) -> ResourceClaimConsumerReference:
+def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
+    if isinstance(user, PodGroup):
+        return ResourceClaimConsumerReference(
+            api_group=GROUP_API,
+            resource="podgroups",
+            name=user.metadata.name,
+            uid=user.metadata.uid,
+        )
     return ResourceClaimConsumerReference(
-        resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+        resource="pods", name=user.metadata.name, uid=user.metadata.uid
     )

@@ -12,6 +12,7 @@ from drayman.api.resource import AllocatedDeviceStatus, AllocationResult, Resour
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 MOST_CONSUMERS: Final = 256
+GROUP_API: Final = "scheduling.k8s.io"
 
 FindClaim = Callable[[str, str], ResourceClaim | None]
 """By namespace and name."""
@@ -88,7 +89,7 @@ def _belongs_to_group(claim: ResourceClaim, pod: Pod) -> bool:
         reference.controller
         and reference.kind == "PodGroup"
         and reference.name == group.pod_group_name
-        and reference.api_version.startswith("scheduling.k8s.io/")
+        and reference.api_version.startswith(f"{GROUP_API}/")
         for reference in claim.metadata.owner_references
     )
 
@@ -101,7 +102,7 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
         if (
             group is not None
             and consumer.resource == "podgroups"
-            and consumer.api_group == "scheduling.k8s.io"
+            and consumer.api_group == GROUP_API
             and consumer.name == group.pod_group_name
         ):
             return True

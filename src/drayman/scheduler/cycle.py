@@ -122,7 +122,7 @@ class Cycle:
     def _decide(self, entry: Entry, now: float, ours: set[str]) -> Placement | Refused | None:
         pod = entry.pod
         try:
-            claims = claims_of(pod, self._state.find_claim, self._draft)
+            claims = self._claims_of(pod)
         except ClaimsNotReadyError as error:
             self._queue.wait(entry)
             return Refused(entry, None, str(error))
@@ -144,6 +144,15 @@ class Cycle:
         ours.update(claim.metadata.uid for claim in placement.claims)
         self._queue.placed(entry)
         return placement
+
+    def _claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """Raises ClaimsNotReadyError."""
+        claims = claims_of(pod, self._state.find_claim, self._draft)
+        group = pod.spec.scheduling_group
+        if group is not None and claims and self._state.groups.of(pod) is None:
+            # Only the group can say which of the claims are its own.
+            raise ClaimsNotReadyError(f'pod group "{group.pod_group_name}" does not exist')
+        return claims
 
     def _draft(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
         """The claim for an entry that names a template, while it is the scheduler's turn to make it."""
@@ -184,17 +193,19 @@ class Cycle:
         """What is to be written for a pod that has found a node. Changes nothing yet."""
         pod, plan = entry.pod, found.plan
         timestamp = timestamp_of(now)
+        group = self._state.groups.of(pod)
         planned: Sequence[ClaimPlan] = plan.claims if plan is not None else ()
         served = [
-            (item.claim, allocated(item.claim, item.allocation, pod, timestamp))
+            (item.claim, allocated(item.claim, item.allocation, pod, timestamp, group))
             for item in planned[: len(demand.open)]
         ]
         changed = [claim for _, claim in served if claim.metadata.uid]
         made = [Made(claim, holder_of(draft)) for draft, claim in served if not draft.metadata.uid]
         changed += [
-            allocated(claim, None, pod, timestamp)
+            allocated(claim, None, pod, timestamp, group)
             for claim in demand.held
-            if not is_reserved_for(claim, pod)
+            # One that this round reserves for the pod's group must be written before the pod is bound, too.
+            if not is_reserved_for(claim, pod) or self._state.is_under_way(claim)
         ]
         placement = Placement(
             entry, demand.needs, found.node.facts.name, tuple(changed), demand.held
@@ -222,6 +233,8 @@ class Cycle:
         for claim in placement.claims:
             self._state.assume_claim(claim)
         self._state.assume_pod(placement.needs, placement.node)
+        if placement.pod.spec.scheduling_group is not None:
+            self._state.groups.place(placement.pod)
 
     def _extended(self, planned: ClaimPlan, pod: Pod, timestamp: str) -> ResourceClaim:
         """The claim for extended resources, as it is to be created: allocated, and with a name of its own."""

@@ -14,6 +14,7 @@ from drayman.api.core import (
     PodExtendedResourceClaimStatus,
     PodResourceClaimStatus,
 )
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     AllocationResult,
     ResourceClaim,
@@ -24,8 +25,9 @@ from drayman.api.struct import Json
 from drayman.cluster.parts import PartsWrite
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import BindWrite, CreateWrite, Write
-from drayman.scheduler.claims import FINALIZER, is_reserved_for
+from drayman.scheduler.claims import FINALIZER, GROUP_API, is_reserved_for
 from drayman.scheduler.fit import PodNeeds
+from drayman.scheduler.groups import shares
 from drayman.scheduler.queue import Entry
 
 MANAGER: Final = "kube-scheduler"
@@ -70,16 +72,30 @@ class Placement:
         return self.entry.pod
 
 
-def consumer(pod: Pod) -> ResourceClaimConsumerReference:
+def consumer(
+    pod: Pod, claim: ResourceClaim, group: PodGroup | None = None
+) -> ResourceClaimConsumerReference:
+    """Who uses a claim if a pod does: the pod, or its group where that shares the claim."""
+    if group is not None and shares(group, claim, pod):
+        return ResourceClaimConsumerReference(
+            api_group=GROUP_API,
+            resource="podgroups",
+            name=group.metadata.name,
+            uid=group.metadata.uid,
+        )
     return ResourceClaimConsumerReference(
         resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
     )
 
 
 def allocated(
-    claim: ResourceClaim, allocation: AllocationResult | None, pod: Pod, timestamp: str
+    claim: ResourceClaim,
+    allocation: AllocationResult | None,
+    pod: Pod,
+    timestamp: str,
+    group: PodGroup | None = None,
 ) -> ResourceClaim:
-    """The claim with devices, if it has none yet, and with the pod among those that use it."""
+    """The claim with devices, if it has none yet, and with the pod, or its group, among those that use it."""
     status = claim.status
     finalizers = claim.metadata.finalizers
     if allocation is not None:
@@ -90,7 +106,7 @@ def allocated(
         allocation = status.allocation
     reserved = status.reserved_for
     if not is_reserved_for(claim, pod):
-        reserved = (*reserved, consumer(pod))
+        reserved = (*reserved, consumer(pod, claim, group))
     return msgspec.structs.replace(
         claim,
         metadata=msgspec.structs.replace(claim.metadata, finalizers=finalizers),

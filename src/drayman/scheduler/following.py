@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from drayman.api.core import Pod
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
@@ -15,6 +16,7 @@ from drayman.cluster.resources import (
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUMES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -26,6 +28,7 @@ from drayman.cluster.resources import (
 from drayman.cluster.turns import Turns
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.claims import EXTENDED_CLAIM
+from drayman.scheduler.groups import GroupKey, key_of
 from drayman.scheduler.queue import Queue, Wake
 from drayman.scheduler.state import FINISHED, ClaimKey, ClusterState
 
@@ -53,7 +56,9 @@ class Follower:
         self._work = work
         self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
-        self._users: dict[ClaimKey, set[str]] = {}  # pods in the queue by the claims they name
+        self._users: dict[
+            ClaimKey, set[str]
+        ] = {}  # pods in the queue by the claims and the group they name
         self._named: dict[str, tuple[ClaimKey, ...]] = {}  # the other way round
         self._present: set[str] = set()  # pods that exist and have no node
 
@@ -73,6 +78,7 @@ class Follower:
         self._add(VOLUME_CLAIMS, volumes.set_claim, volumes.remove_claim, Wake.NODES)
         self._add(PERSISTENT_VOLUMES, volumes.set_volume, volumes.remove_volume, Wake.NODES)
         self._add(STORAGE_CLASSES, volumes.set_class, volumes.remove_class, Wake.NODES)
+        self._informers.informer(POD_GROUPS).add_handler(self._group)
         self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim)
         self._informers.informer(PODS).add_handler(self._pod)
 
@@ -94,6 +100,17 @@ class Follower:
             self._work()
 
         self._informers.informer(resource).add_handler(handle)
+
+    def _group(self, notice: Notice[PodGroup]) -> None:
+        group = notice.object
+        if notice.type == DELETED:
+            self._state.groups.remove(group)
+            return
+        self._state.groups.set(group)
+        users = self._users.get(_noted((group.metadata.namespace, group.metadata.name)))
+        if users and notice.old is None:
+            self._queue.wake_pods(users)
+            self._work()
 
     def _claim(self, notice: Notice[ResourceClaim]) -> None:
         claim = notice.object
@@ -162,6 +179,9 @@ class Follower:
         names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
         names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
         keys = tuple((namespace, name) for name in names if name)
+        group = key_of(pod)
+        if group is not None:
+            keys = (*keys, _noted(group))
         if self._named.get(uid, ()) == keys:
             return
         for key in self._named.get(uid, ()):
@@ -169,6 +189,12 @@ class Follower:
         self._named[uid] = keys
         for key in keys:
             self._users.setdefault(key, set()).add(uid)
+
+
+def _noted(group: GroupKey) -> ClaimKey:
+    """A group among the claims that pods name: under a name that no claim can have."""
+    namespace, name = group
+    return namespace, f"podgroups/{name}"
 
 
 def _lacks_claims(pod: Pod) -> bool:

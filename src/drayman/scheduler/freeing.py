@@ -1,6 +1,7 @@
 """What the scheduler does for a pod that fits nowhere: gives back devices that a claim holds in the wrong place.
 
-A claim that was allocated for a pod, and that nobody uses, need not stay where it is. If the pod cannot run there, the claim loses its
+A claim that was allocated for a pod, and that nobody uses, need not stay where it is; nor need one that is reserved for the pod's group
+while none of its pods has a node. If the pod cannot run there, the claim loses its
 devices and is allocated anew with the next attempt. One claim at a time, as its change brings the pod back into line. A claim
 for extended resources that an attempt left behind is removed, since the next attempt makes its own.
 """
@@ -50,9 +51,13 @@ class Freeing:
     def _movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that nobody else uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
-        uid = demand.pod.metadata.uid
+        pod = demand.pod
+        ours = {pod.metadata.uid}
+        group = self._state.groups.of(pod)
+        if group is not None and not self._state.groups.has_placed(group):
+            ours.add(group.metadata.uid)
         for claim in demand.held:
-            others = [entry for entry in claim.status.reserved_for if entry.uid != uid]
+            others = [entry for entry in claim.status.reserved_for if entry.uid not in ours]
             if others or self._state.is_under_way(claim):
                 continue
             for name in blocked:

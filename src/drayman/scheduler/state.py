@@ -32,6 +32,7 @@ from drayman.inventory.ledger import Ledger, holder_of
 from drayman.scheduler.claims import EXTENDED_CLAIM
 from drayman.scheduler.extended import ExtendedResources
 from drayman.scheduler.fit import Neighbourhood, NodeFacts, NodeUsage, PodNeeds, StaticVerdicts
+from drayman.scheduler.groups import Groups
 from drayman.scheduler.mapped_resources import MappedDevices, requests_in_status
 from drayman.scheduler.queue import Wake
 from drayman.scheduler.volumes import Volumes
@@ -66,6 +67,7 @@ class ClusterState:
         self.extended = ExtendedResources()
         self.neighbourhood = Neighbourhood()
         self.volumes = Volumes()
+        self.groups = Groups()
         self.mapped_devices = MappedDevices()
         self.static_verdicts = StaticVerdicts()
         self.marks: list[str] = []
@@ -138,6 +140,8 @@ class ClusterState:
         if known is not None:
             self._displace(uid)
         self._place(needs_of(pod), node)
+        if pod.spec.scheduling_group is not None:
+            self.groups.place(pod)
 
     def remove_pod(self, uid: str) -> None:
         if uid in self._placed:
@@ -322,6 +326,7 @@ class ClusterState:
             self.mark(node)
         self.neighbourhood.remove(uid)
         self.volumes.remove_pod(needs)
+        self.groups.displace(uid)
 
     def _observe_known(self, claim: ResourceClaim) -> None:
         known = self._claims.get((claim.metadata.namespace, claim.metadata.name))

@@ -14,19 +14,16 @@ from controllers.world import (
     PLACES,
     POD_VALUES,
     claim_spec,
-    eventually,
     from_template,
     named,
     stays,
     world,
 )
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_base
-from drayman.cluster import generic
 from drayman.cluster.resources import PODS
 from drayman.controllers.claims.controller import ClaimController
 
 ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-POD_GROUPS = generic("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")
 
 
 @pytest.mark.parametrize("place", list(PLACES))
@@ -230,37 +227,6 @@ async def test_a_gated_pod_gets_its_claims(tmp_path: Path) -> None:
         await w.template()
         await w.pod("p", from_template("x"), schedulingGates=[{"name": "wait"}])
         assert set(await w.generated("p")) == {"x"}
-
-
-async def test_an_entry_that_stands_for_a_claim_of_the_group_is_left_alone(tmp_path: Path) -> None:
-    """The group's claim is the group's to make; the pod's other entries are served."""
-    async with world(tmp_path, ClaimController) as w:
-        await w.template()
-        await w.create(
-            POD_GROUPS,
-            {
-                "metadata": {"name": "g"},
-                "spec": {
-                    "schedulingPolicy": {"basic": {}},
-                    "resourceClaims": [from_template("shared")],
-                },
-            },
-        )
-        await w.pod(
-            "p",
-            from_template("shared"),
-            from_template("own"),
-            schedulingGroup={"podGroupName": "g"},
-        )
-        (claim,) = await w.until_claims(lambda claims: len(claims) == 1)
-        assert claim.metadata.annotations[ANNOTATION] == "own"
-        pod = await eventually(
-            lambda: w.get_pod("p"),
-            lambda pod: pod is not None and bool(pod.status.resource_claim_statuses),
-        )
-        assert pod is not None
-        assert [status.name for status in pod.status.resource_claim_statuses] == ["own"]
-        await stays(w.claims, lambda claims: len(claims) == 1)
 
 
 async def test_many_pods_at_once(tmp_path: Path) -> None:

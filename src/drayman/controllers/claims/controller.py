@@ -1,7 +1,7 @@
 """The loop of the claim controller: what changed, what is to be done about it, and doing it for many at once.
 
-Changes put pods and claims into one queue. A round takes what is due, up to a bound, decides on each from the caches and writes all of
-it together. What is refused, because an object has changed meanwhile, is tried again later.
+Changes put pods, groups of pods and claims into one queue. A round takes what is due, up to a bound, decides on each from the caches and
+writes all of it together. What is refused, because an object has changed meanwhile, is tried again later.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import PODS, RESOURCE_CLAIMS, JsonObject, generic
+from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from drayman.cluster.turns import Turns
 from drayman.cluster.workqueue import WorkQueue
 from drayman.controllers.claims.carrying_out import Task, apart, one_by_one, together
@@ -33,8 +34,9 @@ from drayman.controllers.claims.knowledge import Knowledge
 from drayman.controllers.claims.noticing import Key, Noticing
 from drayman.controllers.claims.releasing import (
     Use,
-    consumers_in_doubt,
+    User,
     release,
+    users_in_doubt,
 )
 from drayman.controllers.claims.reserving import unreserved
 from drayman.controllers.claims.writing import (
@@ -43,6 +45,7 @@ from drayman.controllers.claims.writing import (
     release_steps,
     release_writes,
     reservation_writes,
+    resource_of,
 )
 from drayman.controllers.pod_claims import is_done, recorded_claim
 
@@ -51,11 +54,10 @@ _log: Final = logging.getLogger(__name__)
 
 COMPONENT: Final = "resource_claim"
 BATCH: Final = 50
-"""Pods and claims of one round: enough to share a commit, few enough that whoever shares the event loop gets a turn."""
-POD_GROUPS: Final = generic("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup")
+"""What one round takes on: enough to share a commit, few enough that whoever shares the event loop gets a turn."""
 
-
-Find = Callable[[Key], Awaitable[Pod | ResourceClaim | None]]
+Found = Pod | PodGroup | ResourceClaim | None
+Find = Callable[[Key], Awaitable[Found]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +159,25 @@ class ClaimController:
                 self._queue.forget(key)
         return decisions
 
-    async def _cached(self, key: Key) -> Pod | ResourceClaim | None:
-        find = self._known.pod if key.sort == "pod" else self._known.claim
-        return find(key.namespace, key.name)
+    async def _cached(self, key: Key) -> Found:
+        if key.sort == "pod":
+            return self._known.pod(key.namespace, key.name)
+        if key.sort == "podgroup":
+            return self._known.group(key.namespace, key.name)
+        return self._known.claim(key.namespace, key.name)
 
-    async def _present(self, key: Key) -> Pod | ResourceClaim | None:
+    async def _present(self, key: Key) -> Found:
         """What a key is about as the server has it now."""
         try:
             if key.sort == "pod":
                 return await self._client.get(PODS, key.name, key.namespace)
+            if key.sort == "podgroup":
+                return await self._client.get(POD_GROUPS, key.name, key.namespace)
             return await self._client.get(RESOURCE_CLAIMS, key.name, key.namespace)
         except NotFoundError:
             return None
 
-    async def _decide(self, key: Key, found: Pod | ResourceClaim | None) -> Decision | None:
+    async def _decide(self, key: Key, found: Found) -> Decision | None:
         if isinstance(found, ResourceClaim):
             return await self._release_of(key, found)
         if found is None:
@@ -180,30 +187,30 @@ class ClaimController:
             return None  # the scheduler makes them, or says that it does not
         if entries:
             return self._generation_of(key, found, entries)
-        writes = reservation_writes(found, unreserved(found, self._known))
+        if isinstance(found, PodGroup):
+            return None
+        writes = reservation_writes(unreserved(found, self._known))
         return Decision(key, Task(writes, one_by_one(writes))) if writes else None
 
-    def _generation_of(self, key: Key, pod: Pod, entries: Sequence[PodResourceClaim]) -> Decision:
-        generation = generate(pod, entries, self._known, self._suffix)
+    def _generation_of(
+        self, key: Key, user: Pod | PodGroup, entries: Sequence[PodResourceClaim]
+    ) -> Decision:
+        generation = generate(user, entries, self._known, self._suffix)
         if generation.failure:
-            self._report(pod, generation.failure)
+            self._report(user, generation.failure)
             self._queue.retry(key)
         for claim in generation.claims:
             self._known.expect(claim)
         task = Task(generation_writes(generation), generation_steps(generation))
         return Decision(key, task, generation)
 
-    async def _entries_to_serve(self, pod: Pod) -> list[PodResourceClaim]:
+    async def _entries_to_serve(self, user: Pod | PodGroup) -> tuple[PodResourceClaim, ...]:
         """The entries that lack a claim, after the server was asked where only the cache does not know it."""
-        for entry in lacking(pod, self._known):
-            name = recorded_claim(pod, entry)
-            if name and self._known.claim(pod.metadata.namespace, name) is None:
-                await self._look_for(pod.metadata.namespace, name)
-        entries = list(lacking(pod, self._known))
-        if entries and pod.spec.scheduling_group is not None:
-            of_group = await self._entries_of_group(pod)
-            entries = [entry for entry in entries if not _is_of_group(entry, of_group)]
-        return entries
+        for entry in lacking(user, self._known):
+            name = recorded_claim(user, entry)
+            if name and self._known.claim(user.metadata.namespace, name) is None:
+                await self._look_for(user.metadata.namespace, name)
+        return lacking(user, self._known)
 
     async def _look_for(self, namespace: str, name: str) -> None:
         try:
@@ -213,38 +220,28 @@ class ClaimController:
         if self._known.claim(namespace, name) is None:
             self._known.expect(claim)
 
-    async def _entries_of_group(self, pod: Pod) -> list[JsonObject]:
-        """The entries for which the pod's group has claims of its own."""
-        group = pod.spec.scheduling_group
-        if group is None or not group.pod_group_name:
-            return []
-        found = await self._client.get(POD_GROUPS, group.pod_group_name, pod.metadata.namespace)
-        entries: list[JsonObject] = (found.get("spec") or {}).get("resourceClaims") or []
-        return entries
-
     async def _release_of(self, key: Key, claim: ResourceClaim) -> Decision | None:
         if not claim.metadata.uid:
             return None  # it is just being created
         verdicts = {
-            consumer.uid: await self._ask_server(key.namespace, consumer.name, consumer.uid)
-            for consumer in consumers_in_doubt(claim, self._known.use_of)
+            user: await self._ask_server(user) for user in users_in_doubt(claim, self._known.use_of)
         }
 
-        def use_of(namespace: str, name: str, uid: str) -> Use:
-            known = self._known.use_of(namespace, name, uid)
-            return verdicts.get(uid, known) if known is Use.UNKNOWN else known
+        def use_of(user: User) -> Use:
+            known = self._known.use_of(user)
+            return verdicts.get(user, known) if known is Use.UNKNOWN else known
 
         found = release(claim, use_of)
         if not found.is_needed:
             return None
         return Decision(key, Task(release_writes(found), release_steps(found)))
 
-    async def _ask_server(self, namespace: str, name: str, uid: str) -> Use:
-        try:
-            pod = await self._client.get(PODS, name, namespace)
-        except NotFoundError:
+    async def _ask_server(self, user: User) -> Use:
+        sort: Literal["pod", "podgroup"] = "pod" if user.resource == "pods" else "podgroup"
+        found = await self._present(Key(sort, user.namespace, user.name))
+        if found is None or found.metadata.uid != user.uid:
             return Use.OVER
-        return Use.OVER if pod.metadata.uid != uid or is_done(pod) else Use.NEEDED
+        return Use.OVER if isinstance(found, Pod) and is_done(found) else Use.NEEDED
 
     # --- What came of it --------------------------------------------------------------------------
 
@@ -256,7 +253,7 @@ class ClaimController:
             return
         self._is_not_written(decision)
         if generation is not None and not isinstance(refusal, ConflictError | NotFoundError):
-            self._report(generation.pod, f"create ResourceClaim: {refusal}")
+            self._report(generation.user, f"create ResourceClaim: {refusal}")
         self._failed(decision.key, refusal)
 
     def _is_not_written(self, decision: Decision) -> None:
@@ -268,19 +265,9 @@ class ClaimController:
         _log.info("%s %s/%s: %s; trying again", *key, error)
         self._queue.retry(key)
 
-    def _report(self, pod: Pod, note: str) -> None:
-        self._recorder.record(
-            Reference.to(PODS, pod), "Warning", "FailedResourceClaimCreation", note, "Create"
-        )
+    def _report(self, user: Pod | PodGroup, note: str) -> None:
+        regarding = Reference.to(resource_of(user), user)
+        self._recorder.record(regarding, "Warning", "FailedResourceClaimCreation", note, "Create")
 
     def _suffix(self) -> str:
         return "".join(self._chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
-
-
-def _is_of_group(entry: PodResourceClaim, of_group: Sequence[JsonObject]) -> bool:
-    """Whether an entry stands for a claim of the pod's group: it has the same name and source there."""
-    return any(
-        found.get("name") == entry.name
-        and found.get("resourceClaimTemplateName") == entry.resource_claim_template_name
-        for found in of_group
-    )

@@ -11,15 +11,22 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.meta import OwnerReference
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.cluster.informer import Informer
 from drayman.cluster.informers import Informers
-from drayman.cluster.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from drayman.controllers.claims.releasing import Use
-from drayman.controllers.pod_claims import claim_keys, is_done, owning_pod
+from drayman.cluster.resources import (
+    POD_GROUPS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+)
+from drayman.controllers.claims.releasing import Use, User
+from drayman.controllers.pod_claims import claim_keys, is_done, owning_group, owning_pod
 
 _REMEMBERED: Final = 10_000
-"""Pods that are gone. One that has been forgotten costs a question to the server."""
+"""Pods and groups that are gone. One that has been forgotten costs a question to the server."""
 
 
 class Knowledge:
@@ -27,10 +34,13 @@ class Knowledge:
 
     def __init__(self, informers: Informers) -> None:
         self.pods: Informer[Pod] = informers.informer(
-            PODS, indexers={"claim": claim_keys, "template": _templates_of}
+            PODS, indexers={"claim": claim_keys, "template": _templates_of, "group": _group_of}
+        )
+        self.groups: Informer[PodGroup] = informers.informer(
+            POD_GROUPS, indexers={"template": _templates_of}
         )
         self.claims: Informer[ResourceClaim] = informers.informer(
-            RESOURCE_CLAIMS, indexers={"pod": _pod_of}
+            RESOURCE_CLAIMS, indexers={"owner": _owner_uids}
         )
         self.templates: Informer[ResourceClaimTemplate] = informers.informer(
             RESOURCE_CLAIM_TEMPLATES
@@ -40,18 +50,21 @@ class Knowledge:
         self._gone: OrderedDict[str, None] = OrderedDict()
 
     async def wait_synced(self) -> None:
-        for informer in (self.pods, self.claims, self.templates):
+        for informer in (self.pods, self.groups, self.claims, self.templates):
             await informer.wait_synced()
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         return self.pods.cache.get(name, namespace)
+
+    def group(self, namespace: str, name: str) -> PodGroup | None:
+        return self.groups.cache.get(name, namespace)
 
     def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         found = self.claims.cache.get(name, namespace)
         return self._expected.get((namespace, name)) if found is None else found
 
     def claims_owned_by(self, uid: str) -> Iterable[ResourceClaim]:
-        yield from self.claims.cache.by_index("pod", uid)
+        yield from self.claims.cache.by_index("owner", uid)
         yield from tuple(self._expected_of.get(uid, {}).values())
 
     def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
@@ -65,9 +78,16 @@ class Knowledge:
         meta = template.metadata
         return self.pods.cache.by_index("template", f"{meta.namespace}/{meta.name}")
 
+    def groups_from(self, template: ResourceClaimTemplate) -> tuple[PodGroup, ...]:
+        meta = template.metadata
+        return self.groups.cache.by_index("template", f"{meta.namespace}/{meta.name}")
+
+    def pods_in(self, namespace: str, group: str) -> tuple[Pod, ...]:
+        return self.pods.cache.by_index("group", f"{namespace}/{group}")
+
     def expect(self, claim: ResourceClaim) -> None:
         """A claim is about to be created, or was found on the server: it counts as there until it is seen."""
-        owner = owning_pod(claim)
+        owner = _owner(claim)
         self._expected[claim.metadata.namespace, claim.metadata.name] = claim
         if owner is not None:
             self._expected_of.setdefault(owner.uid, {})[claim.metadata.name] = claim
@@ -76,38 +96,48 @@ class Knowledge:
         """A claim has been seen, or has not been created after all."""
         if self._expected.pop((claim.metadata.namespace, claim.metadata.name), None) is None:
             return
-        owner = owning_pod(claim)
+        owner = _owner(claim)
         if owner is not None:
             of_owner = self._expected_of.get(owner.uid, {})
             of_owner.pop(claim.metadata.name, None)
             if not of_owner:
                 self._expected_of.pop(owner.uid, None)
 
-    def note_gone(self, pod: Pod) -> None:
-        self._gone[pod.metadata.uid] = None
+    def note_gone(self, user: Pod | PodGroup) -> None:
+        self._gone[user.metadata.uid] = None
         if len(self._gone) > _REMEMBERED:
             self._gone.popitem(last=False)
 
-    def use_of(self, namespace: str, name: str, uid: str) -> Use:
-        """Whether a pod needs its claims, as far as can be told without asking.
+    def use_of(self, user: User) -> Use:
+        """Whether a pod or a group needs its claims, as far as can be told without asking.
 
-        Another pod of the same name proves nothing: it may be the older one, if the cache is behind.
+        Another one of the same name proves nothing: it may be the older one, if the cache is behind.
         """
-        if uid in self._gone:
+        if user.uid in self._gone:
             return Use.OVER
-        pod = self.pod(namespace, name)
-        if pod is None or pod.metadata.uid != uid:
+        find = self.pod if user.resource == "pods" else self.group
+        found = find(user.namespace, user.name)
+        if found is None or found.metadata.uid != user.uid:
             return Use.UNKNOWN
-        return Use.OVER if is_done(pod) else Use.NEEDED
+        return Use.OVER if isinstance(found, Pod) and is_done(found) else Use.NEEDED
 
 
-def _templates_of(pod: Pod) -> Iterator[str]:
-    for entry in pod.spec.resource_claims:
+def _templates_of(user: Pod | PodGroup) -> Iterator[str]:
+    for entry in user.spec.resource_claims:
         if entry.resource_claim_template_name is not None:
-            yield f"{pod.metadata.namespace}/{entry.resource_claim_template_name}"
+            yield f"{user.metadata.namespace}/{entry.resource_claim_template_name}"
 
 
-def _pod_of(claim: ResourceClaim) -> Iterator[str]:
-    owner = owning_pod(claim)
+def _group_of(pod: Pod) -> tuple[str, ...]:
+    group = pod.spec.scheduling_group
+    return () if group is None else (f"{pod.metadata.namespace}/{group.pod_group_name}",)
+
+
+def _owner(claim: ResourceClaim) -> OwnerReference | None:
+    return owning_pod(claim) or owning_group(claim)
+
+
+def _owner_uids(claim: ResourceClaim) -> Iterator[str]:
+    owner = _owner(claim)
     if owner is not None:
         yield owner.uid

@@ -1,8 +1,9 @@
 """What becomes of a claim when those who used it are done.
 
-A reservation ends when its pod is gone, has been replaced by another of the same name, or will not run any more. When the last one
-ends the claim is given back: no allocation, no device status, no finalizer. A claim that never had a consumer stays allocated,
-and consumers of kinds that are not known here are kept. A claim that was generated for a pod goes with it.
+A reservation ends when its pod is gone, has been replaced by another of the same name, or will not run any more; that of a group of pods
+when the group is gone or replaced. When the last one ends the claim is given back: no allocation, no device status, no finalizer. A claim
+that never had a consumer stays allocated, and consumers of kinds that are not known here are kept. A claim that was generated
+goes with the pod or group that it was made for.
 """
 
 from __future__ import annotations
@@ -10,22 +11,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Literal, NamedTuple
 
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
-from drayman.controllers.pod_claims import FINALIZER, owning_pod
+from drayman.controllers.pod_claims import FINALIZER, GROUP_API, owning_group, owning_pod
 
 
 class Use(Enum):
-    """Whether a pod has use for its claims."""
+    """Whether a pod, or a group of pods, has use for its claims."""
 
     NEEDED = auto()
     OVER = auto()
     UNKNOWN = auto()
-    """Nobody here has seen the pod: only the server can tell."""
+    """Nobody here has seen it: only the server can tell."""
 
 
-FindUse = Callable[[str, str, str], Use]
-"""Of the pod with this namespace, name and uid."""
+class User(NamedTuple):
+    """Who a claim is reserved for, or was made for."""
+
+    resource: Literal["pods", "podgroups"]
+    namespace: str
+    name: str
+    uid: str
+
+
+FindUse = Callable[[User], Use]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +57,10 @@ class Release:
         return self.changes_status or self.removes_finalizer or self.deletes
 
 
-def consumers_in_doubt(
-    claim: ResourceClaim, use_of: FindUse
-) -> tuple[ResourceClaimConsumerReference, ...]:
+def users_in_doubt(claim: ResourceClaim, use_of: FindUse) -> tuple[User, ...]:
     """The consumers that the server has to be asked about before `release` can tell."""
-    return tuple(
-        consumer
-        for consumer in claim.status.reserved_for
-        if _is_pod(consumer) and _use(claim, consumer, use_of) is Use.UNKNOWN
-    )
+    users = (_user(claim, consumer) for consumer in claim.status.reserved_for)
+    return tuple(user for user in users if user is not None and use_of(user) is Use.UNKNOWN)
 
 
 def release(claim: ResourceClaim, use_of: FindUse) -> Release:
@@ -64,7 +69,7 @@ def release(claim: ResourceClaim, use_of: FindUse) -> Release:
     remaining = tuple(
         consumer
         for consumer in reserved
-        if not _is_pod(consumer) or _use(claim, consumer, use_of) is not Use.OVER
+        if (user := _user(claim, consumer)) is None or use_of(user) is not Use.OVER
     )
     has_finalizer = FINALIZER in claim.metadata.finalizers
     is_deleting = claim.metadata.deletion_timestamp is not None
@@ -80,14 +85,22 @@ def release(claim: ResourceClaim, use_of: FindUse) -> Release:
 
 
 def _owner_is_over(claim: ResourceClaim, use_of: FindUse) -> bool:
-    """Whether the pod that a claim was made for has no use for it. Of a pod nobody knows, garbage collection takes care."""
-    owner = owning_pod(claim)
-    return owner is not None and use_of(claim.metadata.namespace, owner.name, owner.uid) is Use.OVER
+    """Whether what a claim was made for has no use for it. Of what nobody knows, garbage collection takes care."""
+    namespace = claim.metadata.namespace
+    pod = owning_pod(claim)
+    if pod is not None:
+        return use_of(User("pods", namespace, pod.name, pod.uid)) is Use.OVER
+    group = owning_group(claim)
+    if group is not None:
+        return use_of(User("podgroups", namespace, group.name, group.uid)) is Use.OVER
+    return False
 
 
-def _use(claim: ResourceClaim, consumer: ResourceClaimConsumerReference, use_of: FindUse) -> Use:
-    return use_of(claim.metadata.namespace, consumer.name, consumer.uid)
-
-
-def _is_pod(consumer: ResourceClaimConsumerReference) -> bool:
-    return not consumer.api_group and consumer.resource == "pods"
+def _user(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> User | None:
+    """A consumer of a kind that is known here."""
+    namespace = claim.metadata.namespace
+    if not consumer.api_group and consumer.resource == "pods":
+        return User("pods", namespace, consumer.name, consumer.uid)
+    if consumer.api_group == GROUP_API and consumer.resource == "podgroups":
+        return User("podgroups", namespace, consumer.name, consumer.uid)
+    return None

@@ -7,11 +7,12 @@ Elsewhere it takes the calls that Kubernetes itself makes, one after the other, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from drayman.api import codec
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from drayman.api.struct import Json
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
@@ -19,12 +20,13 @@ from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.parts import Parts, PartsWrite, Path
 from drayman.cluster.patches import apply_patch, merge_patch
 from drayman.cluster.removing import RemoveWrite
-from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS, Resource
 from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite, Write
 from drayman.controllers.claims.carrying_out import Steps, one_by_one
 from drayman.controllers.claims.generating import Generation
 from drayman.controllers.claims.releasing import Release
-from drayman.controllers.pod_claims import FINALIZER, consumer_of
+from drayman.controllers.claims.reserving import Reservation
+from drayman.controllers.pod_claims import FINALIZER
 
 STATUS_MANAGER: Final = "ResourceClaimController"
 _MANAGER: Final = "kube-controller-manager"
@@ -33,14 +35,14 @@ _APPLY: Final = WriteOptions(field_manager=STATUS_MANAGER, force=True)
 
 
 def generation_writes(generation: Generation) -> list[Write]:
-    """In one transaction. The claims first: where a pod's status names a claim, there is one."""
+    """In one transaction. The claims first: where a status names a claim, there is one."""
     writes = _creations(generation)
     if generation.statuses:
-        meta = generation.pod.metadata
+        meta = generation.user.metadata
         statuses: Parts = {("status", "resourceClaimStatuses"): _entries(generation)}
         writes.append(
             PartsWrite(
-                PODS,
+                resource_of(generation.user),
                 meta.name,
                 meta.namespace,
                 statuses,
@@ -64,12 +66,17 @@ def generation_steps(generation: Generation) -> Steps:
 
 
 def _application(generation: Generation) -> Write:
-    meta = generation.pod.metadata
-    # With the uid the entries cannot end up in another pod of the same name.
+    user, meta = generation.user, generation.user.metadata
+    # With the uid the entries cannot end up in another object of the same name.
     identity = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
     status = {"resourceClaimStatuses": _entries(generation)}
-    patch = apply_patch({"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": status})
-    return PatchWrite(PODS, meta.name, patch, meta.namespace, "status", _APPLY)
+    kind = {"apiVersion": user.api_version, "kind": user.kind}
+    patch = apply_patch({**kind, "metadata": identity, "status": status})
+    return PatchWrite(resource_of(user), meta.name, patch, meta.namespace, "status", _APPLY)
+
+
+def resource_of(user: Pod | PodGroup) -> Resource[Any]:
+    return POD_GROUPS if isinstance(user, PodGroup) else PODS
 
 
 def _creations(generation: Generation) -> list[Write]:
@@ -158,13 +165,13 @@ async def _delete(client: Client, claim: ResourceClaim) -> None:
         return
 
 
-def reservation_writes(pod: Pod, claims: Sequence[ResourceClaim]) -> list[Write]:
-    """Adds a pod to the consumers of some claims, if nobody has changed them."""
-    return [_reservation(pod, claim) for claim in claims]
+def reservation_writes(reservations: Sequence[Reservation]) -> list[Write]:
+    """Adds to the consumers of some claims, if nobody has changed them."""
+    return [_reservation(*reservation) for reservation in reservations]
 
 
-def _reservation(pod: Pod, claim: ResourceClaim) -> Write:
-    consumers = (*claim.status.reserved_for, consumer_of(pod))
+def _reservation(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> Write:
+    consumers = (*claim.status.reserved_for, consumer)
     return PartsWrite(
         RESOURCE_CLAIMS,
         claim.metadata.name,

@@ -8,6 +8,7 @@ from drayman.controllers.workloads.daemon_sets import DaemonSetController
 from drayman.controllers.workloads.deployments import DeploymentController
 from drayman.controllers.workloads.disruption import DisruptionController
 from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
+from drayman.controllers.workloads.pod_group_protection import PodGroupProtectionController
 from drayman.controllers.workloads.replica_sets import ReplicaSetController
 from drayman.controllers.workloads.service_accounts import ServiceAccountController
 from drayman.controllers.workloads.stateful_sets import StatefulSetController
@@ -26,6 +27,7 @@ CONTROLLERS: Final = (
     ServiceAccountController,
     VolumeClaimProtectionController,
     VolumeProtectionController,
+    PodGroupProtectionController,
 )
 """All of them; each is made with a client and informers."""
 
@@ -37,6 +39,7 @@ __all__ = [
     "DisruptionController",
     "JobController",
     "JobOptions",
+    "PodGroupProtectionController",
     "ReplicaSetController",
     "ServiceAccountController",
     "StatefulSetController",

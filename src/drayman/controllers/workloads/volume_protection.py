@@ -7,42 +7,20 @@ make sure of that: here, when no pod that has not ended names the claim, and no 
 from __future__ import annotations
 
 import time
-from typing import Final, TypeVar
+from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
-from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import PERSISTENT_VOLUMES, PODS, VOLUME_CLAIMS
-from drayman.controllers.workloads.holdings import HasMetadata
 from drayman.controllers.workloads.pod_state import is_finished
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
-
-T = TypeVar("T", bound=HasMetadata)
+from drayman.controllers.workloads.protection import Protection, is_leaving
+from drayman.controllers.workloads.reconciling import Clock, Key
 
 _CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 _VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
-
-
-class _Protection(Reconciler[T]):
-    """Takes one finalizer off what has been deleted."""
-
-    async def unprotect(self, value: T, finalizer: str) -> None:
-        metadata = value.metadata
-        change = {"uid": metadata.uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}
-        await self.client.patch(
-            self.resource,
-            metadata.name,
-            strategic_merge_patch({"metadata": change}),
-            metadata.namespace or None,
-        )
-
-
-def is_leaving(value: HasMetadata, finalizer: str) -> bool:
-    metadata = value.metadata
-    return metadata.deletion_timestamp is not None and finalizer in metadata.finalizers
 
 
 def _uses(pod: Pod, claim: str) -> bool:
@@ -53,7 +31,7 @@ def _uses(pod: Pod, claim: str) -> bool:
     return any(source is not None and source.claim_name == claim for source in named)
 
 
-class VolumeClaimProtectionController(_Protection[PersistentVolumeClaim]):
+class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
     """Lets claims go when the last pod that uses them has ended."""
 
     resource = VOLUME_CLAIMS
@@ -85,7 +63,7 @@ class VolumeClaimProtectionController(_Protection[PersistentVolumeClaim]):
                 self.queue.add((pod.metadata.namespace, name))
 
 
-class VolumeProtectionController(_Protection[PersistentVolume]):
+class VolumeProtectionController(Protection[PersistentVolume]):
     """Lets volumes go when no claim has them."""
 
     resource = PERSISTENT_VOLUMES

@@ -1,0 +1,72 @@
+"""The groups of pods that the cluster has, and which of their pods have a node.
+
+A claim that a group shares is reserved for the group, once, however many of its pods use it. It stays so while the group exists, and can
+only be given up for another place as long as no pod of the group has one.
+"""
+
+from __future__ import annotations
+
+from drayman.api.core import Pod
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim
+
+GroupKey = tuple[str, str]
+"""Namespace and name."""
+
+
+class Groups:
+    """Follows the groups and the pods in them that are placed. Pods without a group are none of its business."""
+
+    def __init__(self) -> None:
+        self._groups: dict[GroupKey, PodGroup] = {}
+        self._placed: dict[GroupKey, set[str]] = {}  # uids of pods
+        self._group_of: dict[str, GroupKey] = {}  # the other way round
+
+    def set(self, group: PodGroup) -> None:
+        self._groups[group.metadata.namespace, group.metadata.name] = group
+
+    def remove(self, group: PodGroup) -> None:
+        self._groups.pop((group.metadata.namespace, group.metadata.name), None)
+
+    def of(self, pod: Pod) -> PodGroup | None:
+        """The group that a pod is in, if that exists."""
+        key = key_of(pod)
+        return None if key is None else self._groups.get(key)
+
+    def place(self, pod: Pod) -> None:
+        """A pod has a node, or is about to get one."""
+        key = key_of(pod)
+        if key is not None:
+            self._placed.setdefault(key, set()).add(pod.metadata.uid)
+            self._group_of[pod.metadata.uid] = key
+
+    def displace(self, uid: str) -> None:
+        """A pod has no node any more."""
+        key = self._group_of.pop(uid, None)
+        if key is not None:
+            placed = self._placed[key]
+            placed.discard(uid)
+            if not placed:
+                del self._placed[key]
+
+    def has_placed(self, group: PodGroup) -> bool:
+        """Whether any pod of a group has a node."""
+        return (group.metadata.namespace, group.metadata.name) in self._placed
+
+
+def key_of(pod: Pod) -> GroupKey | None:
+    group = pod.spec.scheduling_group
+    if group is None or not group.pod_group_name:
+        return None
+    return pod.metadata.namespace, group.pod_group_name
+
+
+def shares(group: PodGroup, claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim that a pod uses is one of its group: the pod's entry for it is an entry of the group too."""
+    name = claim.metadata.name
+    recorded = {s.name for s in pod.status.resource_claim_statuses if s.resource_claim_name == name}
+    return any(
+        entry in group.spec.resource_claims
+        and (entry.resource_claim_name == name or entry.name in recorded)
+        for entry in pod.spec.resource_claims
+    )
