@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -88,9 +89,13 @@ def test_selection(two_pods: Kubectl, selection: list[str], expected: list[str])
 
 def test_several_kinds_at_once(two_pods: Kubectl) -> None:
     """`get all` goes through the category, and a missing name is an error of its own."""
-    two_pods("create", "-f", "-", given=deployment("web"))
-    output = two_pods("get", "all", "-o", "name").split()
-    assert output == ["pod/first", "pod/second", "deployment.apps/web"]
+    paused = deployment("web")
+    paused["spec"]["replicas"] = 0
+    two_pods("create", "-f", "-", given=paused)
+    two_pods("wait", "--for=jsonpath={.status.observedGeneration}=1", "deployment/web")
+    *found, replica_set = two_pods("get", "all", "-o", "name").split()
+    assert found == ["pod/first", "pod/second", "deployment.apps/web"]
+    assert replica_set.startswith("replicaset.apps/web-")
     refusal = two_pods.refused("get", "pod", "third")
     assert refusal == 'Error from server (NotFound): pods "third" not found\n'
 
@@ -148,7 +153,7 @@ def test_describe_pod(two_pods: Kubectl) -> None:
     two_pods("create", "-f", "-", given=event)
     text = two_pods("describe", "pod", "first")
     assert "Labels:       tier=web" in text
-    assert "QoS Class:        BestEffort" in text
+    assert re.search(r"^QoS Class: +BestEffort$", text, re.MULTILINE)
     assert ["Warning", "FailedScheduling"] in [row[:2] for row in rows(text)]
     assert "no node has a GPU" in text
 
@@ -160,7 +165,10 @@ def test_describe_other_kinds(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=node(name))
     kubectl("create", "-f", "-", given=claim("gpus"))
     kubectl("create", "-f", "-", given=config_map("settings", {"mode": "fast"}))
-    assert "2 desired | 0 updated" in kubectl("describe", "deployment", "web")
+    kubectl("wait", "--for=jsonpath={.status.updatedReplicas}=2", "deployment/web")
+    assert "2 desired | 2 updated | 2 total | 0 available" in kubectl(
+        "describe", "deployment", "web"
+    )
     assert "Unschedulable:      false" in kubectl("describe", "node", name)
     assert "gpu.example.com" in kubectl("describe", "resourceclaim", "gpus")
     assert "mode:\n----\nfast\n" in kubectl("describe", "configmap", "settings")
