@@ -53,6 +53,10 @@ class Listener(Protocol):
     def failed(self, placement: Placement, why: str) -> None:
         """The decision was taken back."""
 
+    def is_under_way(self, uid: str) -> bool:
+        """Whether nothing has been heard of the decision about a pod."""
+        ...
+
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
         """Writes for these claims are no longer under way."""
 
@@ -90,11 +94,21 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def bind(self, batch: Sequence[Placement]) -> None:
-        """Carry out decisions that were made together. Never raises because the cluster refuses."""
-        if self._transactions:
-            await self._together(batch)
-        else:
-            await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
+        """Carry out decisions that were made together. Whatever happens, each is bound, waits, or is taken back."""
+        try:
+            if self._transactions:
+                await self._together(batch)
+            else:
+                await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
+        except Exception:
+            # A bug must not leave pods behind that nobody tries again. What was written all the same, informers will show.
+            _log.exception("a round of %d pods failed", len(batch))
+            for item in batch:
+                if self._listener.is_under_way(item.entry.uid) and not self.is_waiting(
+                    item.entry.uid
+                ):
+                    self._undo(item)
+                    self._listener.failed(item, "internal error of the scheduler; see its log")
 
     async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
         async with self._slots:

@@ -1,0 +1,72 @@
+"""A bug in the midst of a round costs an attempt, not a pod."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.instance import Options, start
+from drayman.apiserver.instance.folder import Folder
+from drayman.cluster.informers import Informers
+from drayman.cluster.inprocess import InProcessClient
+from drayman.cluster.patches import merge_patch
+from drayman.cluster.resources import NODES, PODS, JsonObject
+from drayman.cluster.writes import BindWrite, Write
+from drayman.scheduler.running import Scheduler, SchedulerOptions
+
+NODE: JsonObject = {
+    "metadata": {"name": "n"},
+    "status": {
+        "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "1"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+POD: JsonObject = {
+    "metadata": {"name": "p", "namespace": "default"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+class BreaksOnce(InProcessClient):
+    """Raises what no client should, the first time that something is bound."""
+
+    broken = False
+
+    async def write_many(
+        self, writes: Sequence[Write], *, answers: int | None = None
+    ) -> tuple[object, ...]:
+        if not self.broken and any(isinstance(write, BindWrite) for write in writes):
+            self.broken = True
+            raise KeyError("a bug")
+        return await super().write_many(writes, answers=answers)
+
+
+async def test_a_pod_survives_a_bug_in_its_round(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The decision is taken back, the only place on the node is free again, and the pod is bound at the next attempt."""
+    instance = await start(Options(Folder(tmp_path), durable=False, control_plane=None))
+    client = BreaksOnce(ServerBackend(instance.server.core))
+    informers = Informers(client)
+    options = SchedulerOptions(first_backoff_s=0.01)
+    scheduler = asyncio.create_task(Scheduler(client, informers, options).run())
+    try:
+        with caplog.at_level(logging.CRITICAL):
+            await client.create(NODES.as_values(), NODE)
+            # No controller is there to take off the taint that every new node has.
+            await client.patch(NODES, "n", merge_patch({"spec": {"taints": None}}))
+            await client.create(PODS.as_values(), POD)
+            async with asyncio.timeout(20):
+                while not (await client.get(PODS, "p", "default")).spec.node_name:
+                    await asyncio.sleep(0.02)
+        assert client.broken
+    finally:
+        scheduler.cancel()
+        await asyncio.gather(scheduler, return_exceptions=True)
+        await informers.stop()
+        await instance.stop()
