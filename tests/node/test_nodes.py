@@ -68,6 +68,22 @@ async def test_a_restart_changes_nothing() -> None:
             assert [d.name for d in devices] == [f"gpu-{i}" for i in range(1, 8)]
 
 
+async def test_a_node_that_was_deleted_publishes_its_devices_anew() -> None:
+    """Slices that the earlier node owned are garbage, even if nobody has collected them yet."""
+    async with connected() as client:
+        async with simulated(client, "example=2"):
+            left = await client.get(RESOURCE_SLICES, "example-0-gpu.example.com-00")
+            kept = await client.get(RESOURCE_SLICES, "example-1-gpu.example.com-00")
+        await client.delete(NODES, "example-0")
+        async with simulated(client, "example=2"):
+            node = await client.get(NODES, "example-0")
+            found = await client.get(RESOURCE_SLICES, "example-0-gpu.example.com-00")
+            assert found.metadata.uid != left.metadata.uid
+            assert [o.uid for o in found.metadata.owner_references] == [node.metadata.uid]
+            same = await client.get(RESOURCE_SLICES, "example-1-gpu.example.com-00")
+            assert same.metadata.uid == kept.metadata.uid
+
+
 async def test_nodes_made_before_live_on_without_being_asked_for() -> None:
     """A process that is given no nodes simulates those that it finds with the label."""
     async with connected() as client:

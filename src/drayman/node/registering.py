@@ -1,12 +1,13 @@
 """Making nodes known: Node objects, their leases, their slices, and what their drivers install once per cluster.
 
 What is there already is kept, so that a restart changes nothing: a device that was tainted or removed stays so. Only the status of a node
-is written anew, because its node answers again.
+is written anew, because its node answers again. Slices of an earlier node of the same name are not kept: they are garbage that has not
+been collected yet, and would be gone a moment later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,8 +19,13 @@ from drayman.api.meta import OwnerReference
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.api.struct import Json
 from drayman.cluster.client import Client
-from drayman.cluster.errors import AlreadyExistsError, ClusterError, NotFoundError
-from drayman.cluster.options import WriteOptions
+from drayman.cluster.errors import (
+    AlreadyExistsError,
+    ClusterError,
+    ConflictError,
+    NotFoundError,
+)
+from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
@@ -28,7 +34,7 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     generic,
 )
-from drayman.cluster.writes import CreateWrite, PatchWrite
+from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite
 from drayman.node.batching import Change, carry_out
 from drayman.node.model import FAILED, MANAGER, SIMULATED, SimulatedNode
 from drayman.node.pod_status import node_address
@@ -54,10 +60,7 @@ async def register(
 ) -> None:
     """Make everything known that is not. Raises ClusterError."""
     known = {node.metadata.name: node for node in (await client.list_all(NODES)).items}
-    published = {
-        (item.spec.driver, item.spec.pool.name)
-        for item in (await client.list_all(RESOURCE_SLICES)).items
-    }
+    published = await _clear_up(client, known)
     changes = [_create(DEFINITIONS, dict(item)) for item in definitions]
     changes += [_create(DEVICE_CLASSES, item) for item in classes]
     now = datetime.now(UTC)
@@ -79,6 +82,35 @@ async def is_defined(client: Client, name: str) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+async def _clear_up(client: Client, known: Mapping[str, Node]) -> set[tuple[str, str]]:
+    """Remove slices whose node is gone; the drivers and pools that have slices then."""
+    uids = {node.metadata.uid for node in known.values()}
+    slices = (await client.list_all(RESOURCE_SLICES)).items
+    garbage = [item for item in slices if _is_of_gone_node(item, uids)]
+    removals = [
+        DeleteWrite(
+            RESOURCE_SLICES, item.metadata.name, options=DeleteOptions(uid=item.metadata.uid)
+        )
+        for item in garbage
+    ]
+    await carry_out(client, [Change((removal,), _unless_gone) for removal in removals])
+    gone = {item.metadata.uid for item in garbage}
+    return {
+        (item.spec.driver, item.spec.pool.name) for item in slices if item.metadata.uid not in gone
+    }
+
+
+def _is_of_gone_node(item: ResourceSlice, uids: Set[str]) -> bool:
+    return any(
+        owner.kind == "Node" and owner.uid not in uids for owner in item.metadata.owner_references
+    )
+
+
+def _unless_gone(error: ClusterError) -> None:
+    if not isinstance(error, NotFoundError | ConflictError):
+        raise error
 
 
 async def _publish(
