@@ -131,10 +131,11 @@ class Faults:
 
     def _delete_node(self) -> str:
         name = self._chance.choice(NODES)
-        self._deleted.add(name)
         self._failed.discard(name)
         self.load.nodes_down = self.load.evictions = True
         self._api.delete(f"{_NODES}/{name}")
+        # Only now: the server may have been started again meanwhile, and that was before the node was deleted.
+        self._deleted.add(name)
         return f"delete {name}"
 
     def lose_node(self) -> str:
