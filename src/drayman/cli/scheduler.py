@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from drayman.cli.cluster.options import waiting_options
 from drayman.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,22 +50,7 @@ Examples:
     show_default=True,
     help="How devices are chosen.",
 )
-@click.option(
-    "--binding-timeout",
-    type=click.FloatRange(1),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long drivers may take to make devices ready.",
-)
-@click.option(
-    "--pod-max-backoff",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest wait after an error.",
-)
+@waiting_options
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=True,

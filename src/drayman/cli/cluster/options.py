@@ -25,5 +25,26 @@ def data_dir_option(function: F) -> F:
     )(function)
 
 
+def waiting_options(function: F) -> F:
+    """`--binding-timeout` and `--pod-max-backoff`: for how long a scheduler waits."""
+    timeout = click.option(
+        "--binding-timeout",
+        type=click.FloatRange(1),
+        default=600.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long drivers may take to make devices ready before a pod is bound.",
+    )
+    backoff = click.option(
+        "--pod-max-backoff",
+        type=click.FloatRange(0.1),
+        default=10.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Longest wait after an error before a pod is tried again.",
+    )
+    return timeout(backoff(function))
+
+
 def folder_of(data_dir: Path | None) -> Folder:
     return Folder((data_dir or default_folder()).absolute())

@@ -18,7 +18,7 @@ import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
-from drayman.cli.cluster.options import data_dir_option, folder_of
+from drayman.cli.cluster.options import data_dir_option, folder_of, waiting_options
 from drayman.cli.errors import UserError, reason
 
 if TYPE_CHECKING:
@@ -79,22 +79,7 @@ Examples:
 )
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
-@click.option(
-    "--binding-timeout",
-    type=click.FloatRange(1),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long drivers may take to make devices ready before a pod is bound.",
-)
-@click.option(
-    "--pod-max-backoff",
-    type=click.FloatRange(0.1),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest wait after an error before a pod is tried again.",
-)
+@waiting_options
 @click.option(
     "--no-color", is_flag=True, help="Print a few plain lines, also on a terminal: no live status."
 )
