@@ -10,9 +10,9 @@ from drayman.api.core import Node, Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
+from drayman.placement.state import ClusterState
 from drayman.scheduler.cycle import Cycle, Decisions
 from drayman.scheduler.queue import Queue
-from drayman.scheduler.state import ClusterState
 from oracle.build import device, device_class, piece
 
 GPU = "gpu.example.com"

@@ -17,10 +17,10 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
 from drayman.inventory.features import Features
-from drayman.scheduler.claims import claims_of
-from drayman.scheduler.demand import Demand, Demands
-from drayman.scheduler.placing import Found, Placer
-from drayman.scheduler.state import ClusterState
+from drayman.placement.claims import claims_of
+from drayman.placement.demand import Demand, Demands
+from drayman.placement.placing import Found, Placer
+from drayman.placement.state import ClusterState
 from scheduler.laws.fleet import Fleet, fleets
 from scheduler.laws.play import BINDING_TIMEOUT_S, Play
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
-from drayman.scheduler.queue import Entry, Queue, Wake
+from drayman.placement.wake import Wake
+from drayman.scheduler.queue import Entry, Queue
 
 
 def pod(name: str, priority: int = 0) -> Pod:

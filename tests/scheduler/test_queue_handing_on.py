@@ -8,7 +8,8 @@ import pytest
 
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
-from drayman.scheduler.queue import Entry, Queue, Wake
+from drayman.placement.wake import Wake
+from drayman.scheduler.queue import Entry, Queue
 
 SHAPE = "shape"
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
+from drayman.placement.fit import PodNeeds
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.decisions import Placement
-from drayman.scheduler.fit import PodNeeds
 from drayman.scheduler.queue import Entry
 
 

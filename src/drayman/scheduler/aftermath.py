@@ -15,8 +15,8 @@ from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.placement.state import ClusterState
 from drayman.scheduler.decisions import Placement
-from drayman.scheduler.state import ClusterState
 
 _log: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.5

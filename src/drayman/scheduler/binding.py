@@ -22,8 +22,10 @@ from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.writes import Write
+from drayman.placement.claims import readiness
+from drayman.placement.state import ClusterState
+from drayman.placement.times import seconds_of
 from drayman.scheduler.aftermath import find_out, is_bound
-from drayman.scheduler.claims import readiness
 from drayman.scheduler.decisions import (
     Placement,
     bind_write,
@@ -31,8 +33,6 @@ from drayman.scheduler.decisions import (
     creation_writes,
     pod_writes,
 )
-from drayman.scheduler.state import ClusterState
-from drayman.scheduler.times import seconds_of
 
 _log: Final = logging.getLogger(__name__)
 

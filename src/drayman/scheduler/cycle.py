@@ -32,16 +32,17 @@ from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.turns import Turns
 from drayman.inventory.ledger import holder_of
-from drayman.scheduler.claims import ClaimsNotReadyError, claims_of, is_reserved_for, readiness
+from drayman.placement.claims import ClaimsNotReadyError, claims_of, is_reserved_for, readiness
+from drayman.placement.demand import Demand, Demands
+from drayman.placement.fit import unschedulable_message
+from drayman.placement.mapped_resources import as_requests
+from drayman.placement.placing import Found, NotFound, Placer
+from drayman.placement.refusing import name_claims
+from drayman.placement.state import ClusterState
+from drayman.placement.times import timestamp_of
+from drayman.placement.wake import Wake
 from drayman.scheduler.decisions import Made, Placement, allocated
-from drayman.scheduler.demand import Demand, Demands
-from drayman.scheduler.fit import unschedulable_message
-from drayman.scheduler.mapped_resources import as_requests
-from drayman.scheduler.placing import Found, NotFound, Placer
-from drayman.scheduler.queue import Entry, Queue, Wake
-from drayman.scheduler.refusing import name_claims
-from drayman.scheduler.state import ClusterState
-from drayman.scheduler.times import timestamp_of
+from drayman.scheduler.queue import Entry, Queue
 
 _log: Final = logging.getLogger(__name__)
 

@@ -25,9 +25,9 @@ from drayman.api.struct import Json
 from drayman.cluster.parts import PartsWrite
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import BindWrite, CreateWrite, Write
-from drayman.scheduler.claims import FINALIZER, GROUP_API, is_reserved_for
-from drayman.scheduler.fit import PodNeeds
-from drayman.scheduler.groups import shares
+from drayman.placement.claims import FINALIZER, GROUP_API, is_reserved_for
+from drayman.placement.fit import PodNeeds
+from drayman.placement.groups import shares
 from drayman.scheduler.queue import Entry
 
 MANAGER: Final = "kube-scheduler"

@@ -19,14 +19,14 @@ from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import merge_patch, strategic_merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, PODS
-from drayman.scheduler.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.demand import Demand
+from drayman.placement.placing import NotFound, Placer
+from drayman.placement.preemption import Occupant, Preemption, Victims
+from drayman.placement.state import FINISHED, ClusterState, NodeState
+from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import MANAGER
-from drayman.scheduler.demand import Demand
-from drayman.scheduler.placing import NotFound, Placer
-from drayman.scheduler.preemption import Occupant, Preemption, Victims
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.state import FINISHED, ClusterState, NodeState
-from drayman.scheduler.times import timestamp_of
 
 _log: Final = logging.getLogger(__name__)
 

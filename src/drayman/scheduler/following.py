@@ -26,11 +26,12 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.cluster.turns import Turns
+from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.groups import GroupKey, key_of
+from drayman.placement.state import FINISHED, ClaimKey, ClusterState
+from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
-from drayman.scheduler.claims import EXTENDED_CLAIM
-from drayman.scheduler.groups import GroupKey, key_of
-from drayman.scheduler.queue import Queue, Wake
-from drayman.scheduler.state import FINISHED, ClaimKey, ClusterState
+from drayman.scheduler.queue import Queue
 
 DELETED: Final = "DELETED"
 

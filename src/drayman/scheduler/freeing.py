@@ -20,11 +20,11 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, StatusError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import RESOURCE_CLAIMS
-from drayman.scheduler.claims import FINALIZER
+from drayman.placement.claims import FINALIZER
+from drayman.placement.demand import HELD_ELSEWHERE, Demand
+from drayman.placement.placing import NotFound
+from drayman.placement.state import ClusterState
 from drayman.scheduler.decisions import claim_write
-from drayman.scheduler.demand import HELD_ELSEWHERE, Demand
-from drayman.scheduler.placing import NotFound
-from drayman.scheduler.state import ClusterState
 
 _log: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 1.0

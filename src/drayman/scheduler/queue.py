@@ -13,22 +13,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from enum import Flag, auto
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.placement.wake import Wake
 
 FIRST_BACKOFF_S: Final = 1.0
 LONGEST_BACKOFF_S: Final = 10.0
 _MOST_WOKEN: Final = 1024
-
-
-class Wake(Flag):
-    """What may have become better, as far as waiting pods can be interested in it."""
-
-    NODES = auto()  # nodes, and what pods on them leave free
-    DEVICES = auto()  # devices, classes, taints, and what claims leave free
-    ANYTHING = NODES | DEVICES
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.writes import PatchWrite
+from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import MANAGER
-from drayman.scheduler.times import timestamp_of
 
 _log: Final = logging.getLogger(__name__)
 

@@ -20,16 +20,17 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
+from drayman.placement.placing import Placer
+from drayman.placement.state import ClusterState
+from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
-from drayman.scheduler.placing import Placer
-from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, Wake
+from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue
 from drayman.scheduler.reporting import PATIENCE_S, SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
-from drayman.scheduler.state import ClusterState
 
 _log: Final = logging.getLogger(__name__)
 

@@ -34,12 +34,12 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
+from drayman.placement.state import ClusterState
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.following import Follower
 from drayman.scheduler.queue import Queue
-from drayman.scheduler.state import ClusterState
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU

@@ -1,0 +1,257 @@
+"""What a pod asks for, in the form in which nodes are searched for it.
+
+Most pods are copies of one another. What is the same for all copies is worked out once and kept by `Demands`: the pod's shape, its compiled
+question to the allocator, the claim for its extended resources. A `Demand` adds what is this pod's own: its claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.allocator import Question
+from drayman.api import codec
+from drayman.api.core import Node, Pod
+from drayman.api.errors import SelectorError
+from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.nodeselector import matches
+from drayman.api.resource import ResourceClaim
+from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
+from drayman.placement.extended import ExtendedClaim, extended_claim
+from drayman.placement.fit import FITS, NodeFacts, PodNeeds, Verdict
+from drayman.placement.state import ClusterState
+from drayman.placement.times import seconds_of
+
+_MOST_SHAPES: Final = 1024
+UNAVAILABLE: Final = "resourceclaim not available on the node"
+HELD_ELSEWHERE: Final = Verdict.refusal(UNAVAILABLE)
+_STALE: Final = Verdict.refusal("cannot schedule extended resource claim")
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesWanted:
+    """The claims that are to be allocated together on a node."""
+
+    claims: tuple[ResourceClaim, ...]
+    question: Question
+    delegated: frozenset[str]
+    """Extended resources that are served by devices there."""
+    extended: ExtendedClaim | None = None
+    impossible: Verdict | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Shape:
+    """What copies of a pod share."""
+
+    key: Hashable
+    extended_of: dict[frozenset[str], ExtendedClaim | None] = field(default_factory=dict)
+    questions: dict[frozenset[str], Question] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Demand:
+    """One pod's wishes."""
+
+    pod: Pod
+    needs: PodNeeds
+    claims: tuple[ResourceClaim, ...]
+    open: tuple[ResourceClaim, ...]
+    """Those of the claims that have no devices yet."""
+    held: tuple[ResourceClaim, ...]
+    """Those that have."""
+    extended: Mapping[str, str]
+    """Extended resources that have a device class, with the class."""
+    stale_extended: ResourceClaim | None
+    """A claim for extended resources that an earlier attempt left behind."""
+    impossible: Verdict | None
+    only_node: str | None
+    """The one node on which a claim already has its devices."""
+    timed_out: frozenset[str]
+    """Claims, by uid, whose devices were not made ready in time, or failed."""
+    shape: _Shape
+
+    @property
+    def key(self) -> Hashable:
+        return self.shape.key
+
+    @property
+    def asks_for_devices(self) -> bool:
+        return bool(self.claims or self.extended)
+
+    def delegated_on(self, facts: NodeFacts) -> frozenset[str]:
+        """The extended resources that devices serve on a node: those its kubelet does not offer."""
+        if not self.extended:
+            return _NONE
+        offered = facts.shape.extended
+        return frozenset(name for name in self.extended if not offered.get(name))
+
+    def on(self, facts: NodeFacts) -> DevicesWanted:
+        """What is to be allocated on a node."""
+        delegated = self.delegated_on(facts)
+        shape = self.shape
+        extended = None
+        claims = self.open
+        if delegated:
+            if delegated not in shape.extended_of:
+                classes = {name: self.extended[name] for name in delegated}
+                shape.extended_of[delegated] = extended_claim(self.pod, classes)
+            extended = shape.extended_of[delegated]
+            if extended is not None:
+                claims = (*claims, self._claim_for(extended))
+        question = shape.questions.get(delegated)
+        if question is None:
+            question = shape.questions[delegated] = Question(claims)
+        impossible = None
+        if extended is not None and self.stale_extended is not None:
+            impossible = _STALE
+        return DevicesWanted(claims, question.asked_for(claims), delegated, extended, impossible)
+
+    def _claim_for(self, extended: ExtendedClaim) -> ResourceClaim:
+        """The claim for extended resources before it exists. The ledger knows it by this name."""
+        metadata = self.pod.metadata
+        owner = OwnerReference(
+            api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True
+        )
+        return ResourceClaim(
+            metadata=ObjectMeta(
+                name=f"<extended-resources> {metadata.uid}",
+                generate_name=f"{metadata.name}-extended-resources-",
+                namespace=metadata.namespace,
+                annotations={EXTENDED_CLAIM: "true"},
+                owner_references=(owner,),
+            ),
+            spec=extended.spec,
+        )
+
+    def unavailable_on(self, node: Node) -> list[ResourceClaim]:
+        """The claims whose devices cannot be used from a node."""
+        return [claim for claim in self.held if not self._is_available(claim, node)]
+
+    def held_verdict(self, node: Node) -> Verdict:
+        if not self.held or not self.unavailable_on(node):
+            return FITS
+        return HELD_ELSEWHERE
+
+    def _is_available(self, claim: ResourceClaim, node: Node) -> bool:
+        if claim.metadata.uid in self.timed_out:
+            return False
+        allocation = claim.status.allocation
+        if allocation is None or allocation.node_selector is None:
+            return True
+        try:
+            return matches(allocation.node_selector, node)
+        except SelectorError:
+            return False
+
+
+class Demands:
+    """Makes demands, and keeps what is the same for pods that are alike."""
+
+    def __init__(self, state: ClusterState, binding_timeout_s: float) -> None:
+        self._state = state
+        self._binding_timeout_s = binding_timeout_s
+        self._shapes: dict[Hashable, _Shape] = {}
+
+    def of(self, pod: Pod, claims: tuple[ResourceClaim, ...], now: float) -> Demand:
+        needs = PodNeeds.of(pod)
+        held = tuple(claim for claim in claims if claim.status.allocation is not None)
+        opened = tuple(claim for claim in claims if claim.status.allocation is None)
+        extended = self._state.extended.resources_of(pod) if needs.shape.extended else {}
+        timed_out = (
+            frozenset(claim.metadata.uid for claim in held if self._is_lost(claim, now))
+            if held
+            else _NONE
+        )
+        only_node = None
+        for claim in held:
+            if claim.status.allocation is not None:
+                only_node = only_node or only_node_of(claim.status.allocation.node_selector)
+        stale = self._stale_extended(pod) if extended else None
+        return Demand(
+            pod,
+            needs,
+            claims,
+            opened,
+            held,
+            extended,
+            stale,
+            self._missing_class(opened),
+            only_node,
+            timed_out,
+            self._shape(pod, needs, opened, held, timed_out, extended, stale),
+        )
+
+    def _is_lost(self, claim: ResourceClaim, now: float) -> bool:
+        """Whether the devices of a claim failed to become ready."""
+        state = readiness(claim)
+        if state.failure:
+            return True
+        if state.is_ready or claim.status.allocation is None:
+            return False
+        since = seconds_of(claim.status.allocation.allocation_timestamp)
+        return since is not None and since + self._binding_timeout_s < now
+
+    def _stale_extended(self, pod: Pod) -> ResourceClaim | None:
+        return self._state.extended_claim_of(pod.metadata.uid)
+
+    def _missing_class(self, claims: tuple[ResourceClaim, ...]) -> Verdict | None:
+        classes = self._state.inventory.classes
+        for claim in claims:
+            for request in claim.spec.devices.requests:
+                names = (
+                    [(request.name, request.exactly.device_class_name)]
+                    if request.exactly
+                    else [
+                        (f"{request.name}/{sub.name}", sub.device_class_name)
+                        for sub in request.first_available
+                    ]
+                )
+                for name, class_name in names:
+                    if class_name not in classes:
+                        return Verdict.refusal(
+                            f"request {name}: device class {class_name} does not exist"
+                        )
+        return None
+
+    def _shape(
+        self,
+        pod: Pod,
+        needs: PodNeeds,
+        opened: tuple[ResourceClaim, ...],
+        held: tuple[ResourceClaim, ...],
+        timed_out: frozenset[str],
+        extended: Mapping[str, str],
+        stale: ResourceClaim | None,
+    ) -> _Shape:
+        # Where pods concern each other, labels and namespace tell them apart too.
+        social = self._state.neighbourhood.concerns(needs)
+        key = (
+            needs.social_key if social else needs.key,
+            tuple(self._spec_of(claim) for claim in opened),
+            tuple(claim.metadata.uid for claim in held),
+            timed_out,
+            tuple(sorted(extended.items())),
+            _container_requests(pod) if extended else (),
+            # What is in the way of this pod is not in the way of its copies.
+            "" if stale is None else stale.metadata.uid,
+        )
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[key] = _Shape(key)
+        return shape
+
+    def _spec_of(self, claim: ResourceClaim) -> bytes:
+        return codec.encode(claim.spec)
+
+
+def _container_requests(pod: Pod) -> Hashable:
+    """What the claim for extended resources is made from."""
+    return tuple(
+        (container.name, container.restart_policy, codec.encode(container.resources))
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+    )

@@ -1,0 +1,51 @@
+"""Which nodes a pod fits on and which suit it best, devices left aside.
+
+The rules are those of kube-scheduler's default profile, in its order and words: the node object, ports, resources, volumes, spreading and
+affinity between pods. Left out are spreading that nobody asked for (upstream's system defaults for services and replica sets), limits on
+the number of volumes, the locality of images, and the resizing of running pods, which count by their spec.
+
+Pure: what changes comes in by `NodeUsage` and `Neighbourhood`, which the scheduler keeps up to date.
+"""
+
+from drayman.placement.fit.needs import PodNeeds, PodShape, VolumeRef
+from drayman.placement.fit.neighbour_check import NO_NEIGHBOURS, NeighbourCheck
+from drayman.placement.fit.neighbourhood import Neighbourhood
+from drayman.placement.fit.node import NodeFacts, NodeShape
+from drayman.placement.fit.scores import balance, has_preferences, preferences
+from drayman.placement.fit.static import StaticVerdicts, static_cache_key, static_verdict
+from drayman.placement.fit.usage import NodeUsage, usage_verdict
+from drayman.placement.fit.verdict import (
+    FITS,
+    NO_NODES,
+    Verdict,
+    refused_everywhere,
+    unschedulable_message,
+)
+from drayman.placement.fit.volumes import VolumeCheck, VolumeView, volume_check
+
+__all__ = [
+    "FITS",
+    "NO_NEIGHBOURS",
+    "NO_NODES",
+    "NeighbourCheck",
+    "Neighbourhood",
+    "NodeFacts",
+    "NodeShape",
+    "NodeUsage",
+    "PodNeeds",
+    "PodShape",
+    "StaticVerdicts",
+    "Verdict",
+    "VolumeCheck",
+    "VolumeRef",
+    "VolumeView",
+    "balance",
+    "has_preferences",
+    "preferences",
+    "refused_everywhere",
+    "static_cache_key",
+    "static_verdict",
+    "unschedulable_message",
+    "usage_verdict",
+    "volume_check",
+]

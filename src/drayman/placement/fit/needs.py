@@ -1,0 +1,216 @@
+"""What a pod asks of the node it goes to.
+
+Thousands of pods come from a few templates. What scheduling looks at in the spec is worked out once for each distinct spec and shared:
+the `PodShape`. A shape is compared by identity, so it is a key that costs nothing to hash, and whatever is true of a shape on a node is
+true of all its pods. Labels, namespace and claims are the pod's own and not part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from weakref import WeakValueDictionary
+
+from msgspec import Struct, structs
+
+from drayman.api.codec import encode
+from drayman.api.core import Affinity, Container, Pod, Toleration, TopologySpreadConstraint
+from drayman.placement.fit.node_choice import NodeChoice, node_choice
+from drayman.placement.fit.ports import HostPort, host_ports
+from drayman.placement.fit.requests import CPU, MEMORY, PODS, STORAGE, is_counted, requests_of
+
+_NAMED: Final = (CPU, MEMORY, STORAGE, PODS)
+_MOST_SIGNATURES: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRef:
+    """A volume by way of a claim: a named one, or one made for the pod and named after it and the volume."""
+
+    claim: str
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class PodShape:
+    """What the spec of a pod asks of nodes. Equal ones are the same object; make them by `PodNeeds.of`."""
+
+    cpu: int
+    memory: int
+    storage: int
+    extended: tuple[tuple[str, int], ...]
+    scoring_cpu: int
+    scoring_memory: int
+    pod_level: frozenset[str]
+    ports: tuple[HostPort, ...]
+    tolerations: tuple[Toleration, ...]
+    node_name: str
+    nodes: NodeChoice
+    volumes: tuple[VolumeRef, ...]
+    affinity: Affinity | None
+    spread: tuple[TopologySpreadConstraint, ...]
+
+    @property
+    def by_name(self) -> bool:
+        """Whether nodes that differ in nothing but their name differ for this pod."""
+        return self.nodes.by_name or bool(self.node_name)
+
+    @property
+    def social(self) -> bool:
+        """Whether it matters to the pod which other pods are where."""
+        return self.affinity is not None or bool(self.spread)
+
+
+class PodNeeds(Struct, frozen=True):
+    """A pod as node fit sees it."""
+
+    uid: str
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    terminating: bool
+    shape: PodShape
+
+    @staticmethod
+    def of(pod: Pod) -> PodNeeds:
+        metadata = pod.metadata
+        return PodNeeds(
+            metadata.uid,
+            metadata.namespace,
+            metadata.name,
+            metadata.labels,
+            metadata.deletion_timestamp is not None,
+            shape_of(pod),
+        )
+
+    @property
+    def key(self) -> PodShape:
+        """Equal for pods that nodes by themselves cannot tell apart."""
+        return self.shape
+
+    @property
+    def social_key(self) -> Hashable:
+        """Equal for pods that nodes cannot tell apart and other pods cannot either."""
+        return self.shape, self.namespace, frozenset(self.labels.items())
+
+    def plus(self, more: Mapping[str, int]) -> PodNeeds:
+        """The pod with what its devices take of the node besides. Where the whole pod says what it needs, that is in it."""
+        return structs.replace(self, shape=_enlarged(self.shape, more))
+
+
+_shapes: WeakValueDictionary[Hashable, PodShape] = WeakValueDictionary()
+_by_signature: dict[Hashable, PodShape] = {}
+
+
+def shape_of(pod: Pod) -> PodShape:
+    signature = _signature(pod)
+    shape = _by_signature.get(signature)
+    if shape is None:
+        if len(_by_signature) >= _MOST_SIGNATURES:
+            _by_signature.clear()
+        shape = _by_signature[signature] = _intern(_work_out(pod))
+    return shape
+
+
+def _signature(pod: Pod) -> Hashable:
+    """All that a shape is made from, as cheap to take as possible: pods of one template have it equal."""
+    spec = pod.spec
+    claims = pod.status.node_allocatable_resource_claim_statuses
+    return (
+        tuple([_container_signature(c) for c in spec.containers]),
+        tuple([_container_signature(c) for c in spec.init_containers]),
+        spec.tolerations,
+        spec.node_name,
+        tuple(spec.node_selector.items()),
+        tuple(spec.overhead.items()),
+        None if spec.resources is None else tuple(spec.resources.requests.items()),
+        None if spec.affinity is None else encode(spec.affinity),
+        tuple([encode(constraint) for constraint in spec.topology_spread_constraints]),
+        spec.volumes,
+        tuple([tuple(status.resources.items()) for status in claims]),
+    )
+
+
+def _container_signature(container: Container) -> Hashable:
+    return (
+        tuple(container.resources.requests.items()),
+        container.ports,
+        container.restart_policy,
+    )
+
+
+def _work_out(pod: Pod) -> PodShape:
+    spec = pod.spec
+    requests = requests_of(pod)
+    amounts = requests.amounts
+    affinity = spec.affinity
+    if affinity is not None and not (affinity.pod_affinity or affinity.pod_anti_affinity):
+        affinity = None
+    return PodShape(
+        amounts.get(CPU, 0),
+        amounts.get(MEMORY, 0),
+        amounts.get(STORAGE, 0),
+        _extended(amounts),
+        requests.scoring_cpu,
+        requests.scoring_memory,
+        requests.pod_level,
+        host_ports(spec),
+        spec.tolerations,
+        spec.node_name,
+        node_choice(spec.node_selector, spec.affinity),
+        _volumes(pod),
+        affinity,
+        spec.topology_spread_constraints,
+    )
+
+
+def _extended(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        sorted(
+            (name, amount)
+            for name, amount in amounts.items()
+            if amount and name not in _NAMED and is_counted(name)
+        )
+    )
+
+
+def _volumes(pod: Pod) -> tuple[VolumeRef, ...]:
+    found = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            found.append(VolumeRef(volume.persistent_volume_claim.claim_name))
+        elif volume.ephemeral is not None:
+            found.append(VolumeRef(volume.name, ephemeral=True))
+    return tuple(found)
+
+
+def _enlarged(shape: PodShape, more: Mapping[str, int]) -> PodShape:
+    added = {name: amount for name, amount in more.items() if name not in shape.pod_level}
+    extended = dict(shape.extended)
+    for name, amount in added.items():
+        if name not in _NAMED:
+            extended[name] = extended.get(name, 0) + amount
+    return _intern(
+        replace(
+            shape,
+            cpu=shape.cpu + added.get(CPU, 0),
+            memory=shape.memory + added.get(MEMORY, 0),
+            storage=shape.storage + added.get(STORAGE, 0),
+            extended=_extended(extended),
+            scoring_cpu=shape.scoring_cpu + added.get(CPU, 0),
+            scoring_memory=shape.scoring_memory + added.get(MEMORY, 0),
+        )
+    )
+
+
+def _intern(shape: PodShape) -> PodShape:
+    content = (
+        (shape.cpu, shape.memory, shape.storage, shape.extended),
+        (shape.scoring_cpu, shape.scoring_memory, shape.pod_level),
+        (shape.ports, shape.node_name, shape.nodes, shape.volumes),
+        frozenset((t.key, t.operator, t.value, t.effect) for t in shape.tolerations),
+        None if shape.affinity is None else encode(shape.affinity),
+        tuple(encode(constraint) for constraint in shape.spread),
+    )
+    return _shapes.setdefault(content, shape)

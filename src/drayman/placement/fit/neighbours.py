@@ -1,0 +1,32 @@
+"""What the rules about other pods ask of the index of placed pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Protocol
+
+from drayman.placement.fit.needs import PodNeeds
+from drayman.placement.fit.tally import Tally
+
+DomainCounts = dict[str, int]
+"""How many by domain of a topology. Domains without any have no entry."""
+
+
+class Neighbours(Protocol):
+    """The placed pods, as the rules see them."""
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace; none if it is not known."""
+        ...
+
+    def repelling(self, needs: PodNeeds) -> list[tuple[str, DomainCounts]]:
+        """The required anti-affinity of placed pods that is about this pod: topology key and domains."""
+        ...
+
+    def attracting(self, needs: PodNeeds) -> list[tuple[int, str, DomainCounts]]:
+        """The wishes of placed pods that are about this pod: weight, topology key and how many there are in each domain."""
+        ...
+
+    def tally(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
+        """A tally that is kept up to date, made if it is not there yet."""
+        ...

@@ -1,0 +1,134 @@
+"""What the pods of a node use of it, and whether one more fits.
+
+Sums are kept, never recomputed. They are integers, so taking a pod away is the exact inverse of adding it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from drayman.placement.fit.needs import PodNeeds, PodShape
+from drayman.placement.fit.node import NodeFacts, NodeShape
+from drayman.placement.fit.ports import UsedPorts
+from drayman.placement.fit.requests import CPU, MEMORY, STORAGE
+from drayman.placement.fit.verdict import (
+    FITS,
+    NO_FREE_PORTS,
+    TOO_MANY_PODS,
+    Verdict,
+    insufficient,
+)
+
+NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class NodeUsage:
+    """The pods of a node and what they use. `revision` changes with each change and never comes back."""
+
+    __slots__ = (
+        "cpu",
+        "extended",
+        "memory",
+        "pods",
+        "ports",
+        "revision",
+        "scoring_cpu",
+        "scoring_memory",
+        "storage",
+    )
+
+    def __init__(self) -> None:
+        self.cpu = 0
+        self.memory = 0
+        self.storage = 0
+        self.extended: dict[str, int] = {}
+        self.scoring_cpu = 0
+        self.scoring_memory = 0
+        self.ports = UsedPorts()
+        self.pods: dict[str, PodNeeds] = {}
+        self.revision = 0
+
+    def add(self, needs: PodNeeds) -> None:
+        """Count a pod in. Raises ValueError if it is counted already."""
+        if needs.uid in self.pods:
+            raise ValueError(f"pod {needs.namespace}/{needs.name} is counted on this node already")
+        self.pods[needs.uid] = needs
+        self._count(needs.shape, 1)
+        if needs.shape.ports:
+            self.ports.add(needs.shape.ports)
+
+    def remove(self, uid: str) -> PodNeeds:
+        """Count a pod out, by its uid. Raises ValueError if it is not counted."""
+        needs = self.pods.pop(uid, None)
+        if needs is None:
+            raise ValueError(f"no pod with uid {uid!r} is counted on this node")
+        self._count(needs.shape, -1)
+        if needs.shape.ports:
+            self.ports.remove(needs.shape.ports)
+        return needs
+
+    def _count(self, pod: PodShape, sign: int) -> None:
+        self.revision += 1
+        self.cpu += sign * pod.cpu
+        self.memory += sign * pod.memory
+        self.storage += sign * pod.storage
+        self.scoring_cpu += sign * pod.scoring_cpu
+        self.scoring_memory += sign * pod.scoring_memory
+        for name, amount in pod.extended:
+            total = self.extended.get(name, 0) + sign * amount
+            if total:
+                self.extended[name] = total
+            else:
+                del self.extended[name]
+
+    @property
+    def room_key(self) -> Hashable:
+        """Equal for nodes with the same room, given equal shapes."""
+        return (
+            (len(self.pods), self.cpu, self.memory, self.storage),
+            (self.scoring_cpu, self.scoring_memory),
+            frozenset(self.extended.items()),
+            self.ports.taken(),
+        )
+
+
+def usage_verdict(
+    needs: PodNeeds, facts: NodeFacts, usage: NodeUsage, delegated: frozenset[str] = NOTHING
+) -> Verdict:
+    """Whether ports and resources are left for a pod. `delegated` are the resources that devices stand in for on this node."""
+    pod, node = needs.shape, facts.shape
+    if pod.ports and usage.ports.conflict(pod.ports):
+        return Verdict.refusal(NO_FREE_PORTS, resolvable=True)
+    if (
+        len(usage.pods) < node.pods
+        and (not pod.cpu or pod.cpu <= node.cpu - usage.cpu)
+        and (not pod.memory or pod.memory <= node.memory - usage.memory)
+        and (not pod.storage or pod.storage <= node.storage - usage.storage)
+        and not pod.extended
+    ):
+        return FITS
+    return _shortage(pod, node, usage, delegated)
+
+
+def _shortage(
+    pod: PodShape, node: NodeShape, usage: NodeUsage, delegated: frozenset[str]
+) -> Verdict:
+    """All resources that are short, together. Where even the empty node would be too small, no pod's leaving helps."""
+    amounts = [
+        (CPU, pod.cpu, usage.cpu, node.cpu),
+        (MEMORY, pod.memory, usage.memory, node.memory),
+        (STORAGE, pod.storage, usage.storage, node.storage),
+    ]
+    amounts += [
+        (name, amount, usage.extended.get(name, 0), node.extended.get(name, 0))
+        for name, amount in pod.extended
+        if name not in delegated
+    ]
+    reasons = [] if len(usage.pods) < node.pods else [TOO_MANY_PODS]
+    resolvable = True
+    for name, asked, used, there in amounts:
+        if asked and asked > there - used:
+            reasons.append(insufficient(name))
+            resolvable = resolvable and asked <= there
+    return Verdict.refusal(*reasons, resolvable=resolvable) if reasons else FITS

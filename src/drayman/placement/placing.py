@@ -1,0 +1,370 @@
+"""Nodes for pods of one shape, the best first.
+
+Thousands of pods ask for the same thing, and thousands of nodes are alike. So answers are kept twice: a verdict for each node, until
+something about that node changes, and a verdict for each node shape (`allocator.signature`), which serves all nodes that look the
+same. What is left to do for one more pod of a known shape is to look at the nodes that changed since the last one, take the best from
+a heap, and search devices on that one node.
+
+A node that refused keeps refusing while others only take. It is asked again when something on it, or in devices that it shares with
+other nodes, is given back, and after any change of slices, classes or taints.
+
+The order of nodes: what the user prefers, then the quality of the devices, then the balance of the cluster, then the order of arrival.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
+from drayman.placement.demand import HELD_ELSEWHERE, Demand, DevicesWanted
+from drayman.placement.fit import (
+    FITS,
+    NO_NEIGHBOURS,
+    NeighbourCheck,
+    Verdict,
+    balance,
+    has_preferences,
+    preferences,
+    usage_verdict,
+    volume_check,
+)
+from drayman.placement.mapped_resources import as_requests
+from drayman.placement.refusing import devices_verdict
+from drayman.placement.state import ClusterState, NodeState
+
+Key = tuple[object, ...]
+_UNKNOWN: Final[Key] = ()  # sorts before every key: a node to be looked at first
+_MOST_ANSWERS: Final = 4096
+_DEVICE_WEIGHT: Final = 2
+_WHOLE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node for a pod, and the devices it gets there."""
+
+    node: NodeState
+    wanted: DevicesWanted
+    plan: Plan | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """No node serves the pod."""
+
+    verdicts: dict[str, Verdict]
+    """By node."""
+    retry: bool = False
+    """Whether a search gave up before it knew: to be tried again, even if nothing changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a search said of all nodes with one signature."""
+
+    verdict: Verdict
+    quality: Key = ()
+    preference: int = 0
+    exhausted: bool = False
+
+
+_NO_DEVICES_WANTED: Final = _Answer(FITS)
+_NO_ROOM_FOR_MAPPED: Final = Verdict.refusal(
+    "not enough resources of the node for what the devices take of them", resolvable=True
+)
+
+
+class Placer:
+    """Finds nodes for pods that ask for the same."""
+
+    def __init__(self, state: ClusterState, policy: Policy) -> None:
+        self._state = state
+        self._policy = policy
+        self._heap: list[tuple[Key, int, str, int]] = []
+        self._versions: dict[str, int] = {}  # of the entry in the heap that counts, by node
+        self._refusals: dict[str, Verdict] = {}
+        self._answers: dict[Hashable, _Answer] = {}
+        self._exhausted: set[str] = set()
+        self._version = 0
+        self._epoch = -1
+        self._answers_epoch = -1
+        self._read = 0  # marks
+        self._freed = 0
+        self._taken: dict[
+            str, int
+        ] = {}  # what of shared devices was taken when a node was last looked at
+        self._searched_last: tuple[str, Plan] | None = None  # for the pod at hand
+        self._not_found: NotFound | None = None
+
+    def find(self, demand: Demand) -> Found | NotFound:
+        """The best node for one pod of the shape."""
+        self._searched_last = None
+        refusal = self._refused_everywhere(demand)
+        if refusal is not None:
+            return refusal
+        check = NO_NEIGHBOURS
+        if self._state.neighbourhood.concerns(demand.needs):
+            check = self._state.neighbourhood.prepare(demand.needs)
+        if (
+            check is not NO_NEIGHBOURS
+            or has_preferences(demand.needs, check)
+            or self._has_soft_taints()
+        ):
+            return self._best_of_all(demand, check)
+        if demand.only_node is not None:
+            return self._best_of_all(demand, NO_NEIGHBOURS)
+        self._catch_up()
+        return self._best_by_heap(demand)
+
+    def fits_on(self, demand: Demand, node: NodeState) -> bool:
+        """Whether the pod fits on a node as things are now. Keeps nothing that depends on the node alone."""
+        check = NO_NEIGHBOURS
+        if self._state.neighbourhood.concerns(demand.needs):
+            check = self._state.neighbourhood.prepare(demand.needs)
+        if self._node_verdict(demand, node, check) is not FITS:
+            return False
+        wanted = demand.on(node.facts)
+        if wanted.impossible is not None or demand.held_verdict(node.node) is not FITS:
+            return False
+        return not wanted.claims or self._searched(demand, node, wanted).verdict is FITS
+
+    # One pod after the other, from the heap.
+
+    def _best_by_heap(self, demand: Demand) -> Found | NotFound:
+        if self._not_found is not None and not self._heap:
+            return self._not_found
+        while self._heap:
+            key, _, name, version = self._heap[0]
+            if self._versions.get(name) != version:
+                heapq.heappop(self._heap)
+                continue
+            node = self._state.nodes.get(name)
+            if node is None:
+                heapq.heappop(self._heap)
+                continue
+            if key is not _UNKNOWN and self._taken[name] == self._state.floating_taken:
+                found = self._take(demand, node)
+                if found is not None:
+                    return found
+            heapq.heappop(self._heap)
+            self._look_at(demand, node)
+        self._not_found = NotFound(dict(self._refusals), bool(self._exhausted))
+        return self._not_found
+
+    def _look_at(self, demand: Demand, node: NodeState) -> None:
+        """Find out whether and how well a node serves the pod, and note it."""
+        name = node.facts.name
+        answer = self._answer(demand, node)
+        self._taken[name] = self._state.floating_taken
+        self._version += 1
+        self._versions[name] = self._version
+        self._exhausted.discard(name)
+        if answer.verdict is FITS:
+            self._refusals.pop(name, None)
+            key = (answer.quality, -balance(demand.needs, node.facts, node.usage))
+            heapq.heappush(self._heap, (key, node.index, name, self._version))
+        else:
+            self._refusals[name] = answer.verdict
+            if answer.exhausted:
+                self._exhausted.add(name)
+
+    def _take(self, demand: Demand, node: NodeState) -> Found | None:
+        """The devices for this very pod on a node that is known to have them."""
+        wanted = demand.on(node.facts)
+        if not wanted.claims:
+            return Found(node, wanted, None)
+        plan = self._plan_for(demand, node, wanted)
+        return None if plan is None else Found(node, wanted, plan)
+
+    def _plan_for(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Plan | None:
+        last = self._searched_last
+        if last is not None and last[0] == node.facts.name:
+            return last[1]
+        view = self._state.inventory.view(node.node, self._state.ledger)
+        outcome: Outcome | None = None if last is None else last[1].on(view, wanted.question)
+        if outcome is None:
+            outcome = search(view, wanted.question, policy=self._policy)
+        if not isinstance(outcome, Plan) or not self._mapped_resources_fit(demand, node, outcome):
+            # The kept answer does not hold, so nothing that was kept can be relied on.
+            self._answers.clear()
+            return None
+        return outcome
+
+    # All nodes for each pod, where pods concern each other or have preferences.
+
+    def _best_of_all(self, demand: Demand, check: NeighbourCheck) -> Found | NotFound:
+        verdicts: dict[str, Verdict] = {}
+        fitting: list[tuple[NodeState, _Answer]] = []
+        exhausted = False
+        if self._answers_epoch != self._state.epoch:
+            self._answers_epoch = self._state.epoch
+            self._answers.clear()
+        if demand.only_node is not None:
+            verdicts = dict.fromkeys(self._state.nodes, HELD_ELSEWHERE)
+        for name, node in self._candidates(demand):
+            verdicts.pop(name, None)
+            answer = self._answer(demand, node, check)
+            exhausted |= answer.exhausted
+            if answer.verdict is FITS:
+                fitting.append((node, answer))
+            else:
+                verdicts[name] = answer.verdict
+        for node, _ in self._ranked(demand, check, fitting):
+            found = self._take(demand, node)
+            if found is not None:
+                return found
+        return NotFound(verdicts, exhausted)
+
+    def _ranked(
+        self, demand: Demand, check: NeighbourCheck, fitting: list[tuple[NodeState, _Answer]]
+    ) -> Iterable[tuple[NodeState, _Answer]]:
+        facts = [node.facts for node, _ in fitting]
+        liked = preferences(demand.needs, facts, check)
+        most = max((answer.preference for _, answer in fitting), default=0)
+
+        def key(item: tuple[int, tuple[NodeState, _Answer]]) -> Key:
+            position, (node, answer) = item
+            devices = answer.preference * _WHOLE // most if most else 0
+            return (
+                -(liked[position] + _DEVICE_WEIGHT * devices),
+                answer.quality,
+                -balance(demand.needs, node.facts, node.usage),
+                node.index,
+            )
+
+        return [item for _, item in sorted(enumerate(fitting), key=key)]
+
+    def _candidates(self, demand: Demand) -> Iterable[tuple[str, NodeState]]:
+        if demand.only_node is None:
+            return self._state.nodes.items()
+        node = self._state.nodes.get(demand.only_node)
+        return () if node is None else ((demand.only_node, node),)
+
+    # One node.
+
+    def _answer(
+        self, demand: Demand, node: NodeState, check: NeighbourCheck = NO_NEIGHBOURS
+    ) -> _Answer:
+        verdict = self._node_verdict(demand, node, check)
+        if verdict is not FITS:
+            return _Answer(verdict)
+        answer = self._devices_answer(demand, node)
+        if answer.verdict is FITS and demand.held:
+            verdict = demand.held_verdict(node.node)
+            if verdict is not FITS:
+                return _Answer(verdict)
+        return answer
+
+    def _devices_answer(self, demand: Demand, node: NodeState) -> _Answer:
+        wanted = demand.on(node.facts)
+        if wanted.impossible is not None:
+            return _Answer(wanted.impossible)
+        if not wanted.claims:
+            return _NO_DEVICES_WANTED
+        if self._state.mapped_devices or demand.only_node is not None:
+            # A pod that is tied to a node asks once. Its placer serves pods of all shapes, so nothing may be kept.
+            return self._searched(demand, node, wanted)
+        view = self._state.inventory.view(node.node, self._state.ledger)
+        shape = (wanted.delegated, signature(view, wanted.question))
+        known = self._answers.get(shape)
+        if known is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            known = self._answers[shape] = self._searched(demand, node, wanted)
+        return known
+
+    def _node_verdict(self, demand: Demand, node: NodeState, check: NeighbourCheck) -> Verdict:
+        """Everything but devices, in Kubernetes' order."""
+        facts = node.facts
+        verdict = self._state.static_verdicts.verdict(demand.needs, facts)
+        if verdict is not FITS:
+            return verdict
+        verdict = usage_verdict(demand.needs, facts, node.usage, demand.delegated_on(facts))
+        if verdict is not FITS:
+            return verdict
+        if demand.needs.shape.volumes:
+            verdict = volume_check(demand.needs, self._state.volumes).verdict(facts)
+            if verdict is not FITS:
+                return verdict
+        return FITS if check is NO_NEIGHBOURS else check.verdict(facts)
+
+    def _searched(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> _Answer:
+        view = self._state.inventory.view(node.node, self._state.ledger)
+        outcome = search(view, wanted.question, policy=self._policy)
+        if not isinstance(outcome, Plan):
+            verdict = devices_verdict(outcome, wanted.claims)
+            return _Answer(verdict, exhausted=isinstance(outcome, Exhausted))
+        if not self._mapped_resources_fit(demand, node, outcome):
+            return _Answer(_NO_ROOM_FOR_MAPPED)
+        self._searched_last = (node.facts.name, outcome)
+        return _Answer(FITS, (outcome.quality,), outcome.preference_score)
+
+    def _mapped_resources_fit(self, demand: Demand, node: NodeState, plan: Plan) -> bool:
+        """Whether the pod still fits with what its devices take of the node's own resources."""
+        if not self._state.mapped_devices:
+            return True
+        total: dict[str, int] = {}
+        for item in plan.claims:
+            for name, amount in as_requests(
+                self._state.mapped_devices.taken_by(item.allocation)
+            ).items():
+                total[name] = total.get(name, 0) + amount
+        if not total:
+            return True
+        needs, facts = demand.needs.plus(total), node.facts
+        return usage_verdict(needs, facts, node.usage, demand.delegated_on(facts)) is FITS
+
+    # Keeping up.
+
+    def _refused_everywhere(self, demand: Demand) -> NotFound | None:
+        if demand.impossible is not None:
+            return NotFound(dict.fromkeys(self._state.nodes, demand.impossible))
+        if demand.needs.shape.volumes:
+            refusal = volume_check(demand.needs, self._state.volumes).refusal
+            if refusal is not FITS:
+                return NotFound(dict.fromkeys(self._state.nodes, refusal))
+        return None
+
+    def _has_soft_taints(self) -> bool:
+        return self._state.soft_taints > 0
+
+    def _catch_up(self) -> None:
+        """Put every node that may have changed at the head of the heap."""
+        state = self._state
+        if self._epoch != state.epoch:
+            self._start_over()
+            return
+        if self._freed != state.floating_freed:
+            self._freed = state.floating_freed
+            for name, node in state.nodes.items():
+                self._push_unknown(name, node)
+        elif self._read < len(state.marks):
+            for name in dict.fromkeys(state.marks[self._read :]):
+                if name in state.nodes:
+                    self._push_unknown(name, state.nodes[name])
+                else:
+                    self._versions.pop(name, None)
+                    self._refusals.pop(name, None)
+                    self._not_found = None
+        self._read = len(state.marks)
+
+    def _start_over(self) -> None:
+        state = self._state
+        self._epoch, self._freed, self._read = state.epoch, state.floating_freed, len(state.marks)
+        self._answers_epoch = state.epoch
+        self._answers.clear()
+        self._refusals.clear()
+        self._exhausted.clear()
+        self._heap.clear()
+        self._versions.clear()
+        for name, node in state.nodes.items():
+            self._push_unknown(name, node)
+
+    def _push_unknown(self, name: str, node: NodeState) -> None:
+        self._version += 1
+        self._versions[name] = self._version
+        self._not_found = None
+        heapq.heappush(self._heap, (_UNKNOWN, node.index, name, self._version))

@@ -1,0 +1,406 @@
+"""The cluster as the scheduler knows it: what the API server has shown, plus what the scheduler has decided and not yet seen confirmed.
+
+A decision counts from the moment it is made (`assume`), so that the next one is made on top of it, and is taken back if it cannot be
+written (`forget`). Of a claim the newest version wins, wherever it came from; while a write of ours is under way for a claim, the
+ledger keeps what we decided, whatever older versions are still to arrive.
+
+Everything that may change an answer leaves a mark: the name of a node in `marks`, or a new `epoch` where any node may be concerned.
+Whoever keeps answers (`placing`) reads the marks since it last looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.allocator import Plan
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.resource import (
+    AllocationResult,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.inventory.features import Features
+from drayman.inventory.identity import PoolId
+from drayman.inventory.inventory import Inventory
+from drayman.inventory.ledger import Ledger, holder_of
+from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.extended import ExtendedResources
+from drayman.placement.fit import Neighbourhood, NodeFacts, NodeUsage, PodNeeds, StaticVerdicts
+from drayman.placement.groups import Groups
+from drayman.placement.mapped_resources import MappedDevices, requests_in_status
+from drayman.placement.volumes import Volumes
+from drayman.placement.wake import Wake
+
+ClaimKey = tuple[str, str]
+"""Namespace and name."""
+FINISHED: Final = ("Succeeded", "Failed")
+_MOST_MARKS: Final = 200_000
+_Results = tuple[DeviceRequestAllocationResult, ...]
+_NOTHING: Final[tuple[frozenset[PoolId], _Results | None]] = (frozenset(), None)
+
+
+@dataclass(slots=True, eq=False)
+class NodeState:
+    """A node with what runs on it."""
+
+    node: Node
+    facts: NodeFacts
+    usage: NodeUsage
+    index: int
+    """The order of arrival: the last word between nodes that are equal."""
+
+
+class ClusterState:
+    """Nodes, pods, claims, devices. Belongs to one event loop."""
+
+    def __init__(self, features: Features, wake: Callable[[Wake], None]) -> None:
+        self._wake = wake
+        self.nodes: dict[str, NodeState] = {}
+        self.inventory = Inventory(features)
+        self.ledger = Ledger()
+        self.extended = ExtendedResources()
+        self.neighbourhood = Neighbourhood()
+        self.volumes = Volumes()
+        self.groups = Groups()
+        self.mapped_devices = MappedDevices()
+        self.static_verdicts = StaticVerdicts()
+        self.marks: list[str] = []
+        self.epoch = 0
+        self.floating_taken = 0
+        """Counts what was taken of devices that several nodes can use."""
+        self.floating_freed = 0
+        self.soft_taints = 0
+        """How many nodes have taints that pods would rather avoid."""
+        self._claims: dict[ClaimKey, ResourceClaim] = {}
+        self._assumed: dict[str, ResourceClaim] = {}  # as our writes will leave them, by uid
+        self._holding: dict[str, tuple[frozenset[PoolId], _Results]] = {}  # by holder
+        self._home_of_pool: dict[PoolId, str] = {}  # the only node that sees a pool; empty: several
+        self._placed: dict[str, tuple[str, PodNeeds]] = {}  # pods that count, by uid
+        self._homeless: dict[str, dict[str, PodNeeds]] = {}  # pods on nodes that are not known
+        self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
+        self._templates: dict[ClaimKey, ResourceClaimTemplate] = {}
+        self._arrivals = 0
+
+    # What the API server shows.
+
+    def set_node(self, node: Node) -> None:
+        name = node.metadata.name
+        facts, known = NodeFacts.of(node), self.nodes.get(name)
+        if known is None:
+            self._arrivals += 1
+            usage = NodeUsage()
+            for needs in self._homeless.pop(name, {}).values():
+                usage.add(needs)
+            self.nodes[name] = NodeState(node, facts, usage, self._arrivals)
+        else:
+            self.soft_taints -= bool(known.facts.shape.soft_taints)
+            is_same = (
+                facts.static_key == known.facts.static_key and facts.labels == known.facts.labels
+            )
+            known.node, known.facts = node, facts
+            if is_same:
+                self.soft_taints += bool(facts.shape.soft_taints)
+                return
+        self.soft_taints += bool(facts.shape.soft_taints)
+        self.neighbourhood.set_node(facts)
+        self.mark(name)
+        self._wake(Wake.NODES)
+
+    def remove_node(self, name: str) -> None:
+        known = self.nodes.pop(name, None)
+        if known is None:
+            return
+        self.soft_taints -= bool(known.facts.shape.soft_taints)
+        if known.usage.pods:
+            self._homeless[name] = dict(known.usage.pods)
+        self.neighbourhood.remove_node(name)
+        self.mark(name)
+
+    def set_namespace(self, namespace: Namespace) -> None:
+        self.neighbourhood.set_namespace(namespace.metadata.name, namespace.metadata.labels)
+
+    def remove_namespace(self, name: str) -> None:
+        self.neighbourhood.remove_namespace(name)
+
+    def set_placed_pod(self, pod: Pod) -> None:
+        """A pod that has a node. Finished ones no longer count."""
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        if pod.status.phase in FINISHED:
+            self.remove_pod(uid)
+            return
+        known = self._placed.get(uid)
+        if known is not None and known[0] == node and not _changes_needs(known[1], pod):
+            return
+        if known is not None:
+            self._displace(uid)
+        self._place(needs_of(pod), node)
+        if pod.spec.scheduling_group is not None:
+            self.groups.place(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        if uid in self._placed:
+            self._displace(uid)
+            self._wake(Wake.NODES)
+
+    def set_claim(self, claim: ResourceClaim) -> bool:
+        """Whether this version was news."""
+        key = (claim.metadata.namespace, claim.metadata.name)
+        known = self._claims.get(key)
+        if known is not None and known.metadata.uid == claim.metadata.uid:
+            if _version(known) >= _version(claim):
+                return False
+        elif known is not None:
+            self.remove_claim(known)
+        self._claims[key] = claim
+        if EXTENDED_CLAIM in claim.metadata.annotations:
+            self._note_extended(claim)
+        if claim.metadata.uid not in self._assumed:
+            self._observe(claim)
+        return True
+
+    def remove_claim(self, claim: ResourceClaim) -> None:
+        key = (claim.metadata.namespace, claim.metadata.name)
+        known = self._claims.get(key)
+        if known is not None and known.metadata.uid == claim.metadata.uid:
+            del self._claims[key]
+            for owner in claim.metadata.owner_references:
+                if self._extended_claims.get(owner.uid) == key:
+                    del self._extended_claims[owner.uid]
+            self._assumed.pop(claim.metadata.uid, None)
+            self._free(holder_of(claim))
+
+    def set_template(self, template: ResourceClaimTemplate) -> None:
+        self._templates[template.metadata.namespace, template.metadata.name] = template
+
+    def remove_template(self, template: ResourceClaimTemplate) -> None:
+        self._templates.pop((template.metadata.namespace, template.metadata.name), None)
+
+    def set_slice(self, slice_: ResourceSlice) -> None:
+        self.inventory.apply_slice(slice_)
+        self.mapped_devices.set_slice(slice_)
+        self._slice_changed(slice_)
+
+    def remove_slice(self, slice_: ResourceSlice) -> None:
+        self.inventory.remove_slice(slice_.metadata.name)
+        self.mapped_devices.remove_slice(slice_)
+        self._slice_changed(slice_)
+
+    def set_class(self, device_class: DeviceClass) -> None:
+        self.inventory.apply_class(device_class)
+        self.extended.apply(device_class)
+        self._everything_changed()
+
+    def remove_class(self, device_class: DeviceClass) -> None:
+        self.inventory.remove_class(device_class.metadata.name)
+        self.extended.remove(device_class.metadata.name)
+        self._everything_changed()
+
+    def set_taint_rule(self, rule: DeviceTaintRule) -> None:
+        self.inventory.apply_taint_rule(rule)
+        self._everything_changed()
+
+    def remove_taint_rule(self, rule: DeviceTaintRule) -> None:
+        self.inventory.remove_taint_rule(rule.metadata.name)
+        self._everything_changed()
+
+    # Reading.
+
+    def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """A claim as it is, or as it will be once our writes are through."""
+        claim = self._claims.get((namespace, name))
+        if claim is None:
+            return None
+        return self._assumed.get(claim.metadata.uid, claim)
+
+    def find_template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        return self._templates.get((namespace, name))
+
+    def known_claim(self, claim: ResourceClaim) -> ResourceClaim | None:
+        """The claim as the server has last shown it; None if it is gone."""
+        known = self._claims.get((claim.metadata.namespace, claim.metadata.name))
+        return None if known is None or known.metadata.uid != claim.metadata.uid else known
+
+    def latest_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim as it will be after all decisions so far."""
+        return self._assumed.get(claim.metadata.uid, claim)
+
+    def is_under_way(self, claim: ResourceClaim) -> bool:
+        """Whether a write of ours for the claim has not been confirmed."""
+        return claim.metadata.uid in self._assumed
+
+    def node_of(self, uid: str) -> str | None:
+        """The node on which a pod counts."""
+        placed = self._placed.get(uid)
+        return None if placed is None else placed[0]
+
+    def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
+        """The claim for the extended resources of a pod, if it exists."""
+        key = self._extended_claims.get(pod_uid)
+        return None if key is None else self.find_claim(*key)
+
+    # Deciding.
+
+    def assume_pod(self, needs: PodNeeds, node: str) -> None:
+        """The pod goes to the node."""
+        self._place(needs, node)
+
+    def assume_plan(self, plan: Plan) -> None:
+        """The devices of a plan are taken. Raises LedgerConflictError."""
+        self.ledger.commit(plan)
+        for item in plan.claims:
+            self._note_holding(holder_of(item.claim), item.allocation)
+
+    def assume_claim(self, claim: ResourceClaim) -> None:
+        """A write is about to make the claim this."""
+        self._assumed[claim.metadata.uid] = claim
+
+    def confirm_claim(self, claim: ResourceClaim) -> None:
+        """The write is through; this is what the server made of it."""
+        self._assumed.pop(claim.metadata.uid, None)
+        if not self.set_claim(claim):
+            self._observe_known(claim)
+
+    def forget_claim(self, claim: ResourceClaim) -> None:
+        """The write failed: the claim is what the server has last shown."""
+        if self._assumed.pop(claim.metadata.uid, None) is not None:
+            self._observe_known(claim)
+
+    def adopt(self, holder: str, claim: ResourceClaim) -> None:
+        """What was taken under a provisional name belongs to this claim, which now exists."""
+        if holder_of(claim) in self._holding:
+            # The server showed the claim before it answered: its devices were counted twice for a moment.
+            self._free(holder)
+            return
+        held = self._holding.pop(holder, None)
+        if held is not None:
+            self.ledger.forget(holder)
+            self._holding[holder_of(claim)] = held
+            self.ledger.observe_claim(claim)
+
+    def forget_holder(self, holder: str) -> None:
+        """Give back what was taken for a claim that is not made after all."""
+        self._free(holder)
+
+    def mark(self, node: str) -> None:
+        """An answer about this node may no longer hold."""
+        self.marks.append(node)
+        if len(self.marks) > _MOST_MARKS:
+            self.marks.clear()
+            self.epoch += 1
+
+    # Inside.
+
+    def _note_extended(self, claim: ResourceClaim) -> None:
+        for owner in claim.metadata.owner_references:
+            if owner.controller and owner.kind == "Pod":
+                key = (claim.metadata.namespace, claim.metadata.name)
+                self._extended_claims[owner.uid] = key
+
+    def _place(self, needs: PodNeeds, node: str) -> None:
+        self._placed[needs.uid] = (node, needs)
+        state = self.nodes.get(node)
+        if state is None:
+            self._homeless.setdefault(node, {})[needs.uid] = needs
+        else:
+            state.usage.add(needs)
+            self.mark(node)
+        self.neighbourhood.add(needs, node)
+        self.volumes.add_pod(needs)
+
+    def _displace(self, uid: str) -> None:
+        node, needs = self._placed.pop(uid)
+        state = self.nodes.get(node)
+        if state is None:
+            homeless = self._homeless.get(node, {})
+            homeless.pop(uid, None)
+            if not homeless:
+                self._homeless.pop(node, None)
+        else:
+            state.usage.remove(uid)
+            self.mark(node)
+        self.neighbourhood.remove(uid)
+        self.volumes.remove_pod(needs)
+        self.groups.displace(uid)
+
+    def _observe_known(self, claim: ResourceClaim) -> None:
+        known = self._claims.get((claim.metadata.namespace, claim.metadata.name))
+        if known is not None and known.metadata.uid == claim.metadata.uid:
+            self._observe(known)
+        else:
+            self._free(holder_of(claim))
+
+    def _observe(self, claim: ResourceClaim) -> None:
+        holder, allocation = holder_of(claim), claim.status.allocation
+        if allocation is None:
+            self._free(holder)
+            return
+        if self._holding.get(holder, _NOTHING)[1] == allocation.devices.results:
+            return  # the echo of our own write, most of the time
+        self._free(holder)
+        self.ledger.observe_claim(claim)
+        self._note_holding(holder, allocation)
+
+    def _note_holding(self, holder: str, allocation: AllocationResult) -> None:
+        results = allocation.devices.results
+        pools = frozenset(PoolId(result.driver, result.pool) for result in results)
+        self._holding[holder] = (pools, results)
+        for pool in pools:
+            node = self._home_of_pool.get(pool, "")
+            if node:
+                self.mark(node)
+            else:
+                self.floating_taken += 1
+
+    def _free(self, holder: str) -> None:
+        held = self._holding.pop(holder, None)
+        self.ledger.forget(holder)
+        if held is None:
+            return
+        for pool in held[0]:
+            node = self._home_of_pool.get(pool, "")
+            if node:
+                self.mark(node)
+            else:
+                self.floating_freed += 1
+        self._wake(Wake.DEVICES)
+
+    def _slice_changed(self, slice_: ResourceSlice) -> None:
+        pool = PoolId(slice_.spec.driver, slice_.spec.pool.name)
+        node = slice_.spec.node_name or ""
+        home = self._home_of_pool.setdefault(pool, node)
+        if home != node:
+            # Seen from several nodes: whatever happens in it concerns all of them.
+            self._home_of_pool[pool] = home = ""
+        if home and not slice_.spec.shared_counters:
+            self.mark(home)
+        else:
+            self.epoch += 1
+        self._wake(Wake.DEVICES)
+
+    def _everything_changed(self) -> None:
+        self.epoch += 1
+        self._wake(Wake.ANYTHING)
+
+
+def needs_of(pod: Pod) -> PodNeeds:
+    """What a pod asks of its node, with what its devices take of the node's own resources."""
+    needs = PodNeeds.of(pod)
+    statuses = pod.status.node_allocatable_resource_claim_statuses
+    return needs.plus(requests_in_status(statuses)) if statuses else needs
+
+
+def _version(claim: ResourceClaim) -> int:
+    return int(claim.metadata.resource_version or 0)
+
+
+def _changes_needs(needs: PodNeeds, pod: Pod) -> bool:
+    """Whether a pod that is placed asks for something else now: labels can change, and containers be resized."""
+    if needs.terminating != (pod.metadata.deletion_timestamp is not None):
+        return True
+    return needs.labels != pod.metadata.labels or needs_of(pod).key != needs.key

@@ -1,0 +1,80 @@
+"""Groups of pods as the scheduler knows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drayman.api.codec import convert
+from drayman.api.core import Pod
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim
+from drayman.placement.groups import Groups, shares
+
+
+def pod(name: str, *entries: dict[str, str], made: dict[str, str] | None = None) -> Pod:
+    statuses = [{"name": key, "resourceClaimName": claim} for key, claim in (made or {}).items()]
+    value: dict[str, Any] = {
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": list(entries)},
+        "status": {"resourceClaimStatuses": statuses},
+    }
+    return convert(Pod, value)
+
+
+def group(*entries: dict[str, str], namespace: str = "default") -> PodGroup:
+    metadata = {"name": "g", "namespace": namespace, "uid": "u"}
+    return convert(PodGroup, {"metadata": metadata, "spec": {"resourceClaims": list(entries)}})
+
+
+def test_a_group_has_placed_pods_until_the_last_one_goes() -> None:
+    """Pods count once, however often they are told."""
+    groups, known = Groups(), group()
+    assert not groups.has_placed(known)
+    for name in ("p", "q", "p"):
+        groups.place(pod(name))
+    groups.displace("p")
+    assert groups.has_placed(known)
+    groups.displace("q")
+    assert not groups.has_placed(known)
+
+
+def test_the_group_of_a_pod_is_in_its_namespace() -> None:
+    """A group of the same name elsewhere is another one, and one that is removed is no longer found."""
+    groups = Groups()
+    groups.set(group(namespace="elsewhere"))
+    assert groups.of(pod("p")) is None
+    groups.set(group())
+    assert groups.of(pod("p")) == group()
+    groups.remove(group())
+    assert groups.of(pod("p")) is None
+
+
+BY_NAME = {"name": "e", "resourceClaimName": "c"}
+BY_TEMPLATE = {"name": "e", "resourceClaimTemplateName": "t"}
+SHARING: dict[str, tuple[Pod, PodGroup, bool]] = {
+    "named by both": (pod("p", BY_NAME), group(BY_NAME), True),
+    "under another entry": (pod("p", BY_NAME), group({**BY_NAME, "name": "f"}), False),
+    "another claim": (pod("p", BY_NAME), group({**BY_NAME, "resourceClaimName": "d"}), False),
+    "named by the pod only": (pod("p", BY_NAME), group(), False),
+    "made from a template of both": (
+        pod("p", BY_TEMPLATE, made={"e": "c"}),
+        group(BY_TEMPLATE),
+        True,
+    ),
+    "made from a template for another entry": (
+        pod("p", BY_TEMPLATE, {**BY_TEMPLATE, "name": "own"}, made={"e": "d", "own": "c"}),
+        group(BY_TEMPLATE),
+        False,
+    ),
+    "not yet made": (pod("p", BY_TEMPLATE), group(BY_TEMPLATE), False),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_which_claims_a_group_shares(name: str) -> None:
+    """Name and source of the pod's entry and the group's are the same, and the entry stands for the claim."""
+    of, known, wanted = SHARING[name]
+    claim = convert(ResourceClaim, {"metadata": {"name": "c", "namespace": "default"}})
+    assert shares(known, claim, of) is wanted

@@ -1,0 +1,104 @@
+"""Devices that take up resources of the node itself (spec/dra.md 5.10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drayman.api.codec import convert
+from drayman.api.core import NodeAllocatableResourceClaimStatus
+from drayman.api.quantity import Quantity
+from drayman.api.resource import AllocationResult, ResourceSlice
+from drayman.placement.mapped_resources import MappedDevices, as_requests, requests_in_status
+
+
+def slice_(name: str = "s", **mappings: Any) -> ResourceSlice:
+    """A slice of pool `p` whose device `d` takes up resources."""
+    device = {"name": "d", "nodeAllocatableResourceMappings": mappings}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "x", "pool": pool, "nodeName": "n", "devices": [device]}
+    return convert(ResourceSlice, {"metadata": {"name": name}, "spec": spec})
+
+
+def allocation(*devices: str, pool: str = "p", **consumed: str) -> AllocationResult:
+    results = [
+        {"request": "r", "driver": "x", "pool": pool, "device": d, "consumedCapacity": consumed}
+        for d in devices
+    ]
+    return convert(AllocationResult, {"devices": {"results": results}})
+
+
+def taken(of: AllocationResult, **mappings: Any) -> dict[str, Any]:
+    devices = MappedDevices()
+    devices.set_slice(slice_(**mappings))
+    return devices.taken_by(of)
+
+
+CASES: dict[str, tuple[AllocationResult, dict[str, Any], dict[str, int]]] = {
+    "so much for each device": (
+        allocation("d"),
+        {"cpu": {"allocationMultiplier": "2"}},
+        {"cpu": 2},
+    ),
+    "one where nothing is said": (allocation("d"), {"cpu": {}}, {"cpu": 1}),
+    "as much as is consumed": (
+        allocation("d", memory="3"),
+        {"memory": {"capacityKey": "memory"}},
+        {"memory": 3},
+    ),
+    "a multiple of what is consumed": (
+        allocation("d", cores="3"),
+        {"cpu": {"capacityKey": "cores", "allocationMultiplier": "2"}},
+        {"cpu": 6},
+    ),
+    "nothing where the capacity is not consumed": (
+        allocation("d", other="3"),
+        {"cpu": {"capacityKey": "cores"}},
+        {},
+    ),
+    "devices of other pools": (allocation("d", pool="q"), {"cpu": {}}, {}),
+    "devices without mappings": (allocation("e"), {"cpu": {}}, {}),
+    "the sum over devices": (
+        allocation("d", "d"),
+        {"cpu": {"allocationMultiplier": "4"}},
+        {"cpu": 8},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_an_allocation_takes(name: str) -> None:
+    """By device, or by what of its capacity is consumed; summed up over the devices of the claim."""
+    of, mappings, wanted = CASES[name]
+    assert taken(of, **mappings) == wanted
+
+
+def test_a_slice_that_goes_takes_its_mappings_along() -> None:
+    """Nothing is known of devices that are no longer published, and no devices are no work."""
+    devices = MappedDevices()
+    assert not devices
+    devices.set_slice(slice_(cpu={}))
+    assert devices
+    devices.set_slice(slice_())
+    assert not devices
+    devices.set_slice(slice_(cpu={}))
+    devices.remove_slice(slice_(cpu={}))
+    assert not devices
+
+
+def test_units_are_those_of_requests() -> None:
+    """CPUs count in thousandths; what is no whole unit is rounded up."""
+    half = Quantity.parse("500m").amount
+    assert as_requests({"cpu": half, "memory": half}) == {"cpu": 500, "memory": 1}
+
+
+def test_what_a_placed_pod_takes_is_read_from_its_status() -> None:
+    """The sum over the claims in its status."""
+    statuses = tuple(
+        NodeAllocatableResourceClaimStatus(
+            resource_claim_name=name, containers=("c",), resources={"cpu": Quantity(2)}
+        )
+        for name in ("a", "b")
+    )
+    assert requests_in_status(statuses) == {"cpu": 4000}
