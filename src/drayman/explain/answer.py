@@ -1,0 +1,156 @@
+"""An explanation as data. What is printed and what `-o json` gives are made from this alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from drayman.api.struct import ApiStruct
+from drayman.explain.reasons import Reason
+
+
+class Headline(ApiStruct):
+    """The first line. Conditions and events of a pod carry the same."""
+
+    reason: Reason
+    kind: str
+    """Empty for a reason that is none for waiting."""
+    sentence: str
+
+    @staticmethod
+    def of(reason: Reason, sentence: str) -> Headline:
+        return Headline(
+            reason=reason, kind=reason.kind.value if reason.kind else "", sentence=sentence
+        )
+
+    def __str__(self) -> str:
+        return f"{self.reason.title}: {self.sentence}"
+
+
+class Step(ApiStruct):
+    """What one test leaves. Nodes count while at least one device is left on them; at the last step, while enough are."""
+
+    test: str
+    """`node fit`, `class`, `selector`, `free`, `taints`, `capacity`, `counters`, `constraint`, `count`."""
+    nodes: int
+    devices: int
+    detail: str = ""
+    """The selector, the attribute, the rule: what tells two steps of one test apart."""
+    lost: Mapping[str, int] = {}
+    """How many nodes or devices were lost to what, in words, where one test has several."""
+
+
+class Funnel(ApiStruct):
+    """The steps for one request, or one of its alternatives."""
+
+    claim: str
+    request: str
+    wanted: int
+    steps: tuple[Step, ...]
+
+
+class Holder(ApiStruct):
+    """Who has something that is needed."""
+
+    devices: tuple[str, ...]
+    namespace: str
+    claim: str = ""
+    pods: tuple[str, ...] = ()
+    workload: str = ""
+    """Whose pods these are, as kind/name."""
+    priority: int | None = None
+    since: str = ""
+    visible: bool = True
+    """False: it is not for the asker to see who it is."""
+
+
+class Miss(ApiStruct):
+    """The node that came closest, and what was missing there."""
+
+    node: str
+    sentence: str
+    devices: tuple[str, ...] = ()
+    """Those that would do."""
+    missing: int = 0
+    """How many more are needed."""
+    blocked: Mapping[str, str] = {}
+    """Devices that nearly would do, and what is in the way of each."""
+
+
+class Operation(ApiStruct):
+    """One thing to do, exact enough for a program.
+
+    `patch` is a JSON patch for an object (claims and templates cannot be changed: they are to be made anew with it), `delete` removes one,
+    `wait` asks for patience until an object has ended.
+    """
+
+    verb: str
+    kind: str
+    name: str
+    namespace: str = ""
+    patch: tuple[Mapping[str, object], ...] = ()
+
+
+class Remedy(ApiStruct):
+    """Something that makes it fit: a search has found so."""
+
+    sentence: str
+    operations: tuple[Operation, ...]
+    node: str = ""
+    """Where the pod would go then."""
+    devices: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """The same for a shell, where one line does it."""
+
+
+class Spelling(ApiStruct):
+    """An attribute that no device has, and names that are like it."""
+
+    claim: str
+    request: str
+    selector: str
+    attribute: str
+    similar: tuple[tuple[str, int], ...] = ()
+    """Existing names, nearest first, each with the number of devices that have it."""
+
+
+class Alternative(ApiStruct):
+    """A node that was in question for something that runs, with what decided."""
+
+    node: str
+    chosen: bool = False
+    refusal: str = ""
+    preference: int | None = None
+    quality: Mapping[str, int] = {}
+    balance: int | None = None
+
+
+class Explanation(ApiStruct):
+    """All there is to say about one object."""
+
+    kind: str
+    name: str
+    headline: Headline
+    namespace: str = ""
+    node: str = ""
+    """Where it runs, or would."""
+    devices: tuple[str, ...] = ()
+    nodes: int = 0
+    """How many the cluster has."""
+    node_fit: tuple[Step, ...] = ()
+    """The tests that nodes have to pass before devices are looked at."""
+    funnels: tuple[Funnel, ...] = ()
+    nearest: Miss | None = None
+    holders: tuple[Holder, ...] = ()
+    spelling: tuple[Spelling, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    untried: str = ""
+    """Set if not every remedy could be tried."""
+    alternatives: tuple[Alternative, ...] = ()
+    parts: tuple[Explanation, ...] = ()
+    """The pods of a workload, one of each kind."""
+    count: int = 1
+    """How many objects this stands for."""
+    unseen: tuple[str, ...] = ()
+    """What the asker may not see, and this explanation therefore does not take into account."""
+    evidence: Mapping[str, str] = {}
+    """The versions of what was read."""

@@ -1,0 +1,98 @@
+"""The closed list of reasons. docs/reasons.md describes each of them; a test compares the two.
+
+The kind says what to expect from waiting. *never*: no hardware here could do it, even with nothing in use. *not now*: it could, if enough
+of what is in use were given back. *not here*: enough is free, but in the wrong places. *held*: neither hardware nor use is in the way, but
+something that somebody has decided or has still to do. A reason without a kind is none for waiting.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Kind(Enum):
+    """What to expect from waiting."""
+
+    NEVER = "never"
+    NOT_NOW = "not now"
+    NOT_HERE = "not here"
+    HELD = "held"
+
+
+class Reason(Enum):
+    """One word for why something is as it is, with its kind."""
+
+    kind: Kind | None
+
+    def __new__(cls, word: str, kind: Kind | None) -> Reason:
+        self = object.__new__(cls)
+        self._value_ = word
+        self.kind = kind
+        return self
+
+    # No reason to wait.
+    RUNS = "Runs", None  # it has its node, or has run to its end
+    ALLOCATED = "Allocated", None  # a claim that has its devices
+    FITS = "Fits", None  # a node and devices are there for it
+
+    # The hardware does not do it.
+    NO_NODES = "NoNodes", Kind.NEVER
+    NODE_MISMATCH = "NodeMismatch", Kind.NEVER  # selector, affinity or name match no node
+    NODE_TOO_SMALL = "NodeTooSmall", Kind.NEVER
+    CLASS_MISSING = "ClassMissing", Kind.NEVER
+    SELECTOR_INVALID = "SelectorInvalid", Kind.NEVER  # does not compile, or fails on devices
+    ATTRIBUTE_UNKNOWN = "AttributeUnknown", Kind.NEVER  # a selector reads what no device has
+    NO_DEVICES = "NoDevices", Kind.NEVER  # no node publishes any
+    NO_SUCH_DEVICE = "NoSuchDevice", Kind.NEVER  # none passes class and selectors
+    CAPACITY_TOO_HIGH = "CapacityTooHigh", Kind.NEVER
+    COUNT_TOO_HIGH = "CountTooHigh", Kind.NEVER  # no node has as many
+    CONSTRAINT_UNMEETABLE = "ConstraintUnmeetable", Kind.NEVER
+    REQUESTS_CONFLICT = "RequestsConflict", Kind.NEVER  # each alone, never together
+    CLAIM_TOO_LARGE = "ClaimTooLarge", Kind.NEVER  # more devices than a claim may have
+
+    # Somebody uses it.
+    NODES_FULL = "NodesFull", Kind.NOT_NOW  # processors, memory, pods
+    PORTS_IN_USE = "PortsInUse", Kind.NOT_NOW
+    DEVICES_IN_USE = "DevicesInUse", Kind.NOT_NOW
+    CAPACITY_IN_USE = "CapacityInUse", Kind.NOT_NOW  # of devices that are shared
+    COUNTERS_IN_USE = "CountersInUse", Kind.NOT_NOW  # of devices that are partitioned
+
+    # Enough is free, in the wrong places.
+    FRAGMENTED = "Fragmented", Kind.NOT_HERE  # over several nodes
+    MISALIGNED = "Misaligned", Kind.NOT_HERE  # on one node, against the constraints
+    REQUESTS_COMPETE = "RequestsCompete", Kind.NOT_HERE  # for the same devices
+    CLAIM_ELSEWHERE = "ClaimElsewhere", Kind.NOT_HERE  # has its devices where the pod cannot run
+    VOLUME_ELSEWHERE = "VolumeElsewhere", Kind.NOT_HERE
+    POD_AFFINITY = "PodAffinity", Kind.NOT_HERE
+    POD_ANTI_AFFINITY = "PodAntiAffinity", Kind.NOT_HERE
+    TOPOLOGY_SPREAD = "TopologySpread", Kind.NOT_HERE
+
+    # Somebody has said, or has still to do, something.
+    GATED = "Gated", Kind.HELD
+    SUSPENDED = "Suspended", Kind.HELD
+    TERMINATING = "Terminating", Kind.HELD
+    OTHER_SCHEDULER = "OtherScheduler", Kind.HELD
+    NO_PODS = "NoPods", Kind.HELD  # a workload whose controller has made none
+    CLAIM_MISSING = "ClaimMissing", Kind.HELD
+    TEMPLATE_MISSING = "TemplateMissing", Kind.HELD
+    CLAIM_PENDING = "ClaimPending", Kind.HELD  # its controller has still to make it
+    CLAIM_DELETING = "ClaimDeleting", Kind.HELD
+    CLAIM_FOREIGN = "ClaimForeign", Kind.HELD  # was made for another pod
+    CLAIM_UNUSED = "ClaimUnused", Kind.HELD  # a claim that no pod uses is not allocated
+    CLAIM_LEFT_BEHIND = "ClaimLeftBehind", Kind.HELD  # by an earlier attempt; it is being removed
+    POD_GROUP_MISSING = "PodGroupMissing", Kind.HELD
+    VOLUME_UNBOUND = "VolumeUnbound", Kind.HELD
+    DEVICES_NOT_READY = "DevicesNotReady", Kind.HELD  # binding conditions
+    BINDING_FAILED = "BindingFailed", Kind.HELD
+    NODES_CORDONED = "NodesCordoned", Kind.HELD
+    NODES_TAINTED = "NodesTainted", Kind.HELD
+    DEVICES_TAINTED = "DevicesTainted", Kind.HELD
+    POOL_INVALID = "PoolInvalid", Kind.HELD  # slices that contradict each other
+    POOL_INCOMPLETE = "PoolIncomplete", Kind.HELD  # slices that are still missing
+    FEATURE_OFF = "FeatureOff", Kind.HELD
+    SEARCH_LIMIT = "SearchLimit", Kind.HELD  # the search was given up; it will be tried again
+
+    @property
+    def title(self) -> str:
+        """As it is printed: the word and its kind."""
+        return self.value if self.kind is None else f"{self.value} ({self.kind.value})"

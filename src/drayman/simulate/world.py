@@ -1,0 +1,120 @@
+"""A cluster as it was at one moment: its objects, and the state in which pods can be placed on it.
+
+Read from an API server, or from a snapshot in a file. Nobody watches it and nothing is written back, so questions can be tried out on
+it: `explain` and the planner ask what a scheduler with this state would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.jobs import Job
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.inventory.features import Features
+from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.wake import Wake
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects that have a say in where pods go, and the ones that own them."""
+
+    nodes: tuple[Node, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()
+    classes: tuple[DeviceClass, ...] = ()
+    taint_rules: tuple[DeviceTaintRule, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    templates: tuple[ResourceClaimTemplate, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    pod_groups: tuple[PodGroup, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    jobs: tuple[Job, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class World:
+    """A cluster to ask questions about.
+
+    `unseen` lists what could not be read, because the asker may not, in the words of the API (`pods in namespace x`): answers must
+    say so. `versions` are the resource versions of the lists, by plural name.
+    """
+
+    objects: Objects
+    now: float
+    """When it was read, in seconds since the epoch."""
+    unseen: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    features: Features = field(default_factory=Features)
+    _state: ClusterState | None = None
+
+    @property
+    def state(self) -> ClusterState:
+        """Where pods can be placed. Whoever changes it for a trial puts it back."""
+        if self._state is None:
+            self._state = state_of(self.objects, self.features)
+        return self._state
+
+    def fresh(self) -> World:
+        """The same cluster, with a state of its own."""
+        return World(self.objects, self.now, self.unseen, self.versions, self.features)
+
+    def with_objects(self, objects: Objects) -> World:
+        return World(objects, self.now, self.unseen, self.versions, self.features)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        found = (p for p in self.objects.pods if p.metadata.name == name)
+        return next((p for p in found if p.metadata.namespace == namespace), None)
+
+    def claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        return self.state.find_claim(namespace, name)
+
+    def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        return self.state.find_template(namespace, name)
+
+
+def state_of(objects: Objects, features: Features | None = None) -> ClusterState:
+    """The state that a scheduler has after it has read these objects."""
+    state = ClusterState(features or Features(), _nobody_waits)
+    for namespace in objects.namespaces:
+        state.set_namespace(namespace)
+    for node in objects.nodes:
+        state.set_node(node)
+    for device_class in objects.classes:
+        state.set_class(device_class)
+    for rule in objects.taint_rules:
+        state.set_taint_rule(rule)
+    for template in objects.templates:
+        state.set_template(template)
+    for slice_ in objects.slices:
+        state.set_slice(slice_)
+    for storage_class in objects.storage_classes:
+        state.volumes.set_class(storage_class)
+    for volume in objects.volumes:
+        state.volumes.set_volume(volume)
+    for volume_claim in objects.volume_claims:
+        state.volumes.set_claim(volume_claim)
+    for group in objects.pod_groups:
+        state.groups.set(group)
+    for claim in objects.claims:
+        state.set_claim(claim)
+    for pod in objects.pods:
+        if pod.spec.node_name and pod.status.phase not in FINISHED:
+            state.set_placed_pod(pod)
+    return state
+
+
+def _nobody_waits(_: Wake) -> None:
+    """Nothing is queued here, so nothing is to be woken."""
