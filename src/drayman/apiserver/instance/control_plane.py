@@ -15,6 +15,7 @@ from typing import Final
 
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.core import Core
+from drayman.apiserver.instance.warming import warm_up
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
@@ -56,6 +57,8 @@ async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
         nodes = _simulated(client, informers, parts.hardware)
         await nodes.start()
         end.push_async_callback(nodes.stop)
+        warming = asyncio.create_task(warm_up(client), name="warm-up")
+        end.push_async_callback(_cancel, warming)
         yield
 
 
