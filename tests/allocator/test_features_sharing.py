@@ -80,6 +80,7 @@ CAPACITY = [
     Case("an exclusive device with enough", problem([piece([device("g0", capacity=memory(4)), device("g1", capacity=memory(8))])], claim(asks("a", 5))), [{"a": ["g1"]}]),
     Case("an exclusive device is not shared", problem([piece([device("g0", capacity=memory(8))])], claim(asks("a", 1), asks("b", 1))), "unallocatable"),
     Case("what is in use counts", problem([piece([shared("g0", memory(10))])], claim(asks("a", 7)), allocated=shares("g0", {"memory": "4"})), "unallocatable"),
+    Case("a share keeps all of a device that is shared no more", problem([piece([device("g0", capacity=memory(10)), "g1"])], claim(exactly()), allocated=shares("g0", {"memory": "4"})), [{"req": ["g1"]}]),
     Case("what is left can be had", problem([piece([shared("g0", memory(10))])], claim(asks("a", 6)), allocated=shares("g0", {"memory": "4"})), [{"a": ["g0"]}]),
     Case("a shared device in exclusive use", problem([piece([shared("g0", memory(10))])], claim(asks("a", 1)), allocated=in_use("g0")), "unallocatable"),
     Case("all leaves out devices that are too small", problem([piece([shared("g0", memory(2)), shared("g1", memory(9))])], claim(everything(asks={"memory": 4}))), [{"req": ["g1"]}]),

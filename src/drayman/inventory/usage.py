@@ -166,6 +166,8 @@ class UsageTracker:
     def _take_device(self, position: int, holdings: Collection[Holding]) -> bool:
         bit = 1 << position
         sharing = self._hardware.features.consumable_capacity
+        if not self._hardware.shareable & bit:
+            sharing = False  # shares of a device that is not shared any more keep all of it
         whole = any(not sharing or holding.share_id is None for holding in holdings)
         shared = any(sharing and holding.share_id is not None for holding in holdings)
         in_use = self._in_use | bit if whole else self._in_use & ~bit
