@@ -55,14 +55,13 @@ class Cluster:
         words += ["--pod-max-backoff", "1"]
         if scheduler_beside:
             words.append("--no-scheduler")
+        else:
+            self.kill_scheduler()  # before the server has one: two that do not elect a leader get in each other's way
         self._server, log = self._spawn("server", words)
         self._wait_for("Kubernetes API", self._server, log)
-        if not scheduler_beside:
-            self.kill_scheduler()
-        elif self._scheduler is None:
+        if scheduler_beside and self._scheduler is None:
             self.start_scheduler()
-        else:
-            self.supervise()
+        self.supervise()
 
     def start_scheduler(self) -> None:
         words = ["scheduler", "--kubeconfig", str(self.kubeconfig), "--pod-max-backoff", "1"]
