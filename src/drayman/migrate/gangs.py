@@ -1,0 +1,57 @@
+"""Groups of pods that start together: from the coscheduling plugin's PodGroup to Kubernetes' own.
+
+Kubernetes' own is alpha in 1.36, and a cluster with the plugin has no need of it, so this is done only when asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.migrate.model import Scope
+from drayman.migrate.shapes import Object, Path, changed, child, group_and_version, text, without
+
+_OLD: Final = "scheduling.x-k8s.io"
+_NEW: Final = "scheduling.k8s.io/v1alpha2"
+_KIND: Final = "PodGroup"
+_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+_LOST: Final = {
+    "scheduleTimeoutSeconds": "a group waits for its pods without a limit of time",
+    "minResources": "the devices and resources of the pods themselves are what counts",
+}
+
+
+def rewrite(value: Object, scope: Scope) -> Object:
+    """The group as one of Kubernetes; any other object as it is."""
+    if not _is_group(value):
+        return value
+    if not scope.survey.with_pod_groups:
+        scope.note("", "left as it is; --pod-groups makes it one of Kubernetes itself")
+        return value
+    spec = child(value, "spec")
+    for name in without(spec, "minMember"):
+        scope.lost(f"spec.{name}", _LOST.get(name, f"has no counterpart in {_NEW}"))
+    policy: Object = {"gang": {"minCount": spec.get("minMember", 1)}}
+    kept = without(value, "status")
+    return {**kept, "apiVersion": _NEW, "spec": {"schedulingPolicy": policy}}
+
+
+def join(value: Object, path: Path, scope: Scope) -> Object:
+    """An object whose pods name the group that their label says they are of."""
+    labels = child(value, *path[:-1], "metadata", "labels")
+    name = text(labels, _LABEL)
+    group = scope.survey.found.get((_OLD, _KIND, scope.namespace, name))
+    if not (name and scope.survey.with_pod_groups and group):
+        return value
+
+    def change(spec: Object) -> Object:
+        return (
+            spec
+            if "schedulingGroup" in spec
+            else {**spec, "schedulingGroup": {"podGroupName": name}}
+        )
+
+    return changed(value, path, change)
+
+
+def _is_group(value: Object) -> bool:
+    return group_and_version(value)[0] == _OLD and text(value, "kind") == _KIND

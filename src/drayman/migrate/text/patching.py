@@ -1,0 +1,248 @@
+"""Carrying the change of a value into its text.
+
+The old value, the new one and the tree of the old text are walked together. Entries that stay are copied with the comments above
+them. Entries that moved one level deeper or higher, as the fields of a request do between versions, are copied too, shifted. What
+is new is rendered. What went leaves its comments behind, because nobody but the author can tell whether they still apply.
+
+Lines are built with the columns they have in the document. The first line of a list's item is the exception: what stands before
+the item in it, the dash and maybe more dashes, is put back when the item is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, cast
+
+from drayman.api.struct import Json
+from drayman.migrate.text.aligning import align, canonical
+from drayman.migrate.text.moving import Moving
+from drayman.migrate.text.rendering import block_lines, flow_text, scalar_text
+from drayman.migrate.text.tree import Entry, Mapping, Node, Scalar, Sequence, Text, start_of
+
+Object = dict[str, Json]
+_Lines = list[str]
+_MERGE: Final = "<<"
+"""Takes in the entries of another mapping; it is no field, so it is there before and after."""
+
+
+def patched(text: Text, old: Json, new: Json) -> str:
+    """The text of a document whose value changes. `old` is its value now."""
+    if canonical(old) == canonical(new):
+        return text.text
+    return "\n".join(_Patch(text).document(old, new))
+
+
+class _Patch:
+    """One document in the making."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._lists_indented = lists_indented(text)
+
+    def document(self, old: Json, new: Json) -> _Lines:
+        root = self._text.root
+        first, last = self._text.first_line(root), self._text.last_line(root)
+        lines = self._text.lines
+        return [*lines[:first], *self._node(root, old, new), *lines[last + 1 :]]
+
+    def _node(self, node: Node, old: Json, new: Json) -> _Lines:
+        """The lines of a node that is a document or an item of a list, and so has its first line's start to itself."""
+        column = self._text.column(start_of(node))
+        if self._is_block(node) and _same_shape(old, new) and new:
+            return self._collection(node, old, new)
+        first, last = self._text.first_line(node), self._text.last_line(node)
+        if first == last and _fits_in_line(node, new):
+            return [self._replaced_in_line(node, column, new)]
+        notes = [f"{' ' * column}{each}" for each in self._text.comments(first, last)]
+        if isinstance(node, Scalar) or not self._is_block(node):
+            return [*notes, f"{' ' * column}{flow_text(new)}"]
+        return [*notes, *self._shifted(self._render(new), column)]
+
+    def _collection(self, node: Node, old: Json, new: Json) -> _Lines:
+        if isinstance(node, Mapping):
+            return list(self._mapping(node, cast(Object, old), cast(Object, new)))
+        assert isinstance(node, Sequence)
+        return list(self._sequence(node, cast(list[Json], old), cast(list[Json], new)))
+
+    def _mapping(self, node: Mapping, old: Object, new: Object) -> Iterator[str]:
+        column = self._text.column(start_of(node))
+        kept = {*new, _MERGE}
+        removed = [entry for entry in node.entries if entry.key.text not in kept]
+        moving = Moving(self._text, node, removed, old)
+        added = _added_after(old, new)
+        arrivals = {
+            after: [*self._arrivals(keys, new, column, moving)] for after, keys in added.items()
+        }
+        waiting = arrivals.get("", [])
+        for entry in node.entries:
+            key = entry.key.text
+            if key not in kept:
+                yield from self._left_behind(entry, column, moving)
+                continue
+            yield from waiting
+            yield from moving.gap(entry)
+            yield from self._entry(entry, column, old.get(key), new.get(key))
+            waiting = arrivals.get(key, [])
+        yield from waiting
+
+    def _arrivals(
+        self, keys: Iterable[str], new: Object, column: int, moving: Moving
+    ) -> Iterator[str]:
+        """The lines of keys that were not there before."""
+        for key in keys:
+            value = new[key]
+            if (lines := moving.take(key, value, column)) is not None:
+                yield from lines
+            elif isinstance(value, dict) and value and moving.has_any(value):
+                yield f"{' ' * column}{flow_text(key)}:"
+                for inner, item in value.items():
+                    copied = moving.take(inner, item, column + 2)
+                    yield from copied or self._shifted(self._render({inner: item}), column + 2)
+            elif (lines := moving.take_renamed(key, value, column)) is not None:
+                yield from lines
+            else:
+                yield from self._shifted(self._render({key: value}), column)
+
+    def _left_behind(self, entry: Entry, column: int, moving: Moving) -> Iterator[str]:
+        """What stays of an entry that went: the comments, unless they went along."""
+        if moving.is_taken(entry):
+            return
+        yield from moving.gap(entry)
+        for comment in moving.remaining_comments(entry):
+            yield f"{' ' * column}{comment}"
+
+    def _entry(self, entry: Entry, column: int, old: Json, new: Json) -> _Lines:
+        text = self._text
+        first, last = text.first_line(entry), text.last_line(entry)
+        if entry.key.text == _MERGE or canonical(old) == canonical(new):
+            return [self._from(first, column), *text.lines[first + 1 : last + 1]]
+        value = entry.value
+        if self._is_block(value) and _same_shape(old, new) and new:
+            start = text.first_line(value)
+            header = [self._from(first, column), *text.lines[first + 1 : start]]
+            return [*header, *self._collection(value, old, new)]
+        return self._entry_anew(entry, column, new)
+
+    def _entry_anew(self, entry: Entry, column: int, new: Json) -> _Lines:
+        text, value = self._text, entry.value
+        first, last = text.first_line(entry), text.last_line(entry)
+        if first == last and _fits_in_line(value, new):
+            return [self._replaced_in_line(value, column, new)]
+        notes = [f"{' ' * column}{each}" for each in text.comments(first, last)]
+        if isinstance(value, Mapping | Sequence) and value.is_flow:
+            return [*notes, f"{' ' * column}{flow_text(entry.key.text)}: {flow_text(new)}"]
+        return [*notes, *self._shifted(self._render({entry.key.text: new}), column)]
+
+    def _replaced_in_line(self, node: Node, column: int, new: Json) -> str:
+        """The line of a scalar or flow collection with another value in it."""
+        line = self._text.lines[self._text.first_line(node)]
+        start = self._text.column(node.start)
+        written = scalar_text(new, node.style) if isinstance(node, Scalar) else flow_text(new)
+        space = "" if start == 0 or line[start - 1] in " [{," else " "
+        return f"{' ' * column}{line[column:start]}{space}{written}{line[start + node.end - node.start :]}"
+
+    def _sequence(self, node: Sequence, old: list[Json], new: list[Json]) -> Iterator[str]:
+        text = self._text
+        dash = text.column(node.start)
+        above = text.first_line(node)
+        for before, after in align(old, new):
+            if before is None:
+                assert after is not None
+                yield from self._shifted(self._render([new[after]]), dash)
+                continue
+            item = node.items[before]
+            first, last = self._dash_line(above, item), text.last_line(item)
+            gap, above = text.lines[above:first], last + 1
+            yield from gap
+            if after is None:
+                yield from (f"{' ' * dash}{each}" for each in text.comments(first, last))
+            elif canonical(old[before]) == canonical(new[after]):
+                yield self._from(first, dash)
+                yield from text.lines[first + 1 : last + 1]
+            else:
+                yield from self._item(item, first, dash, self._node(item, old[before], new[after]))
+
+    def _item(self, item: Node, dash_line: int, dash: int, lines: _Lines) -> _Lines:
+        """The lines of an item with the dash put before them."""
+        text = self._text
+        start = text.first_line(item)
+        if start > dash_line:  # the dash stands alone, and its line is none of the item's
+            header = [self._from(dash_line, dash), *text.lines[dash_line + 1 : start]]
+            return [*header, *lines]
+        column = text.column(start_of(item))
+        content = [*_without_blank_start(lines)]
+        head = self._from(dash_line, dash)[:column]
+        return [head + content[0].lstrip(" "), *content[1:]]
+
+    def _dash_line(self, above: int, item: Node) -> int:
+        """The line with an item's dash: the first that is neither blank nor a comment."""
+        start = self._text.first_line(item)
+        for line in range(above, start):
+            content = self._text.lines[line].lstrip()
+            if content and not content.startswith("#"):
+                return line
+        return start
+
+    def _from(self, line: int, column: int) -> str:
+        """A line from a column on; what stands before it is put back by whom it belongs to."""
+        return f"{' ' * column}{self._text.lines[line][column:]}"
+
+    def _is_block(self, node: Node) -> bool:
+        return not isinstance(node, Scalar) and not node.is_flow
+
+    def _render(self, value: Json) -> _Lines:
+        return block_lines(value, lists_indented=self._lists_indented)
+
+    def _shifted(self, lines: _Lines, column: int) -> _Lines:
+        return [f"{' ' * column}{line}" if line else line for line in lines]
+
+
+def _added_after(old: Object, new: Object) -> dict[str, list[str]]:
+    """The new keys, by the old key that they follow; those before all old keys under the empty text."""
+    added: dict[str, list[str]] = {}
+    after = ""
+    for key in new:
+        if key in old:
+            after = key
+        else:
+            added.setdefault(after, []).append(key)
+    return added
+
+
+def _same_shape(old: Json, new: Json) -> bool:
+    return (isinstance(old, dict) and isinstance(new, dict)) or (
+        isinstance(old, list) and isinstance(new, list)
+    )
+
+
+def _fits_in_line(value: Node, new: Json) -> bool:
+    """Whether a new value can stand where the old one does, in the middle of a line."""
+    if isinstance(value, Scalar):
+        is_long = isinstance(new, str) and "\n" in new
+        return not isinstance(new, dict | list) and not is_long and not value.is_alias
+    return value.is_flow and isinstance(new, dict | list)
+
+
+def _without_blank_start(lines: _Lines) -> Iterator[str]:
+    started = False
+    for line in lines:
+        started = started or bool(line.strip())
+        if started:
+            yield line
+
+
+def lists_indented(text: Text) -> bool:
+    """Whether dashes stand inside of their key, going by the first list there is."""
+    pending: list[Node] = [text.root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Sequence):
+            pending.extend(node.items)
+        elif isinstance(node, Mapping) and not node.is_flow:
+            column = text.column(start_of(node))
+            for entry in node.entries:
+                value = entry.value
+                if isinstance(value, Sequence) and not value.is_flow:
+                    return text.column(value.start) > column
+                pending.append(value)
+    return False
