@@ -1,0 +1,1 @@
+"""`drayman map`: where the devices of a cluster are and who has them."""

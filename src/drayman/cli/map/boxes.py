@@ -1,0 +1,255 @@
+"""The map of one node: boxes in boxes, package, NUMA node and PCIe root, with the devices in them and who has each.
+
+Holders have colours, and their names beside the devices, so that nothing is lost where there is no colour. Partitions stand inside
+their GPU: those that somebody has one by one, the others as what could still be had of each profile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from drayman.api.core import Node
+from drayman.cli.errors import printable
+from drayman.cli.map.bars import words
+from drayman.cli.map.node_layout import NodeLayout, NumaNode, Package, Root, layout, unit_locality
+from drayman.cli.output import Data
+from drayman.cli.top.reading import UNSEEN_HOLDER, Reading, Share
+from drayman.cli.top.refreshing import as_text
+from drayman.cli.top.rows import device_rows
+from drayman.cli.top.table import STYLES, cut
+from drayman.simulate.capacity_left import capacity_use
+from drayman.simulate.occupancy import Standing, State
+from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
+from drayman.topology import LevelKind, levels
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+HOLDER_STYLES: Final = ("bold green", "bold magenta", "bold yellow", "bold blue", "bold cyan")
+SIDE_BY_SIDE: Final = 140
+"""From this width on, NUMA nodes stand beside each other."""
+_LONGEST_NAME: Final = 28
+_STATE: Final = 12
+_REACHED_SHOWN: Final = 8
+
+
+class NodeMap:
+    """The map of one node."""
+
+    def __init__(self, reading: Reading, node: Node) -> None:
+        self._reading = reading
+        self._node = node
+        self._layout: NodeLayout = layout(reading, node)
+        self._units = [unit for package in self._layout.packages for unit in _units_of(package)]
+        shown = [s.id.device for unit in self._units for s in unit.members if _has_line(s, unit)]
+        self._name = min(max(map(len, shown), default=0), _LONGEST_NAME)
+        self._styles: dict[str, str] = {}
+        for unit in (*self._units, *self._layout.reached):
+            for standing in unit.members:
+                for holder in reading.holders(standing.id):
+                    style = HOLDER_STYLES[len(self._styles) % len(HOLDER_STYLES)]
+                    self._styles.setdefault(holder, style)
+
+    def data(self) -> Data:
+        devices = [
+            {**row.data(), "locality": _locality(unit)}
+            for unit in (*self._units, *self._layout.reached)
+            for row in device_rows(self._reading, unit.members)
+        ]
+        return {"node": self._node.metadata.name, "levels": self._levels(), "devices": devices}
+
+    def _levels(self) -> dict[str, str]:
+        return {each.label: each.value for each in levels(self._node.metadata.labels)}
+
+    def plain(self, out: Console) -> str:
+        return as_text(self.drawn(out), out)
+
+    def drawn(self, out: Console) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        parts: list[RenderableType] = [*self._heading()]
+        parts += self._packages(wide=out.width >= SIDE_BY_SIDE)
+        if self._layout.reached:
+            parts.append(self._reached())
+        if not self._units and not self._layout.reached:
+            parts.append(Text("no devices"))
+        return Group(*parts)
+
+    def _heading(self) -> Iterator[Text]:
+        from rich.text import Text
+
+        line = Text(self._node.metadata.name, style="bold")
+        for each in levels(self._node.metadata.labels):
+            if each.kind is LevelKind.HOST:
+                continue
+            line.append(f"  {each.kind.name.lower().replace('_', ' ')} ", style="dim not bold")
+            line.append(cut(each.value, 24), style="not bold")
+        yield line
+        counts = count_by_kind(self._units)
+        for kind, numbers in counts.items():
+            yield Text(f"{kind.value:<6}{words(numbers)} of {sum(numbers.values())}")
+
+    # --- Boxes ------------------------------------------------------------------------------------
+
+    def _packages(self, *, wide: bool) -> list[RenderableType]:
+        """All packages. On a wide terminal there are two boxes beside each other: packages, or the NUMA nodes of the only one."""
+        known = [package for package in self._layout.packages if package.number is not None]
+        unknown = [package for package in self._layout.packages if package.number is None]
+        abreast = wide and len(known) > 1
+        boxes = [self._package(package, wide=wide and not abreast) for package in known]
+        found: list[RenderableType] = [_in_pairs(boxes)] if abreast else list(boxes)
+        return [*found, *(self._package(package, wide=wide) for package in unknown)]
+
+    def _package(self, package: Package, *, wide: bool) -> RenderableType:
+        from rich.console import Group
+
+        numa: list[RenderableType] = [self._numa(each) for each in package.numa_nodes.values()]
+        inner = _in_pairs(numa) if wide else Group(*numa)
+        return inner if package.number is None else _box(f"package {package.number}", [inner])
+
+    def _numa(self, numa: NumaNode) -> RenderableType:
+        parts: list[RenderableType] = []
+        for root in numa.roots.values():
+            lines = self._root(root)
+            parts += [_box(root.name, lines)] if root.name else lines
+        title = "place not published" if numa.number is None else f"NUMA node {numa.number}"
+        return _box(title, parts)
+
+    def _root(self, root: Root) -> list[RenderableType]:
+        return [part for unit in root.units for part in self._unit(unit)]
+
+    def _unit(self, unit: Unit) -> Iterator[RenderableType]:
+        if len(unit.members) == 1:
+            yield from self._device(unit.members[0])
+            return
+        whole = unit.whole
+        if whole is not None and whole.state in (State.FREE, State.UNKNOWN):
+            yield from (line.append("or in parts", style="dim") for line in self._device(whole))
+            return
+        lines: list[RenderableType] = []
+        for standing in unit.members:
+            if _has_line(standing, unit):
+                lines += self._device(standing)
+        lines += self._on_offer(unit)
+        yield _box(f"{unit.kind} {unit.id.name}: {unit.state}", lines)
+
+    def _device(self, standing: Standing) -> Iterator[Text]:
+        """A line for the device; one more for each holder of a device that is shared."""
+        from rich.text import Text
+
+        line = Text(no_wrap=True, overflow="ellipsis")
+        style = self._style(standing)
+        name = cut(standing.id.device, self._name).ljust(self._name)
+        line.append(name, style=style).append("  ")
+        line.append(standing.state.value.ljust(_STATE), style=STYLES[standing.state])
+        shares = self._reading.shares.get(standing.id, ())
+        if standing.state is State.SHARED:
+            taken = [f"{use.name} {use.taken}/{use.total}" for use in capacity_use(standing)]
+            line.append(", ".join(taken))
+        elif standing.state is State.UNKNOWN:
+            line.append(UNSEEN_HOLDER, style="dim")
+        elif shares:
+            line.append(", ".join(self._reading.holders(standing.id)), style=style)
+        if standing.taints:
+            line.append(f"{'  ' if shares else ''}{_taints(standing)}", style="red")
+        line.append(standing.why, style="dim")
+        yield line
+        if standing.state is State.SHARED:
+            for share in shares:
+                yield self._share(share)
+
+    def _share(self, share: Share) -> Text:
+        from rich.text import Text
+
+        line = Text("  ", no_wrap=True, overflow="ellipsis")
+        line.append(share.holder, style=self._styles[share.holder])
+        consumed = [f"{name.rpartition('/')[2]} {q}" for name, q in share.consumed.items()]
+        return line.append("  " + ", ".join(consumed))
+
+    def _on_offer(self, unit: Unit) -> Iterator[Text]:
+        """What can still be had of a unit that is offered in parts, by profile."""
+        from rich.text import Text
+
+        rest: dict[State, Counter[str]] = {}
+        for standing in unit.members:
+            if standing.state not in HELD:
+                rest.setdefault(standing.state, Counter())[profile_of(standing, unit)] += 1
+        for state in (State.FREE, State.UNKNOWN, State.TAINTED):
+            if state in rest:
+                names = [f"{name} x{number}" for name, number in rest[state].items()]
+                line = Text(f"{state.value}: ", style=STYLES[state])
+                yield line.append(", ".join(names), style="default")
+
+    def _reached(self) -> RenderableType:
+        from rich.text import Text
+
+        units = self._layout.reached
+        parts: list[RenderableType] = []
+        for unit in units[:_REACHED_SHOWN]:
+            parts += self._unit(unit)
+        rest = units[_REACHED_SHOWN:]
+        for kind, numbers in count_by_kind(rest).items():
+            parts.append(Text(f"and {sum(numbers.values()):,} more ({kind}): {words(numbers)}"))
+        return _box("reached over the network", parts)
+
+    def _style(self, standing: Standing) -> str:
+        holders = self._reading.holders(standing.id)
+        return self._styles[holders[0]] if holders else ""
+
+
+def _units_of(package: Package) -> Iterator[Unit]:
+    for numa in package.numa_nodes.values():
+        for root in numa.roots.values():
+            yield from root.units
+
+
+def _has_line(standing: Standing, unit: Unit) -> bool:
+    """Whether a device is shown by itself: every unit is, and every part of one that somebody has."""
+    return len(unit.members) == 1 or standing.state in (State.USED, State.SHARED)
+
+
+def profile_of(standing: Standing, unit: Unit) -> str:
+    """What a part of a unit is called: its profile where the driver names one, else its name without the unit's."""
+    if standing is unit.whole:
+        return "whole"
+    attributes = standing.record.device.attributes
+    found = attributes.get("profile") or attributes.get(f"{standing.id.driver}/profile")
+    if found is not None and found.string is not None:
+        return printable(found.string)
+    return standing.id.device.removeprefix(f"{unit.id.name}-")
+
+
+def _taints(standing: Standing) -> str:
+    return ", ".join(
+        f"{key}{'=' if value else ''}{value}:{effect}" for key, value, effect in standing.taints
+    )
+
+
+def _locality(unit: Unit) -> dict[str, Any]:
+    place = unit_locality(unit)
+    return {"numaNode": place.numa, "pcieRoot": place.pcie_root, "pciBusID": place.bus_id}
+
+
+def _box(title: str | None, parts: list[RenderableType]) -> RenderableType:
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    # Drivers choose the names: they are text, and no markup or control sequence.
+    name = None if title is None else Text(printable(title))
+    return Panel(Group(*parts), title=name, title_align="left", border_style="dim", padding=(0, 1))
+
+
+def _in_pairs(parts: list[RenderableType]) -> RenderableType:
+    from rich.table import Table
+
+    grid = Table.grid(expand=True)
+    for _ in range(min(2, len(parts))):
+        grid.add_column(ratio=1)
+    for at in range(0, len(parts), 2):
+        grid.add_row(*parts[at : at + 2])
+    return grid

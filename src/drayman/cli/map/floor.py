@@ -1,0 +1,113 @@
+"""Nodes by block, rack and NVLink domain, each with what its devices are counted as."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.api.core import Node
+from drayman.cli.top.table import natural
+from drayman.simulate.occupancy import Occupancy, State
+from drayman.simulate.unit_counts import Unit, count_by_kind, gather
+from drayman.topology import Kind, LevelKind, levels
+
+Counts = Mapping[Kind, Counter[State]]
+
+ORDERS: Final = {"used": (State.USED, State.SHARED, State.PARTITIONED), "free": (State.FREE,)}
+"""What counts as much, for each order but that of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """A node and its own devices. Those that several nodes reach are no node's own."""
+
+    name: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Rack:
+    """Nodes that their labels put in the same place. A rack with several NVLink domains is as many of these."""
+
+    block: str
+    rack: str
+    nvlink_domain: str
+    nodes: list[NodeUse] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counts:
+        return total(node.counts for node in self.nodes)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The order in which racks are shown: by name, and those without one last."""
+        names = (self.block, self.rack, self.nvlink_domain)
+        return tuple((not name, natural(name)) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A cluster."""
+
+    racks: list[Rack]
+    elsewhere: Counts
+    """Devices that are on no known node: many nodes reach them, or their node is gone."""
+
+    @property
+    def counts(self) -> Counts:
+        return total([*(rack.counts for rack in self.racks), self.elsewhere])
+
+    @property
+    def blocks(self) -> list[list[Rack]]:
+        """The racks of each block."""
+        found: dict[str, list[Rack]] = {}
+        for rack in self.racks:
+            found.setdefault(rack.block, []).append(rack)
+        return list(found.values())
+
+    def sorted_by(self, order: str, kind: Kind) -> Floor:
+        """The same with those blocks and racks first that have most devices `used` or `free`; by `name` as it is."""
+        if order == "name":
+            return self
+
+        def most(racks: Iterable[Rack]) -> int:
+            counts = total(rack.counts for rack in racks).get(kind, Counter())
+            return -sum(counts[state] for state in ORDERS[order])
+
+        blocks = sorted(self.blocks, key=most)
+        racks = [rack for block in blocks for rack in sorted(block, key=lambda rack: most([rack]))]
+        return Floor(racks, self.elsewhere)
+
+
+def floor(nodes: Iterable[Node], found: Occupancy) -> Floor:
+    """Where the nodes are."""
+    units: dict[str, list[Unit]] = {}
+    for unit in gather(found.devices.values()):
+        units.setdefault(unit.node, []).append(unit)
+    racks: dict[tuple[str, str, str], Rack] = {}
+    for node in sorted(nodes, key=lambda node: natural(node.metadata.name)):
+        place = _place(node)
+        use = NodeUse(node.metadata.name, count_by_kind(units.pop(node.metadata.name, [])))
+        racks.setdefault(place, Rack(*place)).nodes.append(use)
+    elsewhere = count_by_kind(unit for rest in units.values() for unit in rest)
+    return Floor(sorted(racks.values(), key=lambda rack: rack.key), elsewhere)
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """Sums by kind and state."""
+    found: dict[Kind, Counter[State]] = {}
+    for each in counts:
+        for kind, numbers in each.items():
+            found.setdefault(kind, Counter()).update(numbers)
+    return {kind: found[kind] for kind in Kind if kind in found}
+
+
+def _place(node: Node) -> tuple[str, str, str]:
+    """Block, rack and NVLink domain; the zone stands for the block where no label names one."""
+    names: dict[LevelKind, str] = {}
+    for level in levels(node.metadata.labels):
+        names.setdefault(level.kind, level.value)
+    block = names.get(LevelKind.BLOCK) or names.get(LevelKind.ZONE, "")
+    return block, names.get(LevelKind.RACK, ""), names.get(LevelKind.NVLINK_DOMAIN, "")

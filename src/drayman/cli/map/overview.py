@@ -1,0 +1,239 @@
+"""The map of a cluster: what there is of each kind of device, then blocks and racks as lines with a bar.
+
+Thousands of nodes are hundreds of racks, and those can be read: a line each, under the line of their block. Few nodes are shown one by one,
+and more of them if that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from drayman.cli.map.bars import SEGMENTS, bar, legend, words
+from drayman.cli.map.floor import Counts, Floor, NodeUse, Rack, floor, total
+from drayman.cli.output import Data
+from drayman.cli.top.reading import Reading
+from drayman.cli.top.refreshing import as_text
+from drayman.cli.top.table import cut
+from drayman.simulate.occupancy import State
+from drayman.topology import Kind
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+FEW_NODES: Final = 16
+_DOMAIN: Final = 8
+_BAR: Final = range(8, 41)
+"""How many cells a bar may have."""
+_TITLES: Final = {"in part": "PART", "unavailable": "UNAVAIL"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A place and how its devices are used."""
+
+    depth: int
+    name: str
+    domain: str
+    nodes: int | None
+    counts: Counter[State]
+
+
+class Overview:
+    """The map of all nodes."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        *,
+        unfold: bool = False,
+        kind: str | None = None,
+        order: str = "name",
+    ) -> None:
+        found = floor(reading.nodes, reading.occupancy)
+        self._kind = Kind(kind) if kind else next(iter(found.counts), Kind.GPU)
+        self._floor = found.sorted_by(order, self._kind)
+        self._unfold = unfold or len(reading.nodes) <= FEW_NODES
+        lines = _lines(self._floor, self._kind, self._unfold)
+        self._lines = [line for line in lines if line.counts]
+
+    def data(self) -> Data:
+        return {
+            "devices": _data(self._floor.counts),
+            "racks": [_rack_data(rack) for rack in self._floor.racks],
+            "elsewhere": _data(self._floor.elsewhere),
+        }
+
+    def drawn(self, out: Console) -> RenderableType:
+        from rich.text import Text
+
+        found = [*_summary(self._floor, ascii_only=out.options.ascii_only), Text()]
+        if self._lines:
+            found += [*_Drawing(self._lines, self._kind, out).rows(), Text()]
+        found += self._without()
+        found.append(legend(self._all(), ascii_only=out.options.ascii_only))
+        return Text("\n", no_wrap=True, overflow="crop").join(found)
+
+    def plain(self, out: Console) -> str:
+        return as_text(self.drawn(out), out)
+
+    def _without(self) -> list[Text]:
+        from rich.text import Text
+
+        nodes = [node for rack in self._floor.racks for node in rack.nodes]
+        number = sum(self._kind not in node.counts for node in nodes)
+        if not number:
+            return []
+        verb = "has" if number == 1 else "have"
+        return [Text(f"{_counted(number, 'node')} {verb} no {self._kind}", style="dim")]
+
+    def _all(self) -> Counter[State]:
+        found: Counter[State] = Counter()
+        for numbers in self._floor.counts.values():
+            found.update(numbers)
+        return found
+
+
+def _lines(found: Floor, kind: Kind, unfold: bool) -> Iterator[_Line]:
+    """Blocks, under each its racks, under each its nodes if they are to be seen. A block of one rack is that rack."""
+    for racks in found.blocks:
+        depth = 0
+        if racks[0].block and len(racks) > 1:
+            nodes = sum(len(rack.nodes) for rack in racks)
+            counts = _of(total(rack.counts for rack in racks), kind)
+            yield _Line(0, racks[0].block, "", nodes, counts)
+            depth = 1
+        for rack in racks:
+            yield from _rack_lines(rack, depth, kind, unfold)
+    if kind in found.elsewhere:
+        yield _Line(0, "(not on one node)", "", None, found.elsewhere[kind])
+
+
+def _rack_lines(rack: Rack, depth: int, kind: Kind, unfold: bool) -> Iterator[_Line]:
+    name = rack.rack or rack.block or rack.nvlink_domain
+    if name or not unfold:
+        counts = _of(rack.counts, kind)
+        yield _Line(depth, name or "(no rack)", rack.nvlink_domain, len(rack.nodes), counts)
+        depth += 1
+    for node in rack.nodes if unfold else ():
+        yield _Line(depth, node.name, "", None, _of(node.counts, kind))
+
+
+def _of(counts: Counts, kind: Kind) -> Counter[State]:
+    return counts.get(kind, Counter())
+
+
+def _summary(found: Floor, *, ascii_only: bool) -> Iterator[Text]:
+    """What there is in all, a line for each kind."""
+    from rich.text import Text
+
+    nodes = sum(len(rack.nodes) for rack in found.racks)
+    racks = len({(rack.block, rack.rack) for rack in found.racks if rack.rack})
+    domains = len({rack.nvlink_domain for rack in found.racks if rack.nvlink_domain})
+    parts = [_counted(nodes, "node"), _counted(racks, "rack")]
+    parts += [_counted(domains, "NVLink domain")] if domains else []
+    yield Text(", ".join(parts), style="bold")
+    for kind, counts in found.counts.items():
+        line = Text(f"{kind.value:<6}")
+        line.append(bar(counts, 20, ascii_only=ascii_only))
+        yield line.append(f"  {words(counts)} of {sum(counts.values()):,}")
+
+
+class _Drawing:
+    """Lines with bars, as wide as the terminal lets them be."""
+
+    def __init__(self, lines: list[_Line], kind: Kind, out: Console) -> None:
+        self._lines = lines
+        self._kind = kind
+        self._ascii_only = out.options.ascii_only
+        shown = [
+            segment
+            for segment in SEGMENTS
+            if segment.name in ("used", "free")
+            or any(segment.number(line.counts) for line in lines)
+        ]
+        self._segments = shown
+        titles = [_TITLES.get(segment.name, segment.name.upper()) for segment in shown]
+        self._titles = ["NODES", *titles, "ALL"]
+        self._widths = [
+            2 + max(len(title), *(len(self._numbers(line)[at][0]) for line in lines))
+            for at, title in enumerate(self._titles)
+        ]
+        self._domain = _DOMAIN + 2 if any(line.domain for line in lines) else 0
+        room = out.width - self._domain - sum(self._widths) - 2
+        longest = max(2 * line.depth + len(line.name) for line in lines)
+        self._name = min(longest, room - _BAR.start)
+        self._bar = min(_BAR.stop - 1, room - self._name)
+
+    def rows(self) -> Iterator[Text]:
+        from rich.text import Text
+
+        nodes, *numbers = [t.rjust(w) for t, w in zip(self._titles, self._widths, strict=True)]
+        domain = "  NVLINK".ljust(self._domain) if self._domain else ""
+        name = self._kind.value.upper().ljust(self._name)
+        use = "USE".ljust(self._bar)
+        yield Text(f"{name}{domain}{nodes}  {use}{''.join(numbers)}", style="bold")
+        for line in self._lines:
+            yield self._row(line)
+
+    def _row(self, line: _Line) -> Text:
+        from rich.text import Text
+
+        heads = line.depth == 0 and line.nodes is not None
+        row = Text()
+        name = cut("  " * line.depth + line.name, self._name).ljust(self._name)
+        row.append(name, style="bold" if heads else "")
+        if self._domain:
+            row.append(f"  {line.domain[:_DOMAIN]}".ljust(self._domain), style="dim")
+        nodes, *numbers = [
+            (text.rjust(width), style)
+            for (text, style), width in zip(self._numbers(line), self._widths, strict=True)
+        ]
+        row.append(*nodes).append("  ")
+        drawn = bar(line.counts, self._bar, ascii_only=self._ascii_only)
+        drawn.pad_right(self._bar - len(drawn))
+        row.append(drawn)
+        for number in numbers:
+            row.append(*number)
+        return row
+
+    def _numbers(self, line: _Line) -> list[tuple[str, str]]:
+        """Nodes, devices of each segment, and all devices, with their styles."""
+        found = [(line.nodes, "")]
+        found += [(segment.number(line.counts), segment.style) for segment in self._segments]
+        found.append((sum(line.counts.values()), ""))
+        return [
+            ("" if number is None else f"{number:,}", style if number else "dim")
+            for number, style in found
+        ]
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def _data(counts: Counts) -> dict[str, Any]:
+    return {
+        kind.value: {
+            "total": sum(numbers.values()),
+            **{state.value: numbers[state] for state in State if numbers[state]},
+        }
+        for kind, numbers in counts.items()
+    }
+
+
+def _rack_data(rack: Rack) -> dict[str, Any]:
+    return {
+        "block": rack.block or None,
+        "rack": rack.rack or None,
+        "nvlinkDomain": rack.nvlink_domain or None,
+        "devices": _data(rack.counts),
+        "nodes": [_node_data(node) for node in rack.nodes],
+    }
+
+
+def _node_data(node: NodeUse) -> dict[str, Any]:
+    return {"name": node.name, "devices": _data(node.counts)}

@@ -1,0 +1,205 @@
+"""`drayman top devices|claims|pools`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import click
+
+from drayman.cli.connecting import cluster_options
+from drayman.cli.lazy import LazyGroup
+from drayman.cli.output import Data, format_option
+from drayman.cli.top.refreshing import Asked, show, watch_option
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from drayman.cli.top.reading import Reading
+    from drayman.cli.top.table import Cell, Column
+
+_EPILOG: Final = """\b
+Examples:
+  drayman top devices --node example-0   who has which device there
+  drayman top claims -n default          what claims have, for which pods
+  drayman top pools --sort-by free       where something is left
+"""
+_STATES: Final = ("used", "shared", "partitioned", "tainted", "unavailable", "free", "unknown")
+_DEVICE_ORDERS: Final = ("node", "driver", "device", "state", "holder")
+_CLAIM_ORDERS: Final = ("name", "node", "state", "devices", "age")
+_POOL_ORDERS: Final = ("name", "total", "used", "free", "tainted")
+
+
+@click.group(cls=LazyGroup, lazy={
+    "devices": "drayman.cli.top.command:devices",
+    "claims": "drayman.cli.top.command:claims",
+    "pools": "drayman.cli.top.command:pools",
+}, epilog=_EPILOG)  # fmt: skip
+def top() -> None:
+    """Show how devices, claims and pools are used. Each device counts once: see `drayman top devices --help`."""
+
+
+class _Row(Protocol):
+    def cells(self) -> tuple[Cell, ...]: ...
+
+    def data(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows of one kind as a table, or as data under a name."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[_Row]
+
+    def data(self) -> Data:
+        return {self.name: [row.data() for row in self.rows]}
+
+    def drawn(self, out: Console) -> RenderableType:
+        from drayman.cli.top.table import Table
+
+        if not self.rows:
+            return f"no {self.name}"
+        return Table(self.columns, (row.cells() for row in self.rows)).text(out.width)
+
+    def plain(self, out: Console) -> str:
+        from drayman.cli.top.table import Table
+
+        if not self.rows:
+            return f"no {self.name}"
+        return Table(self.columns, (row.cells() for row in self.rows)).plain()
+
+
+@click.command(
+    epilog="\b\nExamples:\n  drayman top devices --driver gpu.example.com --state free\n"
+    "  drayman top devices --sort-by holder\n"
+)
+@click.option("--node", "node_name", metavar="NODE", help="Only devices of this node.")
+@click.option("--driver", metavar="DRIVER", help="Only devices of this driver.")
+@click.option(
+    "--state", "states", type=click.Choice(_STATES), multiple=True, help="Only devices like this."
+)
+@click.option("--sort-by", type=click.Choice(_DEVICE_ORDERS), default="node", show_default=True)
+@watch_option
+@format_option
+@cluster_options
+def devices(
+    node_name: str | None,
+    driver: str | None,
+    states: tuple[str, ...],
+    sort_by: str,
+    watch: bool,
+    output_format: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+) -> None:
+    """List devices: where each is, who has it, and what is left of it.
+
+    \b
+    used         somebody holds all of it
+    shared       somebody holds a share of it; LEFT says what is left
+    partitioned  parts of it are held, so nobody can have the whole
+    tainted      nobody holds it; only those get it who tolerate its taints
+    unavailable  nobody holds it and nobody can get it, for instance
+                 because it overlaps something that is held
+    free         nobody holds it, and whoever asks for it gets it
+    unknown      free, unless a claim has it that you may not see
+
+    The first that is true counts; a device that is used and tainted is used.
+    """
+
+    def picture(reading: Reading) -> Listing:
+        from drayman.cli.top.ordering import sorted_devices
+        from drayman.cli.top.rows import DEVICE_COLUMNS, device_rows
+
+        standings = [
+            standing
+            for standing in reading.occupancy.devices.values()
+            if node_name in (None, standing.node)
+            and driver in (None, standing.id.driver)
+            and (not states or standing.state in states)
+        ]
+        rows = device_rows(reading, standings)
+        return Listing("devices", DEVICE_COLUMNS, sorted_devices(rows, sort_by))
+
+    show(Asked(kubeconfig, data_dir, output_format, watch), picture)
+
+
+@click.command(
+    epilog="\b\nExamples:\n  drayman top claims\n  drayman top claims -n default --sort-by age\n"
+)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only claims of this namespace.")
+@click.option("--node", "node_name", metavar="NODE", help="Only claims with devices of this node.")
+@click.option("--sort-by", type=click.Choice(_CLAIM_ORDERS), default="name", show_default=True)
+@watch_option
+@format_option
+@cluster_options
+def claims(
+    namespace: str | None,
+    node_name: str | None,
+    sort_by: str,
+    watch: bool,
+    output_format: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+) -> None:
+    """List claims: what they have, where, and for which pods."""
+
+    def picture(reading: Reading) -> Listing:
+        from drayman.apiserver.kinds.tables import age_of
+        from drayman.cli.top.ordering import sorted_claims
+        from drayman.cli.top.rows import CLAIM_COLUMNS, claim_row
+
+        now = datetime.now(UTC)
+        rows = [
+            claim_row(claim, reading, age_of(claim.metadata.creation_timestamp, now))
+            for claim in reading.claims
+            if namespace in (None, claim.metadata.namespace)
+        ]
+        rows = [row for row in rows if node_name in (None, row.node)]
+        return Listing("claims", CLAIM_COLUMNS, sorted_claims(rows, sort_by))
+
+    show(Asked(kubeconfig, data_dir, output_format, watch, namespace), picture)
+
+
+@click.command(
+    epilog="\b\nExamples:\n  drayman top pools\n  drayman top pools --driver gpu.example.com -o json\n"
+)
+@click.option("--node", "node_name", metavar="NODE", help="Only pools of this node.")
+@click.option("--driver", metavar="DRIVER", help="Only pools of this driver.")
+@click.option("--sort-by", type=click.Choice(_POOL_ORDERS), default="name", show_default=True)
+@watch_option
+@format_option
+@cluster_options
+def pools(
+    node_name: str | None,
+    driver: str | None,
+    sort_by: str,
+    watch: bool,
+    output_format: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+) -> None:
+    """List pools: whether all of their slices are there, and how their devices are used.
+
+    Only the newest generation of a pool counts. PART are devices that cannot be had whole because parts of them are held, UNAV those that
+    cannot be had at all; see `drayman top devices --help`.
+    """
+
+    def picture(reading: Reading) -> Listing:
+        from drayman.cli.top.ordering import sorted_pools
+        from drayman.cli.top.rows import POOL_COLUMNS, pool_rows
+
+        rows = [
+            row
+            for row in pool_rows(reading)
+            if driver in (None, row.pool.id.driver)
+            and (node_name is None or node_name in row.pool.nodes)
+        ]
+        return Listing("pools", POOL_COLUMNS, sorted_pools(rows, sort_by))
+
+    show(Asked(kubeconfig, data_dir, output_format, watch), picture)

@@ -1,0 +1,158 @@
+"""What `top` and `map` read from a cluster, with the rights of whoever asks.
+
+Nodes and slices must be readable: without them there is nothing to show. Claims say who has what. Where those of other namespaces may not
+be listed, what the asker's own claims do not have is neither free nor used, as far as anybody can tell, and is shown as unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from drayman.api.core import Node
+from drayman.api.errors import SelectorError
+from drayman.api.quantity import Quantity
+from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from drayman.cli.errors import UserError
+from drayman.cluster import Client, HttpClient
+from drayman.cluster.errors import ForbiddenError, NotFoundError
+from drayman.cluster.resources import (
+    DEVICE_TAINT_RULES,
+    NODES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from drayman.inventory import DeviceId
+from drayman.simulate.occupancy import Occupancy, occupancy
+
+T = TypeVar("T")
+
+UNSEEN_HOLDER = "(not yours to see)"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A claim that holds a device, or a share of it."""
+
+    claim: ResourceClaim
+    consumed: Mapping[str, Quantity]
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """Whom the claim is reserved for, by name: pods, or what stands for several of them."""
+        return consumers(self.claim)
+
+    @property
+    def holder(self) -> str:
+        """Who has it, as people say it: the pods, or the claim if no pod uses it."""
+        namespace = self.claim.metadata.namespace
+        if not self.pods:
+            return f"{namespace}/{self.claim.metadata.name} (claim)"
+        first, *others = self.pods
+        return f"{namespace}/{first}" + (f" +{len(others)}" if others else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A cluster's devices at one moment."""
+
+    nodes: tuple[Node, ...]
+    claims: tuple[ResourceClaim, ...]
+    occupancy: Occupancy
+    shares: Mapping[DeviceId, tuple[Share, ...]]
+    remarks: tuple[str, ...]
+    """What could not be read, and what that means for the answer."""
+
+    def holders(self, device: DeviceId) -> tuple[str, ...]:
+        """Who has the device or a share of it, each named once."""
+        return tuple(dict.fromkeys(share.holder for share in self.shares.get(device, ())))
+
+
+async def read(client: Client, namespace: str | None = None) -> Reading:
+    """The cluster as it is now. `namespace` is where to look for claims if they may not be listed everywhere. Raises UserError."""
+    nodes, slices, (rules, untainted), (claims, unseen) = await asyncio.gather(
+        _needed(client, NODES),
+        _needed(client, RESOURCE_SLICES),
+        _rules(client),
+        _claims(client, namespace),
+    )
+    remarks = (*unseen, *untainted)
+    return reading_of(nodes, slices, claims, rules, all_claims=not unseen, remarks=remarks)
+
+
+def reading_of(
+    nodes: Iterable[Node],
+    slices: Iterable[ResourceSlice],
+    claims: Iterable[ResourceClaim],
+    rules: Iterable[DeviceTaintRule] = (),
+    *,
+    all_claims: bool = True,
+    remarks: tuple[str, ...] = (),
+) -> Reading:
+    """What these objects come to. Raises UserError."""
+    nodes, claims = tuple(nodes), tuple(claims)
+    try:
+        counted = occupancy(nodes, slices, claims, rules, all_claims=all_claims)
+    except SelectorError as error:
+        text = f"a ResourceSlice selects nodes in a way that cannot be read: {error}"
+        raise UserError(text) from error
+    return Reading(nodes, claims, counted, _shares(claims), remarks)
+
+
+def consumers(claim: ResourceClaim) -> tuple[str, ...]:
+    """Whom a claim is reserved for. Pods by their name, others with their kind before it."""
+    return tuple(
+        consumer.name if consumer.resource == "pods" else f"{consumer.resource}/{consumer.name}"
+        for consumer in claim.status.reserved_for
+    )
+
+
+async def _needed(client: Client, resource: Resource[T]) -> tuple[T, ...]:
+    try:
+        return (await client.list_all(resource)).items
+    except ForbiddenError as error:
+        raise UserError(
+            f"this needs the permission to list {resource.qualified}, which you do not have: {error}"
+        ) from error
+
+
+async def _rules(client: Client) -> tuple[tuple[DeviceTaintRule, ...], tuple[str, ...]]:
+    try:
+        return (await client.list_all(DEVICE_TAINT_RULES)).items, ()
+    except NotFoundError:  # not served before 1.36, and then there are none
+        return (), ()
+    except ForbiddenError:
+        remark = "you may not list devicetaintrules: devices that they taint are not shown as tainted"  # fmt: skip
+        return (), (remark,)
+
+
+async def _claims(
+    client: Client, namespace: str | None
+) -> tuple[tuple[ResourceClaim, ...], tuple[str, ...]]:
+    try:
+        return (await client.list_all(RESOURCE_CLAIMS)).items, ()
+    except ForbiddenError:
+        own = namespace or (client.default_namespace if isinstance(client, HttpClient) else "default")  # fmt: skip
+    try:
+        found = (await client.list_all(RESOURCE_CLAIMS, own)).items
+    except ForbiddenError:
+        remark = "you may not list resourceclaims: who has which device is not shown, and no device is known to be free"
+        return (), (remark,)
+    remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"
+    return found, (remark,)
+
+
+def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ...]]:
+    """Who has what. Admin access takes nothing."""
+    found: dict[DeviceId, tuple[Share, ...]] = {}
+    for claim in claims:
+        allocation = claim.status.allocation
+        for result in () if allocation is None else allocation.devices.results:
+            if not result.admin_access:
+                device = DeviceId(result.driver, result.pool, result.device)
+                share = Share(claim, result.consumed_capacity)
+                found[device] = (*found.get(device, ()), share)
+    return found

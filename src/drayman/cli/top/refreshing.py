@@ -1,0 +1,161 @@
+"""Showing what a cluster's devices are like, once or again and again.
+
+On a terminal `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line between, and
+`-o` prints a document for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import click
+
+from drayman.cli.connecting import talk
+from drayman.cli.errors import printable
+from drayman.cli.output import Data, console, print_data
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from drayman.cli.top.reading import Reading
+    from drayman.cluster import Client
+
+PAUSE_S: Final = 2.0
+"""Between two looks at the cluster; longer if looking takes longer, so that nobody keeps a large one busy."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Picture(Protocol):
+    """What a command shows of a reading."""
+
+    def data(self) -> Data:
+        """The same as data."""
+        ...
+
+    def drawn(self, out: Console) -> RenderableType:
+        """For a terminal."""
+        ...
+
+    def plain(self, out: Console) -> str:
+        """For a pipe or a file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where to look, and how to show it."""
+
+    kubeconfig: Path | None
+    data_dir: Path | None
+    output_format: str | None = None
+    watch: bool = False
+    namespace: str | None = None
+
+
+def watch_option(function: F) -> F:
+    """The option `--watch`, as `watch`."""
+    return click.option("-w", "--watch", is_flag=True, help="Keep showing it as it changes.")(
+        function
+    )
+
+
+def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
+    """Read the cluster and show it, with `--watch` until somebody interrupts. Raises UserError."""
+    with ExitStack() as until:
+        screen = _Screen(asked, until)
+
+        async def work(client: Client) -> None:
+            from drayman.cli.top.reading import read
+
+            while True:
+                begun = time.monotonic()
+                with _no_collections():
+                    reading = await read(client, asked.namespace)
+                    screen.show(picture(reading), reading.remarks)
+                if not asked.watch:
+                    return
+                await asyncio.sleep(max(PAUSE_S, time.monotonic() - begun))
+
+        talk(asked.kubeconfig, asked.data_dir, work)
+
+
+def as_text(picture: RenderableType, out: Console) -> str:
+    """What a console would show of a picture, without spaces at the ends of lines."""
+    with out.capture() as written:
+        out.print(picture)
+    return "\n".join(line.rstrip() for line in written.get().splitlines())
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without the garbage collector: all that is made here is kept until it is shown, and there may be a million objects to visit."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _Screen:
+    """Where pictures go."""
+
+    def __init__(self, asked: Asked, until: ExitStack) -> None:
+        self._asked = asked
+        self._out = console()
+        self._live: Live | None = None
+        self._until = until
+        self._remarks: tuple[str, ...] = ()
+        self._latest: Data | None = None
+        self._shown = 0
+
+    def show(self, picture: Picture, remarks: tuple[str, ...]) -> None:
+        if remarks != self._remarks:
+            self._remarks = remarks
+            for remark in remarks:
+                click.echo(f"note: {printable(remark)}", err=True)
+        if self._asked.output_format:
+            self._show_data(picture.data(), self._asked.output_format)
+        elif not self._out.is_terminal:
+            self._show_text(picture)
+        elif self._asked.watch:
+            self._redraw(picture.drawn(self._out))
+        else:
+            self._out.print(picture.drawn(self._out))
+
+    def _show_data(self, data: Data, output_format: str) -> None:
+        if self._is_news(data):
+            if output_format == "yaml" and self._shown > 1:
+                click.echo("---")
+            print_data(data, output_format)
+
+    def _show_text(self, picture: Picture) -> None:
+        if not self._asked.watch or self._is_news(picture.data()):
+            if self._shown > 1:
+                click.echo()
+            click.echo(picture.plain(self._out))
+
+    def _is_news(self, data: Data) -> bool:
+        """Whether it differs from what was shown last. Ages do not make a difference, and are not in the data."""
+        if data == self._latest:
+            return False
+        self._latest = data
+        self._shown += 1
+        return True
+
+    def _redraw(self, picture: RenderableType) -> None:
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = self._until.enter_context(Live(console=self._out, auto_refresh=False))
+        self._live.update(picture, refresh=True)

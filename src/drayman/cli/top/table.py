@@ -1,0 +1,151 @@
+"""Tables as kubectl prints them: a line per row, columns as wide as what is in them.
+
+Whatever reads the lines of a pipe wants them whole. On a terminal a line that does not fit is no line any more. So there, if the table is
+too wide, the columns that matter least are left out, and then the longest names are cut until it fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from drayman.cli.errors import printable
+from drayman.simulate.occupancy import State
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_GAP: Final = "  "
+_LEAST: Final = 6
+_DIGITS: Final = re.compile(r"(\d+)")
+
+STYLES: Final = {
+    State.USED: "blue",
+    State.SHARED: "cyan",
+    State.PARTITIONED: "magenta",
+    State.TAINTED: "red",
+    State.UNAVAILABLE: "dim",
+    State.FREE: "green",
+    State.UNKNOWN: "yellow",
+}
+"""How states look. Only colours that terminals choose themselves, so that they suit dark and light ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    is_number: bool = False
+    may_be_cut: bool = False
+    empty: str = ""
+    """A column that has nothing but this is left out."""
+    if_room: bool = False
+    """Whether it is left out on a terminal that is too narrow for all columns."""
+
+
+Cell = str | tuple[str, str]
+"""A text, or a text and its style."""
+
+
+class Table:
+    """Rows under columns."""
+
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
+        found = [[_pair(cell) for cell in row] for row in rows]
+        kept = [
+            at
+            for at, column in enumerate(columns)
+            if not column.empty or any(row[at][0] != column.empty for row in found)
+        ]
+        self._columns = [columns[at] for at in kept]
+        self._rows = [[row[at] for at in kept] for row in found]
+
+    def plain(self) -> str:
+        """The whole table without styles, nothing cut."""
+        widths = self._widths()
+        header = [(column.title, "") for column in self._columns]
+        return "\n".join(
+            _GAP.join(self._padded(row, widths)).rstrip() for row in (header, *self._rows)
+        )
+
+    def text(self, width: int) -> Text:
+        """The table with styles, not wider than that if it can be helped."""
+        if self._excess(self._widths(), width) > 0 and any(c.if_room for c in self._columns):
+            return self._without_extras().text(width)
+        widths = self._fitting(width)
+        header = [(column.title, "bold") for column in self._columns]
+        return _lines([self._styled(row, widths) for row in (header, *self._rows)])
+
+    def _without_extras(self) -> Table:
+        kept = [at for at, column in enumerate(self._columns) if not column.if_room]
+        return Table(
+            [self._columns[at] for at in kept], ([row[at] for at in kept] for row in self._rows)
+        )
+
+    def _styled(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> Text:
+        from rich.text import Text
+
+        line = Text(no_wrap=True)
+        for text, (_, style) in zip(self._padded(row, widths), row, strict=True):
+            line.append(_GAP if line else "").append(text, style=style)
+        line.rstrip()
+        return line
+
+    def _widths(self) -> list[int]:
+        return [
+            max([len(column.title), *(len(row[at][0]) for row in self._rows)])
+            for at, column in enumerate(self._columns)
+        ]
+
+    def _fitting(self, width: int) -> list[int]:
+        """The widths of the columns, the widest that may be cut made narrower until all fit."""
+        widths = self._widths()
+        while self._excess(widths, width) > 0:
+            candidates = [
+                at
+                for at, column in enumerate(self._columns)
+                if column.may_be_cut and widths[at] > _LEAST
+            ]
+            if not candidates:
+                break
+            widest = max(candidates, key=lambda at: widths[at])
+            widths[widest] -= 1
+        return widths
+
+    def _excess(self, widths: Sequence[int], width: int) -> int:
+        return sum(widths) + len(_GAP) * (len(widths) - 1) - width
+
+    def _padded(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> list[str]:
+        return [
+            cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
+            for (text, _), width, column in zip(row, widths, self._columns, strict=True)
+        ]
+
+
+def _lines(lines: Sequence[Text]) -> Text:
+    from rich.text import Text
+
+    return Text("\n", no_wrap=True, overflow="crop").join(lines)
+
+
+def _pair(cell: Cell) -> tuple[str, str]:
+    text, style = (cell, "") if isinstance(cell, str) else cell
+    return printable(text), style
+
+
+def cut(text: str, width: int) -> str:
+    """The text, its middle left out if it is too long: names differ at either end."""
+    if len(text) <= width:
+        return text
+    front = (width - 1) // 2
+    return f"{text[:front]}~{text[len(text) - (width - 1 - front) :]}"
+
+
+def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """A key that sorts names with numbers as people do: node-2 before node-10."""
+    return tuple(
+        (0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part
+    )

@@ -1,0 +1,267 @@
+"""How much of a cluster's devices is taken: every device once, in exactly one state.
+
+Counting devices is easy to get wrong. A partition that is held spoils its GPU and the partitions that overlap it; a whole GPU that is held
+spoils all its partitions; a shared device is neither free nor gone; admin access takes nothing; slices of an old generation say nothing; a
+device that many nodes reach is still one device. So nothing is counted here that the allocator would see otherwise: states are read
+from the views that it searches, and a device is FREE exactly if nobody holds it and a request for it alone would get it.
+
+Where several states would do, the first of `State` counts: a device that is used and tainted is used.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from drayman.api.core import Node
+from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from drayman.inventory.counters import exceeds
+from drayman.inventory.device import Amount, DeviceRecord
+from drayman.inventory.features import Features
+from drayman.inventory.identity import DeviceId
+from drayman.inventory.inventory import Inventory
+from drayman.inventory.ledger import Holding, Ledger
+from drayman.inventory.pool import ResolvedPool
+from drayman.inventory.taints import Taints
+from drayman.inventory.usage import Usage
+from drayman.simulate.pools import PublishedPool, published
+from drayman.simulate.units import UnitId, units
+
+NO_NODE: Final = "no node can use it"
+DRAWN: Final = "what it needs is used by devices that overlap it"
+OVERDRAWN: Final = "more of its pool's counters is used than there is"
+
+
+class State(StrEnum):
+    """What a device is counted as."""
+
+    USED = "used"
+    """Somebody holds all of it."""
+    SHARED = "shared"
+    """Somebody holds a share of it. There may be room for more."""
+    PARTITIONED = "partitioned"
+    """Nobody holds it as a whole, and nobody can, because parts of it are held."""
+    TAINTED = "tainted"
+    """Nobody holds it, and only those get it who tolerate its taints."""
+    UNAVAILABLE = "unavailable"
+    """Nobody holds it, and nobody can get it."""
+    FREE = "free"
+    """Nobody holds it, and whoever asks for it gets it."""
+    UNKNOWN = "unknown"
+    """Free, unless a claim has it that the asker may not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A device and what it is counted as."""
+
+    record: DeviceRecord
+    state: State
+    unit: UnitId
+    taints: tuple[tuple[str, str, str], ...] = ()
+    """Key, value and effect of those that keep requests away, whatever the state."""
+    remaining: tuple[Amount, ...] = ()
+    """Of a device that can be shared, what is left of each of its capacities."""
+    why: str = ""
+    """Why it is unavailable."""
+
+    @property
+    def id(self) -> DeviceId:
+        return self.record.id
+
+    @property
+    def node(self) -> str:
+        """The node it sits on; empty for one that several nodes may reach."""
+        return self.record.node_name or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """All devices of a cluster."""
+
+    devices: Mapping[DeviceId, Standing]
+    """By driver and pool, and within a pool in the order of its slices."""
+    pools: tuple[PublishedPool, ...]
+    inventory: Inventory
+    ledger: Ledger
+
+
+def occupancy(
+    nodes: Iterable[Node],
+    slices: Iterable[ResourceSlice],
+    claims: Iterable[ResourceClaim],
+    rules: Iterable[DeviceTaintRule] = (),
+    *,
+    all_claims: bool = True,
+    features: Features | None = None,
+) -> Occupancy:
+    """Count the devices. `all_claims`: whether these are all claims there are, so that what none of them has is free.
+
+    Raises SelectorError if a slice selects nodes in a way that cannot be read.
+    """
+    inventory, ledger = Inventory(features), Ledger()
+    slices, rules = tuple(slices), tuple(rules)
+    for slice_ in slices:
+        inventory.apply_slice(slice_)
+    for rule in rules:
+        inventory.apply_taint_rule(rule)
+    for claim in claims:
+        ledger.observe_claim(claim)
+    counted = count(inventory, ledger, nodes, slices, rules)
+    if all_claims:
+        return counted
+    devices = {device: _doubted(standing) for device, standing in counted.devices.items()}
+    return replace(counted, devices=devices)
+
+
+def _doubted(standing: Standing) -> Standing:
+    return replace(standing, state=State.UNKNOWN) if standing.state is State.FREE else standing
+
+
+def count(
+    inventory: Inventory,
+    ledger: Ledger,
+    nodes: Iterable[Node],
+    slices: Iterable[ResourceSlice],
+    rules: tuple[DeviceTaintRule, ...] = (),
+) -> Occupancy:
+    """Count the devices of an inventory that has these slices and taint rules. Raises SelectorError."""
+    seen, problems = _seen(inventory, ledger, nodes)
+    pools = published(slices, problems)
+    features = inventory.features
+    found: dict[DeviceId, Standing] = {}
+    for pool in pools:
+        for device, (slice_, published_as) in pool.devices.items():
+            if device in seen:
+                found[device] = seen.pop(device)
+            else:
+                record = DeviceRecord(slice_, published_as, sharing=features.consumable_capacity)
+                found[device] = _unseen(record, pool, rules, features, ledger.held(device))
+    found |= seen  # older generations that the allocator still goes by, because their node has no newer one
+    return Occupancy(found, pools, inventory, ledger)
+
+
+def tally(standings: Iterable[Standing]) -> Counter[State]:
+    """How many devices are in each state."""
+    return Counter(standing.state for standing in standings)
+
+
+# --- Devices that some node sees ------------------------------------------------------------------
+
+
+def _seen(
+    inventory: Inventory, ledger: Ledger, nodes: Iterable[Node]
+) -> tuple[dict[DeviceId, Standing], dict[tuple[str, str], ResolvedPool]]:
+    """The devices in the nodes' views, each view that several nodes share looked at once, and the pools with problems."""
+    found: dict[DeviceId, Standing] = {}
+    problems: dict[tuple[str, str], ResolvedPool] = {}
+    looked_at: set[Usage] = set()
+    for node in nodes:
+        view = inventory.view(node, ledger)
+        problems |= {problem.id: problem for problem in view.problems}
+        for part, taints in zip(view.parts, view.taints, strict=True):
+            if part in looked_at:
+                continue
+            looked_at.add(part)
+            for standing in _standings(part, taints):
+                known = found.get(standing.id)
+                # Nodes agree on what is held. One may get what another cannot reach.
+                if known is None or known.state is State.UNAVAILABLE:
+                    found[standing.id] = standing
+    return found, problems
+
+
+def _standings(usage: Usage, taints: Taints) -> Iterator[Standing]:
+    hardware = usage.hardware
+    tolerated = taints.tolerated(()) if hardware.features.device_taints else hardware.everything
+    free = obtainable(usage, tolerated) & ~usage.shared
+    partitioned = _partitioned(usage) & ~free
+    layout = hardware.derived(units)
+    for position, record in enumerate(hardware.records):
+        bit = 1 << position
+        why = ""
+        if usage.in_use & bit:
+            state = State.USED
+        elif usage.shared & bit:
+            state = State.SHARED
+        elif partitioned & bit:
+            state = State.PARTITIONED
+        elif ~tolerated & bit:
+            state = State.TAINTED
+        elif free & bit:
+            state = State.FREE
+        else:
+            state, why = State.UNAVAILABLE, _obstacle(usage, bit)
+        yield Standing(
+            record,
+            state,
+            layout.of_device[position],
+            () if tolerated & bit else taints.blocking(record),
+            usage.remaining(position) if record.shareable else (),
+            why,
+        )
+
+
+def obtainable(usage: Usage, tolerated: int) -> int:
+    """The devices that a request for one of them alone would get, of those whose taints do not matter to it."""
+    hardware = usage.hardware
+    features = hardware.features
+    devices = hardware.selects_node & tolerated & ~usage.in_use & ~usage.overcommitted
+    devices &= ~(usage.counter_blocked & ~usage.paid)
+    if not features.partitionable_devices:
+        devices &= ~hardware.consumers
+    if not features.binding_conditions:
+        devices &= ~hardware.binding
+    if features.consumable_capacity:
+        charges = hardware.charges(())
+        for kind, left, members in usage.capacity_groups:
+            if exceeds(charges[kind], left):
+                devices &= ~members
+    return devices
+
+
+def _partitioned(usage: Usage) -> int:
+    """The wholes of which something is taken, also by devices on other nodes."""
+    hardware = usage.hardware
+    found = 0
+    for position in hardware.derived(units).wholes:
+        for index, _ in hardware.consumption[position]:
+            if usage.counters[index] != hardware.counter_sets[index].limits:
+                found |= 1 << position
+    return found
+
+
+def _obstacle(usage: Usage, bit: int) -> str:
+    if not usage.hardware.selects_node & bit:
+        return NO_NODE
+    if usage.overcommitted & bit:
+        return OVERDRAWN
+    if usage.counter_blocked & ~usage.paid & bit:
+        return DRAWN
+    return "its capacities cannot be had as they are published"
+
+
+# --- Devices that no node sees --------------------------------------------------------------------
+
+
+def _unseen(
+    record: DeviceRecord,
+    pool: PublishedPool,
+    rules: tuple[DeviceTaintRule, ...],
+    features: Features,
+    held: Iterable[Holding],
+) -> Standing:
+    """A device of a pool that is not usable, or for nodes that do not exist. Whoever holds it still does."""
+    taints = Taints((record,), rules).blocking(record) if features.device_taints else ()
+    whole = [not features.consumable_capacity or holding.share_id is None for holding in held]
+    why = ""
+    if whole:
+        state = State.USED if any(whole) else State.SHARED
+    elif taints:
+        state = State.TAINTED
+    else:
+        state, why = State.UNAVAILABLE, pool.reason or NO_NODE
+    return Standing(record, state, UnitId(*record.id), taints, (), why)

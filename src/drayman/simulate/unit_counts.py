@@ -1,0 +1,67 @@
+"""Pieces of hardware and what they are counted as: what a person means by "eight GPUs, three of them in use"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.simulate.occupancy import Standing, State
+from drayman.simulate.units import UnitId
+from drayman.topology import Kind, kind
+
+HELD: Final = frozenset({State.USED, State.SHARED, State.PARTITIONED})
+"""The states of devices of which somebody has something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of hardware and the devices it is offered as."""
+
+    id: UnitId
+    members: tuple[Standing, ...]
+
+    @property
+    def whole(self) -> Standing | None:
+        """The device that is all of it; None where it is offered in parts only."""
+        if self.id.is_counter_set:
+            return None
+        return next(member for member in self.members if member.id.device == self.id.name)
+
+    @property
+    def node(self) -> str:
+        return self.members[0].node
+
+    @property
+    def kind(self) -> Kind:
+        record = self.members[0].record
+        return kind(record.id.driver, record.device)
+
+    @property
+    def state(self) -> State:
+        """That of the whole. What is offered in parts only is partitioned from the first part on that somebody has."""
+        whole = self.whole
+        if whole is not None:
+            return whole.state
+        states = {member.state for member in self.members}
+        if states & HELD:
+            return State.PARTITIONED
+        best_first = (State.FREE, State.UNKNOWN, State.TAINTED)
+        return next((state for state in best_first if state in states), State.UNAVAILABLE)
+
+
+def gather(standings: Iterable[Standing]) -> list[Unit]:
+    """The units of some devices, in the order in which the first device of each comes."""
+    members: dict[UnitId, list[Standing]] = {}
+    for standing in standings:
+        members.setdefault(standing.unit, []).append(standing)
+    return [Unit(unit, tuple(found)) for unit, found in members.items()]
+
+
+def count_by_kind(units: Iterable[Unit]) -> dict[Kind, Counter[State]]:
+    """How many units of each kind are in each state; only kinds that there are."""
+    found: dict[Kind, Counter[State]] = {}
+    for unit in units:
+        found.setdefault(unit.kind, Counter())[unit.state] += 1
+    return {each: found[each] for each in Kind if each in found}

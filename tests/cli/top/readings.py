@@ -1,0 +1,55 @@
+"""Clusters as `top` and `map` read them, made of simulated hardware and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from drayman.api.meta import ObjectMeta
+from drayman.api.quantity import Quantity
+from drayman.api.resource import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from drayman.cli.top.reading import Reading, reading_of
+from drayman.drivers.profiles import parse_profiles
+
+
+def reading(profiles: str, claims: Iterable[ResourceClaim] = ()) -> Reading:
+    """The cluster that `drayman up --profile` would simulate, with these claims."""
+    nodes, slices = [], []
+    for wanted in parse_profiles(profiles):
+        for number in range(wanted.count):
+            for made in wanted.profile.unit(number):
+                nodes.append(made.node)
+                slices += made.slices
+    return reading_of(nodes, slices, claims)
+
+
+def claim(name: str, *devices: str, share: str | None = None, **consumed: str) -> ResourceClaim:
+    """A claim of a pod of the same name that has devices, each named DRIVER/POOL/NAME."""
+    results = []
+    for device in devices:
+        driver, pool, last = device.split("/")
+        amounts = {key: Quantity.parse(value) for key, value in consumed.items()}
+        results.append(
+            DeviceRequestAllocationResult(
+                request="r",
+                driver=driver,
+                pool=pool,
+                device=last,
+                share_id=share,
+                consumed_capacity=amounts,
+            )
+        )
+    consumer = ResourceClaimConsumerReference(resource="pods", name=name, uid=f"pod-{name}")
+    return ResourceClaim(
+        metadata=ObjectMeta(name=f"{name}-claim", namespace="team", uid=name),
+        status=ResourceClaimStatus(
+            allocation=AllocationResult(devices=DeviceAllocationResult(results=tuple(results))),
+            reserved_for=(consumer,),
+        ),
+    )

@@ -1,0 +1,69 @@
+"""What rows say about claims and devices."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from cli.top.readings import claim, reading
+from drayman.api.resource import ResourceClaimStatus
+from drayman.cli.top.ordering import sorted_devices, sorted_pools
+from drayman.cli.top.rows import MANY_NODES, claim_row, device_rows, pool_rows
+
+GPU = "gpu.nvidia.com/dgx-h100-0/gpu-0"
+OTHER = "gpu.nvidia.com/dgx-h100-1/gpu-0"
+
+
+def test_a_claim_is_where_its_devices_are() -> None:
+    """One node, several, or none where its devices are no longer published."""
+    found = reading("dgx-h100=2")
+    assert claim_row(claim("a", GPU), found, "").node == "dgx-h100-0"
+    assert claim_row(claim("a", GPU, OTHER), found, "").node == MANY_NODES
+    assert claim_row(claim("a", "gpu.nvidia.com/gone/gpu-0"), found, "").node == ""
+
+
+def test_the_state_of_a_claim_is_what_kubectl_says() -> None:
+    """In the table one word stands for it."""
+    reserved = claim("a", GPU)
+    allocated = replace(reserved, status=replace(reserved.status, reserved_for=()))
+    pending = replace(reserved, status=ResourceClaimStatus())
+    deleted = replace(
+        reserved, metadata=replace(reserved.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    )
+    rows = [
+        claim_row(each, reading("cpu=1"), "") for each in (reserved, allocated, pending, deleted)
+    ]
+    assert [row.state for row in rows] == [
+        "allocated,reserved",
+        "allocated",
+        "pending",
+        "deleted,allocated,reserved",
+    ]
+    assert [row.cells()[2][0] for row in rows] == ["reserved", "allocated", "pending", "deleted"]
+
+
+def test_a_claim_without_pods_holds_by_itself() -> None:
+    """Then the claim is named, and said to be one."""
+    idle = claim("a", GPU)
+    idle = replace(idle, status=replace(idle.status, reserved_for=()))
+    found = reading("dgx-h100=1", [idle])
+    (row,) = [row for row in device_rows(found) if row.holders]
+    assert row.holder == "team/a-claim (claim)"
+
+
+def test_devices_sort_by_what_is_asked_for() -> None:
+    """Ties stay in the order of nodes, which is that of people, and of slices."""
+    found = reading("dgx-h100=11", [claim("a", OTHER)])
+    rows = device_rows(found)
+    nodes = list(dict.fromkeys(row.node for row in sorted_devices(rows, "node")))
+    assert nodes == [f"dgx-h100-{n}" for n in range(11)]
+    assert sorted_devices(rows, "state")[0].holder == "team/a"
+    assert sorted_devices(rows, "holder")[0].holder == "team/a"
+    assert sorted_devices(rows, "driver")[0].standing.id.driver == "compute-domain.nvidia.com"
+
+
+def test_pools_sort_by_what_they_have_most_of() -> None:
+    """The pool with a used device first, or the one with most devices."""
+    rows = pool_rows(reading("dgx-h100=2,dgx-h100-mig=1", [claim("a", OTHER)]))
+    assert sorted_pools(rows, "used")[0].pool.id.pool == "dgx-h100-1"
+    assert sorted_pools(rows, "total")[0].pool.id.pool == "dgx-h100-mig-0"
+    assert sorted_pools(rows, "name")[0].pool.id == ("compute-domain.nvidia.com", "dgx-h100-0")

@@ -1,0 +1,57 @@
+"""Tables are whole in a pipe and fit on a terminal."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.cli.top.table import Column, Table, cut, natural
+
+COLUMNS = (
+    Column("NAME", may_be_cut=True),
+    Column("EXTRA", if_room=True),
+    Column("NUMBER", is_number=True),
+    Column("NOTE", empty="-"),
+)
+
+
+def test_a_pipe_gets_everything() -> None:
+    """However long a name is; a column with nothing in it is left out."""
+    name = "a" * 100
+    text = Table(COLUMNS, [(name, "more", "7", "-")]).plain()
+    assert text.splitlines() == [f"{'NAME':<100}  EXTRA  NUMBER", f"{name}  more        7"]
+
+
+def test_a_terminal_gets_what_fits() -> None:
+    """First the columns that matter least go, then names are cut in the middle."""
+    table = Table(COLUMNS, [("node-1.rack-1.example.com", "more", "7", ("seen", "red"))])
+    assert table.text(60).plain.splitlines()[0].split() == ["NAME", "EXTRA", "NUMBER", "NOTE"]
+    assert table.text(40).plain.splitlines()[0].split() == ["NAME", "NUMBER", "NOTE"]
+    assert table.text(30).plain.splitlines()[1] == "node-1.~mple.com       7  seen"
+
+
+@given(
+    st.lists(st.text(alphabet="abc-123", min_size=1, max_size=90), max_size=4), st.integers(26, 120)
+)
+def test_no_line_is_wider_than_the_terminal(names: list[str], width: int) -> None:
+    """Unless what cannot be cut is wider by itself."""
+    table = Table(COLUMNS, [(name, "extra", "1", "-") for name in names])
+    assert max(len(line) for line in table.text(width).plain.splitlines()) <= width
+
+
+@given(st.text(max_size=60), st.integers(3, 40))
+def test_a_cut_text_keeps_both_ends(text: str, width: int) -> None:
+    """It is as wide as it may be, and names that are short enough stay as they are."""
+    short = cut(text, width)
+    assert len(short) == min(len(text), width)
+    assert short == text or (text.startswith(short.split("~")[0]) and text.endswith(short[-1]))
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    """Names from a cluster are spelt out."""
+    assert "\x1b" not in Table(COLUMNS, [("\x1b[2J", "", "1", "-")]).plain()
+
+
+def test_numbers_in_names_sort_as_numbers() -> None:
+    """The tenth node comes after the second; a name without digits can stand beside one that begins with some."""
+    assert sorted(["n-10", "n-2", "n", "7", "n-2-b"], key=natural) == ["7", "n", "n-2", "n-2-b", "n-10"]  # fmt: skip
