@@ -18,6 +18,9 @@ STANDARD: Final = "-"
 MOST_BYTES: Final = 1 << 29
 """Inputs are read whole; more than this is a mistake or an attack."""
 
+_ENDINGS: Final = (".yaml", ".yml", ".json")
+"""Of files that are manifests."""
+
 _PREFIX: Final = 100
 """Characters of a file's name that the temporary file beside it takes over: together they must not get too long."""
 
@@ -27,6 +30,18 @@ def display_name(path: str) -> str:
     if path == STANDARD:
         return "<stdin>"
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def manifests_in(folder: str) -> list[str]:
+    """The manifests directly inside a folder. Raises UserError where there are none: that is not the folder meant."""
+    name = display_name(folder)
+    try:
+        found = sorted(str(entry) for entry in Path(folder).iterdir() if entry.suffix in _ENDINGS)
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read: {reason(error)}") from error
+    if not found:
+        raise UserError(f"{name}: has no files that end in {', '.join(_ENDINGS)}")
+    return found
 
 
 def read(path: str) -> bytes:

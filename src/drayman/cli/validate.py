@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, printable, reason
+from drayman.cli.errors import UserError, printable
 from drayman.cli.output import format_option, print_data
 
 if TYPE_CHECKING:
     from drayman.api.checking import Report
     from drayman.api.loading import Finding, LoadedObject
     from drayman.api.validation import SelectorProblem
-
-_ENDINGS: Final = (".yaml", ".yml", ".json")
 
 _LONGEST_KIND: Final = 63
 _MOST_KINDS: Final = 8
@@ -82,21 +79,9 @@ def _expanded(paths: Iterable[str], unreadable: list[str]) -> Iterator[str]:
             yield path
             continue
         try:
-            yield from _manifests(path)
+            yield from files.manifests_in(path)
         except UserError as error:
             unreadable.append(error.message)
-
-
-def _manifests(folder: str) -> list[str]:
-    """The manifests directly inside a folder. Raises UserError where there are none: that is not the folder meant."""
-    name = files.display_name(folder)
-    try:
-        found = sorted(str(entry) for entry in Path(folder).iterdir() if entry.suffix in _ENDINGS)
-    except OSError as error:
-        raise UserError(f"{name}: cannot be read: {reason(error)}") from error
-    if not found:
-        raise UserError(f"{name}: has no files that end in {', '.join(_ENDINGS)}")
-    return found
 
 
 def _print(report: Report, unreadable: list[str]) -> None:

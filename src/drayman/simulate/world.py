@@ -7,10 +7,11 @@ it: `explain` and the planner ask what a scheduler with this state would do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.jobs import Job
+from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     DeviceClass,
@@ -20,12 +21,14 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.struct import Json
 from drayman.inventory.features import Features
 from drayman.placement.state import FINISHED, ClusterState
 from drayman.placement.wake import Wake
 
 
-@dataclass(frozen=True, slots=True)
+# Neither of the two says what it holds: asyncio puts results of tasks into texts that nobody reads, and a cluster as text takes seconds.
+@dataclass(frozen=True, slots=True, repr=False)
 class Objects:
     """The objects that have a say in where pods go, and the ones that own them."""
 
@@ -42,9 +45,26 @@ class Objects:
     volume_claims: tuple[PersistentVolumeClaim, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
     jobs: tuple[Job, ...] = ()
+    rules: tuple[dict[str, Json], ...] = ()
+    """What the API server goes by when pods are made: priority classes, runtime classes, limit ranges. Only the server reads them."""
+
+    def joined(self, others: Objects) -> Objects:
+        """These and others, which take the place of those of the same name."""
+        return Objects(
+            **{
+                field.name: tuple(
+                    {
+                        _identity(value): value
+                        for value in (*getattr(self, field.name), *getattr(others, field.name))
+                    }.values()
+                )
+                for field in fields(self)
+                if getattr(others, field.name) or getattr(self, field.name)
+            }
+        )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class World:
     """A cluster to ask questions about.
 
@@ -83,6 +103,15 @@ class World:
 
     def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
         return self.state.find_template(namespace, name)
+
+
+def _identity(value: object) -> tuple[str, str, str]:
+    """What two objects of one list must not have in common."""
+    if isinstance(value, dict):
+        given = value.get("metadata") or {}
+        return value.get("kind", ""), given.get("namespace", ""), given.get("name", "")
+    metadata: ObjectMeta = value.metadata  # type: ignore[attr-defined]
+    return "", metadata.namespace, metadata.name
 
 
 def state_of(objects: Objects, features: Features | None = None) -> ClusterState:

@@ -1,0 +1,149 @@
+"""`drayman capacity`: how often a claim fits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from drayman.cli import files
+from drayman.cli.errors import UserError, no_answer
+from drayman.cli.output import console, format_option, print_data
+from drayman.cli.worlds import load_world, without_collections, world_options
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from drayman.api.resource import ResourceClaim
+    from drayman.simulate.capacity import Capacity, NodeGroup
+    from drayman.simulate.world import World
+
+_MOST_GROUPS: Final = 12
+_EPILOG: Final = """\b
+Examples:
+  drayman capacity -f claim.yaml
+  drayman capacity -f claim.yaml --snapshot cluster.yaml
+  drayman capacity -f claim.yaml -o json
+
+Exit status: 0 at least one fits, 1 none fits, 2 there is no answer.
+"""
+
+
+@click.command(epilog=_EPILOG, options_metavar="-f FILE [OPTIONS]")
+@click.option(
+    "-f",
+    "--filename",
+    "path",
+    metavar="FILE",
+    required=True,
+    help="A file with one ResourceClaim or ResourceClaimTemplate, or - for standard input.",
+)
+@world_options
+@format_option
+@click.pass_context
+@no_answer()
+def capacity(
+    ctx: click.Context,
+    path: str,
+    output_format: str | None,
+    snapshot: str | None,
+    namespace: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+    context: str,
+) -> None:
+    """Say how many copies of a claim fit now, how many with nothing in use, and what runs out first.
+
+    Device classes in the file join the cluster. Copies are placed as the scheduler would place them. Only devices count here: for pods with
+    all they need, see `drayman plan --times`.
+    """
+    data = files.read(path)
+    world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
+    world, claim = _claim(path, data, world, where)
+    from drayman.simulate.capacity import capacity as capacity_of
+
+    with without_collections():
+        found = capacity_of(world, claim)
+    if output_format:
+        from drayman.api import codec
+
+        print_data(codec.to_dict(found), output_format)
+    else:
+        from drayman.cli.explain.layout import Trimmed
+
+        out = console()
+        for part in _drawn(found):
+            out.print(Trimmed(part))
+    if not found.now:
+        ctx.exit(1)
+
+
+def _claim(path: str, data: bytes, world: World, namespace: str) -> tuple[World, ResourceClaim]:
+    """The one claim in a file, and the cluster with what else is there. Raises UserError."""
+    from drayman.api.resource import ResourceClaim
+    from drayman.cli.manifests import ManifestsError, read_manifests
+
+    # The cluster may have a claim of that name. What is asked about is another one like it.
+    unclaimed = world.with_objects(replace(world.objects, claims=()))
+    name = files.display_name(path)
+    try:
+        manifests = asyncio.run(read_manifests([(name, data)], unclaimed, namespace))
+    except ManifestsError as error:
+        raise UserError(str(error)) from error
+    objects = manifests.wanted.objects
+    made = (ResourceClaim(metadata=t.metadata, spec=t.spec.spec) for t in objects.templates)
+    claims = (*objects.claims, *made)
+    if len(claims) != 1:
+        raise UserError(
+            f"{name}: has {len(claims)} ResourceClaims and ResourceClaimTemplates; one is wanted"
+        )
+    joining = replace(objects, claims=(), templates=())
+    return world.with_objects(world.objects.joined(joining)), claims[0]
+
+
+def _drawn(found: Capacity) -> Iterator[RenderableType]:
+    from drayman.cli.explain.drawing import headline
+    from drayman.cli.explain.layout import plain, prose, section
+
+    more = "at least " if found.unbounded else ""
+    yield prose(
+        (f"{more}{found.now:,}", "bold green" if found.now else "bold red"),
+        f" of claim {plain(found.claim)} fit now, ",
+        (f"{more}{found.empty:,}", "bold"),
+        " with nothing in use.",
+    )
+    if found.runs_out is not None:
+        yield section("What runs out first", "", headline(found.runs_out))
+    if found.groups:
+        yield section("Nodes", "copies on each", _table(found.groups))
+    for reason, nodes in found.closed.items():
+        yield prose((f"{nodes:,} left out: {plain(reason)}", "dim"))
+    if found.unseen:
+        yield prose(
+            (f"Not taken into account, for you may not see it: {', '.join(found.unseen)}", "dim")
+        )
+
+
+def _table(groups: Sequence[NodeGroup]) -> RenderableType:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    from drayman.cli.explain.layout import INDENT, plain
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("nodes", "now", "empty"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("no more because", no_wrap=True)
+    table.add_column("such as", overflow="fold")
+    for group in groups[:_MOST_GROUPS]:
+        why = "" if group.limit is None else group.limit.reason.title
+        counts = (f"{len(group.nodes):,}", f"{group.now:,}", f"{group.empty:,}")
+        table.add_row(*counts, why, plain(group.nodes[0]))
+    if rest := groups[_MOST_GROUPS:]:
+        nodes = sum(len(group.nodes) for group in rest)
+        table.add_row(f"{nodes:,}", "", "", "", "others; -o json has them all")
+    return Padding(table, (0, 0, 0, INDENT))

@@ -1,0 +1,221 @@
+"""Manifests for a plan: from files to workloads and objects, as the cluster would take them, or what is wrong with them and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from drayman.api import codec, versions
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.documents import Document, read_documents
+from drayman.api.errors import DocumentError
+from drayman.api.jobs import Job
+from drayman.api.loading import Finding, Severity, found
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import (
+    GROUP,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.struct import ApiStruct, Json
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.apiserver.resources import Resource
+from drayman.apiserver.strategy import Object
+from drayman.cli.intake import Intake, RefusedError
+from drayman.simulate.copying import Wanted
+from drayman.simulate.expanding import Owner, Workload, volume_claims_of
+from drayman.simulate.world import Objects, World
+
+_JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
+    ("", "Node"): ("nodes", Node),
+    ("", "Namespace"): ("namespaces", Namespace),
+    ("", "PersistentVolume"): ("volumes", PersistentVolume),
+    ("", "PersistentVolumeClaim"): ("volume_claims", PersistentVolumeClaim),
+    ("storage.k8s.io", "StorageClass"): ("storage_classes", StorageClass),
+    ("scheduling.k8s.io", "PodGroup"): ("pod_groups", PodGroup),
+    (GROUP, "DeviceClass"): ("classes", DeviceClass),
+    (GROUP, "DeviceTaintRule"): ("taint_rules", DeviceTaintRule),
+    (GROUP, "ResourceClaim"): ("claims", ResourceClaim),
+    (GROUP, "ResourceClaimTemplate"): ("templates", ResourceClaimTemplate),
+    (GROUP, "ResourceSlice"): ("slices", ResourceSlice),
+}
+"""Objects that join the cluster, and where they belong there."""
+
+_KEPT: Final = frozenset({"claims", "volumes", "volume_claims", "pod_groups"})
+"""Of these, what the cluster has already stays as it is: it has been given devices or volumes."""
+
+_OWNERS: Final[Mapping[tuple[str, str], type[Owner]]] = {
+    ("batch", "Job"): Job,
+    ("apps", "Deployment"): Deployment,
+    ("apps", "ReplicaSet"): ReplicaSet,
+    ("apps", "StatefulSet"): StatefulSet,
+    ("apps", "DaemonSet"): DaemonSet,
+}
+_LATER: Final = ("CronJob",)
+"""Their pods come at times of their own."""
+_TEMPLATE: Final = "spec.template"
+_MOST_FINDINGS: Final = 50
+_POD: Final = {"apiVersion": "v1", "kind": "Pod"}
+
+
+class ManifestsError(Exception):
+    """Something in the files is wrong."""
+
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        super().__init__("\n".join(map(str, findings)))
+        self.findings = findings
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What files hold."""
+
+    wanted: Wanted
+    ignored: tuple[str, ...] = ()
+    """Kinds of objects that may come to pods, but not now, or nobody here knows how."""
+
+
+async def read_manifests(
+    inputs: Iterable[tuple[str, bytes]], world: World, namespace: str = "default"
+) -> Manifests:
+    """The objects of files, given as names and bytes, for this cluster. Raises ManifestsError.
+
+    Objects that name no namespace go into the one given.
+    """
+    reader = _Reader(await Intake.of(world), world.objects, namespace)
+    for file, data in inputs:
+        try:
+            for document in read_documents(file, data):
+                await reader.read(document)
+        except DocumentError as error:
+            reader.findings.append(
+                found(Severity.ERROR, error.file, error.line, "", "", error.message)
+            )
+    return reader.result()
+
+
+@dataclass(slots=True, eq=False)
+class _Reader:
+    intake: Intake
+    known: Objects
+    namespace: str
+    findings: list[Finding] = field(default_factory=list)
+    workloads: list[Workload] = field(default_factory=list)
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    ignored: dict[str, None] = field(default_factory=dict)
+
+    def result(self) -> Manifests:
+        if self.findings:
+            raise ManifestsError(tuple(self.findings[:_MOST_FINDINGS]))
+        objects = Objects(**{name: tuple(values) for name, values in self.objects.items()})
+        return Manifests(Wanted(tuple(self.workloads), objects), tuple(self.ignored))
+
+    async def read(self, document: Document) -> None:
+        value = document.value
+        for name in ("apiVersion", "kind"):
+            if not isinstance(value.get(name), str) or not value[name]:
+                self._object_to(document, name, "a text is required")
+                return
+        resource = self.intake.resource_of(value)
+        if resource is None:
+            self._unknown(document)
+        elif resource.create_handler is None:  # a review of something is answered, not kept
+            await self._take(document, resource)
+
+    def _unknown(self, document: Document) -> None:
+        """Custom resources are none of our business, but a kind that a group we know does not have is a slip."""
+        api_version, kind = document.value["apiVersion"], document.value["kind"]
+        if self.intake.serves(api_version):
+            self._object_to(document, "kind", f"there is no kind {kind} in {api_version}")
+        else:
+            self.ignored[kind] = None
+
+    async def _take(self, document: Document, resource: Resource) -> None:
+        value = document.value
+        metadata = value.get("metadata")
+        given = metadata.get("namespace") if isinstance(metadata, dict) else None
+        namespace = (given or self.namespace) if resource.namespaced else ""
+        try:
+            stored = await self.intake.take(resource, value, str(namespace))
+        except RefusedError as error:
+            for refusal in error.refusals:
+                self._object_to(document, refusal.path, refusal.message)
+            return
+        self._sort(document, resource, stored, str(namespace))
+
+    def _sort(self, document: Document, resource: Resource, stored: Object, namespace: str) -> None:
+        key = (resource.group, resource.kind)
+        if key == ("", "Pod"):
+            self.workloads.append(Workload(codec.convert(Pod, stored)))
+        elif key in _OWNERS:
+            self._add_workload(document, codec.convert(_OWNERS[key], stored), namespace)
+        elif key in _JOINING:
+            name, type_ = _JOINING[key]
+            self._join(document, name, codec.convert(type_, stored))
+        elif resource.kind in _LATER:
+            self.ignored[resource.kind] = None
+
+    def _add_workload(self, document: Document, owner: Owner, namespace: str) -> None:
+        template = owner.spec.template
+        pod = {**_POD, "metadata": _pod_metadata(owner, template), "spec": template.get("spec")}
+        resource = self.intake.resource_of(_POD)
+        assert resource is not None
+        try:
+            admitted = self.intake.tried(resource, pod, namespace)
+        except RefusedError as error:
+            for refusal in error.refusals:
+                path = f"{_TEMPLATE}.{refusal.path}" if refusal.path else _TEMPLATE
+                self._object_to(document, path, refusal.message)
+            return
+        self.workloads.append(Workload(codec.convert(Pod, admitted), owner))
+        if isinstance(owner, StatefulSet):
+            self._add_volume_claims(document, owner)
+
+    def _add_volume_claims(self, document: Document, stateful_set: StatefulSet) -> None:
+        namespace = stateful_set.metadata.namespace
+        for name, template in volume_claims_of(stateful_set):
+            metadata = {**template["metadata"], "name": name, "namespace": namespace}
+            claim = codec.convert(PersistentVolumeClaim, {**template, "metadata": metadata})
+            self._join(document, "volume_claims", claim)
+
+    def _join(self, document: Document, name: str, value: ApiStruct) -> None:
+        known = _same(getattr(self.known, name), value) if name in _KEPT else None
+        if known is None:
+            self.objects.setdefault(name, []).append(value)
+        elif isinstance(known, ResourceClaim) and known.spec != value.spec:  # type: ignore[attr-defined]
+            self._object_to(document, "spec", "the cluster has this claim with another spec")
+
+    def _object_to(self, document: Document, path: str, message: str) -> None:
+        value = document.value
+        group, _, version = str(value.get("apiVersion")).rpartition("/")
+        kind = str(value.get("kind"))
+        source = versions.source_path(kind, version, path) if group == GROUP else path
+        line = document.line_of(source)
+        title = " ".join(part for part in (str(value.get("kind") or ""), _name(value)) if part)
+        self.findings.append(found(Severity.ERROR, document.file, line, title, path, message))
+
+
+def _pod_metadata(owner: Owner, template: Mapping[str, Json]) -> dict[str, Json]:
+    given = template.get("metadata") or {}
+    kept = {name: given[name] for name in ("labels", "annotations") if given.get(name)}
+    return {**kept, "generateName": f"{owner.metadata.name}-"}
+
+
+def _name(value: Mapping[str, Json]) -> str:
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict):
+        return ""
+    parts = (metadata.get("namespace"), metadata.get("name"))
+    return "/".join(part for part in parts if isinstance(part, str) and part)
+
+
+def _same(values: Iterable[Any], value: Any) -> Any:
+    """The one of the same namespace and name."""
+    namesakes = (known for known in values if known.metadata.name == value.metadata.name)
+    namespace = value.metadata.namespace
+    return next((known for known in namesakes if known.metadata.namespace == namespace), None)

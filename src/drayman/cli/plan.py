@@ -1,0 +1,158 @@
+"""`drayman plan`: what would become of workloads, before anything is submitted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from drayman.cli import files
+from drayman.cli.errors import UserError, no_answer
+from drayman.cli.output import console, format_option, print_data
+from drayman.cli.worlds import load_world, without_collections, world_options
+
+if TYPE_CHECKING:
+    from drayman.cli.manifests import Manifests
+    from drayman.explain.answer import Explanation
+    from drayman.simulate.plan_report import PlanReport
+    from drayman.simulate.planning import Planning
+    from drayman.simulate.world import World
+
+SOME_WAIT: Final = 1
+"""The exit status where not every pod finds its place."""
+_MOST_TIMES: Final = 100_000
+_EPILOG: Final = """\b
+Examples:
+  drayman plan -f job.yaml
+  drayman plan -f job.yaml --times 200   how many copies fit
+  drayman plan -f app/ --explain         all about what would wait
+  drayman plan -f job.yaml --snapshot cluster.yaml -o json
+  helm template chart/ | drayman plan -f - --context staging
+
+Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
+"""
+
+
+@click.command(epilog=_EPILOG, options_metavar="-f FILE [OPTIONS]")
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="Manifests: a file, a folder, or - for standard input. May be given several times.",
+)
+@click.option(
+    "--times",
+    type=click.IntRange(1, _MOST_TIMES),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Plan so many copies, each with claims of its own.",
+)
+@click.option("--explain", "explains", is_flag=True, help="Explain what would wait.")
+@click.option("--all", "all_pods", is_flag=True, help="List every pod, however many there are.")
+@click.option(
+    "--ignore-pending",
+    is_flag=True,
+    help="As if no pods waited in the cluster already. By default they get their turn too.",
+)
+@world_options
+@format_option
+@click.pass_context
+@no_answer()
+def plan(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    times: int,
+    explains: bool,
+    all_pods: bool,
+    ignore_pending: bool,
+    output_format: str | None,
+    snapshot: str | None,
+    namespace: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+    context: str,
+) -> None:
+    """Say where the pods of manifests would go and which devices they would get, or why they would wait.
+
+    Nothing is submitted. Manifests are defaulted and checked as the API server does it; Deployments, Jobs and the like count with the pods
+    they would have. Nodes, ResourceSlices and DeviceClasses among them join the cluster, to plan with what is not there yet.
+    """
+    inputs = list(_read(paths))
+    world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
+    manifests = _manifests(inputs, world, where)
+    from drayman.simulate.planning import Planning
+
+    with without_collections():
+        planning = Planning(world, manifests.wanted, times)
+        report = planning.carried_out(pending_first=not ignore_pending)
+        explanations = _explanations(planning) if explains else []
+    if output_format:
+        print_data(_as_data(report, explanations, manifests), output_format)
+    else:
+        _print(report, explanations, manifests, world.now, all_pods=all_pods)
+    if not report.fits:
+        ctx.exit(SOME_WAIT)
+
+
+def _read(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of every file. Raises UserError."""
+    for path in paths:
+        for name in files.manifests_in(path) if Path(path).is_dir() else (path,):
+            yield files.display_name(name), files.read(name)
+
+
+def _manifests(inputs: Sequence[tuple[str, bytes]], world: World, namespace: str) -> Manifests:
+    from drayman.cli.manifests import ManifestsError, read_manifests
+
+    try:
+        manifests = asyncio.run(read_manifests(inputs, world, namespace))
+    except ManifestsError as error:
+        raise UserError(str(error)) from error
+    if not manifests.wanted.workloads:
+        raise UserError("the files hold nothing that comes to pods")
+    return manifests
+
+
+def _explanations(planning: Planning) -> list[Explanation]:
+    from drayman.explain.pod import explain_pod
+
+    world, pods = planning.afterwards()
+    return [explain_pod(world, pod) for pod in pods]
+
+
+def _as_data(
+    report: PlanReport, explanations: Sequence[Explanation], manifests: Manifests
+) -> dict[str, object]:
+    from drayman.api import codec
+
+    data: dict[str, object] = codec.to_dict(report)
+    if explanations:
+        data["explanations"] = [codec.to_dict(each) for each in explanations]
+    if manifests.ignored:
+        data["ignored"] = list(manifests.ignored)
+    return data
+
+
+def _print(
+    report: PlanReport,
+    explanations: Sequence[Explanation],
+    manifests: Manifests,
+    now: float,
+    *,
+    all_pods: bool,
+) -> None:
+    from drayman.cli.explain.drawing import Drawing
+    from drayman.cli.planned import PlanDrawing
+
+    out = console()
+    out.print(PlanDrawing(report, manifests.ignored, all_pods))
+    for each in explanations:
+        out.print()
+        out.print(Drawing(each, now))

@@ -1,0 +1,132 @@
+"""A plan as text for people: the answer first, then what would wait and why, then who goes where."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+
+from drayman.cli.explain.drawing import headline
+from drayman.cli.explain.layout import INDENT, Trimmed, counted, plain, prose, section
+from drayman.explain.wording import and_list
+from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload, PlanReport
+
+MOST_PODS: Final = 40
+MOST_REASONS: Final = 12
+_NAME: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDrawing:
+    """A plan that fits wherever it is printed."""
+
+    report: PlanReport
+    ignored: tuple[str, ...]
+    """Kinds of objects that were not planned."""
+    all_pods: bool
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Trimmed(Group(*self._parts(options.max_width)))
+
+    def _parts(self, width: int) -> Iterator[RenderableType]:
+        report = self.report
+        yield _answer(report)
+        waiting = [pod for pod in report.pods if pod.waits is not None]
+        if waiting:
+            yield section("What would wait", "", *_reasons(waiting))
+        placed = [pod for pod in report.pods if pod.waits is None]
+        if placed:
+            most = len(placed) if self.all_pods else MOST_PODS
+            yield section("Where the others would go" if waiting else "Where pods would go", "")
+            yield _places(placed[:most], width)
+            if len(placed) > most:
+                said = f"and {len(placed) - most:,} more; --all lists them"
+                yield prose((said, "dim"), indent=INDENT)
+        yield from _notes(report, self.ignored)
+
+
+def _answer(report: PlanReport) -> RenderableType:
+    total, waiting = len(report.pods), sum(pod.waits is not None for pod in report.pods)
+    if not total:
+        return prose("There are no pods to place.")
+    style = "bold red" if waiting else "bold green"
+    said = f"{total - waiting:,} of {counted(total, 'pod')} would run"
+    if report.copies > 1:
+        lead = f"{report.copies_fitting:,} of {report.copies:,} copies fit"
+        return prose((lead, style), f": {said}.")
+    if not waiting:
+        said = f"all {total:,} pods would run" if total > 1 else "the pod would run"
+        return prose(("Fits", style), f": {said}.")
+    return prose(("Does not fit", style), f": {said}.")
+
+
+def _reasons(waiting: Sequence[PlannedPod]) -> Iterator[RenderableType]:
+    """Pods of one workload that wait for the same, together; the largest groups first."""
+    alike: dict[Hashable, list[PlannedPod]] = {}
+    for pod in waiting:
+        alike.setdefault(_reason_key(pod), []).append(pod)
+    groups = sorted(alike.values(), key=len, reverse=True)
+    for pods in groups[:MOST_REASONS]:
+        names = [plain(_full_name(pod)) for pod in pods]
+        yield prose((and_list(names), "bold"), indent=INDENT)
+        if (why := pods[0].waits) is not None:
+            yield Padding(headline(why), (0, 0, 0, 2 * INDENT))
+    if rest := groups[MOST_REASONS:]:
+        said = f"and {counted(sum(map(len, rest)), 'pod')} for other reasons; -o json has them all"
+        yield prose((said, "dim"), indent=INDENT)
+
+
+def _reason_key(pod: PlannedPod) -> Hashable:
+    # The sentences of pods that are alike differ in the names of the claims that are made for each.
+    reason = None if pod.waits is None else pod.waits.reason
+    kind, _, name = pod.workload.partition("/")
+    return pod.namespace, kind, "" if kind == "pod" else name, reason
+
+
+def _places(pods: Sequence[PlannedPod], width: int) -> RenderableType:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("pod", overflow="fold", max_width=max(_NAME, width // 3))
+    table.add_column("node", overflow="fold", max_width=max(_NAME // 2, width // 3))
+    if any(pod.devices for pod in pods):
+        table.add_column("devices", overflow="fold")
+    for pod in pods:
+        table.add_row(plain(_full_name(pod)), plain(pod.node), plain(_device_names(pod.devices)))
+    return Padding(table, (0, 0, 0, INDENT))
+
+
+def _device_names(devices: Sequence[PlannedDevice]) -> str:
+    """The devices by request, where there are several requests."""
+    requests: dict[str, list[str]] = {}
+    for device in devices:
+        requests.setdefault(device.request, []).append(device.device)
+    if len(requests) == 1:
+        return ", ".join(next(iter(requests.values())))
+    return "; ".join(f"{request}: {', '.join(names)}" for request, names in requests.items())
+
+
+def _full_name(pod: PlannedPod) -> str:
+    return pod.name if pod.namespace == "default" else f"{pod.namespace}/{pod.name}"
+
+
+def _notes(report: PlanReport, ignored: Sequence[str]) -> Iterator[RenderableType]:
+    for workload in report.workloads:
+        if text := _workload_note(workload):
+            yield prose((text, "dim"))
+    if ignored:
+        yield prose((f"Not planned: {', '.join(map(plain, ignored))}", "dim"))
+    if report.unseen:
+        unseen = ", ".join(report.unseen)
+        yield prose((f"Not taken into account, for you may not see it: {unseen}", "dim"))
+
+
+def _workload_note(workload: PlannedWorkload) -> str:
+    name = plain(workload.name)
+    if not workload.pods:
+        return f"{name} makes no pods: {workload.note}."
+    if workload.existing:
+        return f"{name} has {counted(workload.existing, 'pod')} already, which stay where they are."
+    return ""

@@ -1,0 +1,121 @@
+"""The cluster that a question is asked about: one that runs, or one in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from drayman.cli import files
+from drayman.cli.connecting import cluster_options, context_option, namespace_option, talk
+from drayman.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from drayman.api.struct import Json
+    from drayman.cluster import Client, HttpClient
+    from drayman.simulate.world import World
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULT_NAMESPACE: Final = "default"
+
+
+def world_options(function: F) -> F:
+    """`--snapshot`, or which running cluster, all as `where` takes them."""
+    named = click.option(
+        "--snapshot",
+        metavar="FILE",
+        help="A cluster that `drayman snapshot` has saved, in place of one that runs.",
+    )
+    return named(namespace_option(cluster_options(context_option(function))))
+
+
+def load_world(
+    snapshot: str | None,
+    namespace: str | None,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+    context: str,
+) -> tuple[World, str]:
+    """The cluster, and the namespace of whatever names none. Raises UserError."""
+    if snapshot is not None:
+        if kubeconfig is not None or context:
+            raise UserError("--snapshot is a cluster already: leave out --kubeconfig and --context")
+        return read_file(snapshot), namespace or _DEFAULT_NAMESPACE
+
+    async def work(client: HttpClient) -> tuple[World, str]:
+        where = namespace or client.default_namespace
+        return await read_with_rules(client, where), where
+
+    with without_collections():
+        return talk(kubeconfig, data_dir, work, context=context)
+
+
+def read_file(path: str) -> World:
+    """The cluster in a snapshot. Raises UserError."""
+    from drayman.simulate.snapshot import SnapshotError, read_snapshot
+
+    data = files.read(path)
+    try:
+        with without_collections():
+            return read_snapshot(files.display_name(path), data, now=time.time())
+    except SnapshotError as error:
+        raise UserError(str(error)) from error
+
+
+async def read_with_rules(client: Client, namespace: str | None) -> World:
+    """The cluster with what its API server goes by when pods are made. Raises UserError and ClusterError."""
+    from drayman.cli.reading import read_world
+
+    world, (rules, unseen) = await asyncio.gather(
+        read_world(client, namespace=namespace), _read_rules(client, namespace)
+    )
+    world = world.with_objects(replace(world.objects, rules=rules))
+    world.unseen = (*world.unseen, *unseen)
+    return world
+
+
+async def _read_rules(
+    client: Client, namespace: str | None
+) -> tuple[tuple[dict[str, Json], ...], list[str]]:
+    from drayman.cluster.errors import ForbiddenError
+    from drayman.cluster.resources import generic
+
+    found: list[dict[str, Json]] = []
+    unseen: list[str] = []
+    for resource in (
+        generic("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False),
+        generic("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", namespaced=False),
+        generic("v1", "limitranges", "LimitRange"),
+    ):
+        for scope in (None, namespace) if resource.namespaced and namespace else (None,):
+            try:
+                found.extend((await client.list_all(resource, scope)).items)
+                break
+            except ForbiddenError:
+                unseen.append(resource.qualified)
+    return tuple(found), list(dict.fromkeys(unseen))
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """No garbage collection meanwhile, nor later of what was made here.
+
+    To walk the objects of a large cluster again and again, and once more at the end of the process, takes a third of the time of a command,
+    and finds nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,222 @@
+"""How often a claim fits: now, with nothing in use, and what is used up first.
+
+Copies of the claim are placed on each node one after the other, as the scheduler would, until the node refuses. Nodes that look the same
+to the claim get the same answer (`allocator.signature`), so that one of them is filled for all. Devices that several nodes can reach
+belong to none of them: nodes that would use such devices are filled one by one, each on top of the ones before.
+
+Only devices count. Processors, memory and the pods themselves are for `plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec.structs import replace
+
+from drayman.allocator import Outcome, Plan, Policy, Question, search, signature
+from drayman.api.core import Pod
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import ResourceClaim
+from drayman.api.struct import ApiStruct
+from drayman.explain.answer import Headline
+from drayman.explain.headline import headline
+from drayman.explain.on_node import device_limit
+from drayman.explain.reasons import Reason
+from drayman.inventory.identity import PoolId
+from drayman.inventory.ledger import Ledger, holder_of, holdings_of
+from drayman.inventory.view import NodeView
+from drayman.placement.asking import Asker
+from drayman.placement.demand import Demand
+from drayman.placement.fit import FITS, PodNeeds, Verdict
+from drayman.placement.placing import NotFound
+from drayman.placement.refusing import devices_verdict
+from drayman.placement.state import ClusterState, NodeState
+from drayman.simulate.world import World
+
+MOST_ON_A_NODE: Final = 1024
+"""Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""
+
+
+class NodeGroup(ApiStruct):
+    """Nodes that take the same number of copies for the same reason."""
+
+    nodes: tuple[str, ...]
+    now: int
+    """On each."""
+    empty: int
+    limit: Headline | None = None
+    """Why no more fit on them now, told of the first; None where there seems to be no end."""
+
+
+class Capacity(ApiStruct):
+    """How many copies of a claim fit."""
+
+    claim: str
+    now: int
+    empty: int
+    unbounded: bool = False
+    """Whether at least one node takes copies without end; it counts with what was tried."""
+    groups: tuple[NodeGroup, ...] = ()
+    """Those that take most first."""
+    closed: Mapping[str, int] = {}
+    """How many nodes take no pods at all, by reason."""
+    runs_out: Headline | None = None
+    """What most of the nodes that take any lack first; where none takes any, what most of all lack."""
+    unseen: tuple[str, ...] = ()
+    evidence: Mapping[str, str] = {}
+
+
+def capacity(world: World, claim: ResourceClaim) -> Capacity:
+    """How often the claim fits. The state of the world is used, and left as it was."""
+    state = world.state
+    pod = Pod(metadata=ObjectMeta(name=claim.metadata.name, namespace=claim.metadata.namespace))
+    demand = Asker(state, world.now).demand_with(pod, (claim,))
+    open_nodes, closed = _open_nodes(state, demand.needs)
+    if demand.impossible is not None:
+        why = headline(state, demand, NotFound(dict.fromkeys(state.nodes, demand.impossible)))
+        now = empty = dict.fromkeys(open_nodes, _Count(0, why))
+    else:
+        now = _Filling(world, demand, claim, state.ledger).counts(open_nodes)
+        empty = _Filling(world, demand, claim, Ledger(), explains=False).counts(open_nodes)
+    groups = _groups(now, empty)
+    return Capacity(
+        claim=claim.metadata.name,
+        now=sum(count.number for count in now.values()),
+        empty=sum(count.number for count in empty.values()),
+        unbounded=any(count.number >= MOST_ON_A_NODE for count in empty.values()),
+        groups=groups,
+        closed=closed,
+        runs_out=_first_to_run_out(groups),
+        unseen=world.unseen,
+        evidence=dict(world.versions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """How many copies a node takes, and why no more."""
+
+    number: int
+    limit: Headline | None = None
+
+
+@dataclass(slots=True)
+class _Filling:
+    """Fills nodes with copies of a claim."""
+
+    world: World
+    demand: Demand
+    claim: ResourceClaim
+    ledger: Ledger
+    explains: bool = True
+    _copies: int = 0
+    _shared: frozenset[PoolId] = frozenset()
+    _held: list[str] = field(default_factory=list)
+
+    def counts(self, nodes: Sequence[NodeState]) -> dict[NodeState, _Count]:
+        alike: dict[Hashable, list[NodeState]] = {}
+        question = Question((self.claim,))
+        for node in nodes:
+            view = self._view(node)
+            alike.setdefault(signature(view, question), []).append(node)
+        self._shared = self._pools_of_several_nodes()
+        found: dict[NodeState, _Count] = {}
+        try:
+            together: list[NodeState] = []
+            for group in alike.values():
+                count, is_local = self._fill(group[0], question)
+                self._empty()
+                if is_local:
+                    found.update(dict.fromkeys(group, count))
+                else:
+                    together.extend(group)
+            for node in together:
+                found[node], _ = self._fill(node, question)
+        finally:
+            self._empty()
+        return {node: found[node] for node in nodes}
+
+    def _fill(self, node: NodeState, question: Question) -> tuple[_Count, bool]:
+        """How many copies the node takes, and whether all they take is its own."""
+        is_local = True
+        for number in range(MOST_ON_A_NODE):
+            copy = self._copy()
+            outcome = search(self._view(node), question.asked_for((copy,)), policy=Policy.BEST)
+            if not isinstance(outcome, Plan):
+                return _Count(number, self._limit(node, outcome)), is_local
+            taken = [h for item in outcome.claims for h in holdings_of(item.allocation)]
+            if not taken:
+                break
+            is_local &= all(holding.device.pool_id not in self._shared for holding in taken)
+            self.ledger.commit(outcome)
+            self._held.append(holder_of(copy))
+        return _Count(MOST_ON_A_NODE), is_local
+
+    def _limit(self, node: NodeState, outcome: Outcome) -> Headline | None:
+        if not self.explains or isinstance(outcome, Plan):
+            return None
+        verdict = devices_verdict(outcome, (self.claim,))
+        return device_limit(self.world.state, self.demand, node.facts.name, verdict)
+
+    def _copy(self) -> ResourceClaim:
+        self._copies += 1
+        uid = f"copy {self._copies} of {self.claim.metadata.name}"
+        return replace(self.claim, metadata=replace(self.claim.metadata, uid=uid))
+
+    def _empty(self) -> None:
+        for holder in self._held:
+            self.ledger.forget(holder)
+        self._held.clear()
+
+    def _view(self, node: NodeState) -> NodeView:
+        return self.world.state.inventory.view(node.node, self.ledger)
+
+    def _pools_of_several_nodes(self) -> frozenset[PoolId]:
+        specs = (slice_.spec for slice_ in self.world.objects.slices)
+        return frozenset(PoolId(s.driver, s.pool.name) for s in specs if not s.node_name)
+
+
+def _open_nodes(state: ClusterState, needs: PodNeeds) -> tuple[list[NodeState], dict[str, int]]:
+    """The nodes that take pods, and how many do not, by reason."""
+    found: list[NodeState] = []
+    closed: dict[str, int] = {}
+    for node in state.nodes.values():
+        verdict: Verdict = state.static_verdicts.verdict(needs, node.facts)
+        if verdict is FITS:
+            found.append(node)
+        else:
+            reason = ", ".join(verdict.reasons)
+            closed[reason] = closed.get(reason, 0) + 1
+    return found, closed
+
+
+def _groups(
+    now: Mapping[NodeState, _Count], empty: Mapping[NodeState, _Count]
+) -> tuple[NodeGroup, ...]:
+    alike: dict[tuple[int, int, Reason | None], list[str]] = {}
+    limits: dict[tuple[int, int, Reason | None], Headline | None] = {}
+    for node, count in now.items():
+        reason = None if count.limit is None else count.limit.reason
+        key = (count.number, empty[node].number, reason)
+        alike.setdefault(key, []).append(node.facts.name)
+        limits.setdefault(key, count.limit)
+    made = (
+        NodeGroup(nodes=tuple(names), now=key[0], empty=key[1], limit=limits[key])
+        for key, names in alike.items()
+    )
+    return tuple(sorted(made, key=lambda g: (-g.now, -g.empty, g.nodes)))
+
+
+def _first_to_run_out(groups: Sequence[NodeGroup]) -> Headline | None:
+    useful = [group for group in groups if group.empty] or groups
+    nodes: dict[str, int] = {}
+    for group in useful:
+        if group.limit is not None:
+            word = group.limit.reason.value
+            nodes[word] = nodes.get(word, 0) + len(group.nodes)
+    if not nodes:
+        return None
+    commonest = max(nodes, key=lambda word: (nodes[word], word))
+    return next(g.limit for g in useful if g.limit and g.limit.reason.value == commonest)

@@ -1,0 +1,174 @@
+"""The steps that a pod goes through in a plan. The first that has an answer decides.
+
+Rules that are still to come, such as quotas or making room at the expense of others, are further steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from drayman.api.core import Pod
+from drayman.api.resource import AllocationResult, ResourceClaim
+from drayman.explain.answer import Headline
+from drayman.explain.headline import Headlines
+from drayman.explain.reasons import Reason
+from drayman.explain.waiting import waiting
+from drayman.placement.asking import Asker
+from drayman.placement.demand import Demand
+from drayman.placement.fit import Verdict
+from drayman.placement.placing import Found, NotFound
+from drayman.simulate.expanding import ExpandedPod
+from drayman.simulate.plan_report import PlannedDevice, PlannedPod
+from drayman.simulate.world import World
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A pod whose turn it is, with what the steps so far have found out."""
+
+    expanded: ExpandedPod
+    copy: int = 1
+    demand: Demand | None = None
+    found: Found | None = None
+    not_found: NotFound | None = None
+
+    @property
+    def pod(self) -> Pod:
+        return self.expanded.pod
+
+    @property
+    def rank(self) -> int:
+        return -(self.pod.spec.priority or 0)
+
+    def placed(self, node: str, devices: tuple[PlannedDevice, ...] = ()) -> PlannedPod:
+        return self._result(node=node, devices=devices)
+
+    def refused(self, why: Headline) -> PlannedPod:
+        return self._result(waits=why)
+
+    def _result(
+        self,
+        *,
+        node: str = "",
+        devices: tuple[PlannedDevice, ...] = (),
+        waits: Headline | None = None,
+    ) -> PlannedPod:
+        metadata = self.pod.metadata
+        return PlannedPod(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            workload=self.expanded.workload.original,
+            node=node,
+            devices=devices,
+            waits=waits,
+            copy=self.copy,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Bench:
+    """The cluster that pods are tried on."""
+
+    world: World
+    asker: Asker
+    waiting: set[tuple[str, str]] = field(default_factory=set)
+    """Pods that were refused, by namespace and name."""
+    _headlines: Headlines = field(init=False)
+    _of_daemons: dict[tuple[str, Verdict], tuple[str, Headline]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._headlines = Headlines(self.world.state)
+
+    def why(self, turn: Turn, demand: Demand, not_found: NotFound) -> Headline:
+        """The headline of a refusal."""
+        node = turn.expanded.node
+        if not node:
+            return self._headlines.of(demand, not_found)
+        # Daemons differ in nothing but their nodes. Where those say the same, so do the headlines.
+        key = (turn.expanded.workload.metadata.uid, not_found.verdicts[node])
+        known = self._of_daemons.get(key)
+        if known is None:
+            known = self._of_daemons[key] = (node, self._headlines.of(demand, not_found))
+        first, found = known
+        sentence = found.sentence.replace(first, node)
+        return Headline(reason=found.reason, kind=found.kind, sentence=sentence)
+
+
+Step: TypeAlias = Callable[[Bench, Turn], PlannedPod | None]
+"""Decides about a pod, or leaves it to the next step."""
+
+
+def wait_for_predecessor(bench: Bench, turn: Turn) -> PlannedPod | None:
+    """A pod of an ordered set is not made before the one in front of it runs."""
+    after = turn.expanded.after
+    if not after or (turn.pod.metadata.namespace, after) not in bench.waiting:
+        return None
+    return turn.refused(
+        Headline.of(Reason.NO_PODS, f"The pod is not made before pod {after} runs.")
+    )
+
+
+def stay_where_it_is_told(bench: Bench, turn: Turn) -> PlannedPod | None:
+    """A pod that names its node is not the scheduler's to place."""
+    node = turn.pod.spec.node_name
+    if not node:
+        return None
+    bench.world.state.set_placed_pod(turn.pod)
+    return turn.placed(node)
+
+
+def wait_for_others(bench: Bench, turn: Turn) -> PlannedPod | None:
+    """What has to happen before nodes are looked at."""
+    why = waiting(bench.world, turn.pod)
+    return None if why is None else turn.refused(why)
+
+
+def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
+    """What the scheduler would do."""
+    demand = turn.demand = bench.asker.demand(turn.pod)
+    node = turn.expanded.node
+    found = bench.asker.find_on(demand, node) if node else bench.asker.find(demand)
+    if isinstance(found, NotFound):
+        turn.not_found = found
+        return None
+    bench.asker.assume(demand, found)
+    turn.found = found
+    return turn.placed(found.node.facts.name, tuple(_devices(demand, found)))
+
+
+def say_why_not(bench: Bench, turn: Turn) -> PlannedPod | None:
+    """Nobody could help."""
+    if turn.demand is None or turn.not_found is None:
+        return None
+    return turn.refused(bench.why(turn, turn.demand, turn.not_found))
+
+
+STEPS: Final[tuple[Step, ...]] = (
+    stay_where_it_is_told,
+    wait_for_predecessor,
+    wait_for_others,
+    find_a_place,
+    say_why_not,
+)
+
+
+def _devices(demand: Demand, found: Found) -> Iterator[PlannedDevice]:
+    """What the pod would have: what its claims have already, and what they would get."""
+    for claim in demand.held:
+        if claim.status.allocation is not None:
+            yield from _results(claim, claim.status.allocation)
+    for item in () if found.plan is None else found.plan.claims:
+        yield from _results(item.claim, item.allocation)
+
+
+def _results(claim: ResourceClaim, allocation: AllocationResult) -> Iterator[PlannedDevice]:
+    for result in allocation.devices.results:
+        yield PlannedDevice(
+            claim=claim.metadata.name,
+            request=result.request,
+            driver=result.driver,
+            pool=result.pool,
+            device=result.device,
+        )

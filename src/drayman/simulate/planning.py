@@ -1,0 +1,138 @@
+"""What would become of workloads that are not submitted yet: where each pod would go, with which devices, or why it would wait.
+
+Pods are asked about one after the other, each on top of those before it, as the scheduler does: the most important first, and of equal ones
+those that wait already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from drayman.api.core import Pod
+from drayman.explain.reasons import Reason
+from drayman.placement.asking import Asker
+from drayman.placement.state import FINISHED
+from drayman.simulate.aftermath import afterwards
+from drayman.simulate.copying import Wanted, objects_of
+from drayman.simulate.expanding import ExpandedPod, Expansion, Workload
+from drayman.simulate.group_claims import with_claims_of_group, with_group_claims
+from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
+from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn
+from drayman.simulate.world import World
+
+
+def plan(
+    world: World,
+    wanted: Wanted,
+    *,
+    times: int = 1,
+    pending_first: bool = True,
+    steps: Sequence[Step] = STEPS,
+) -> PlanReport:
+    """Where the pods would go. The world is left as it is; the plan is tried on one of its own.
+
+    With `pending_first`, pods that wait in the cluster already take their turns too.
+    """
+    return Planning(world, wanted, times).carried_out(steps, pending_first=pending_first)
+
+
+class Planning:
+    """A plan that is carried out once, and can then be asked further questions about."""
+
+    def __init__(self, world: World, wanted: Wanted, times: int = 1) -> None:
+        self._copies = list(wanted.copies(times))
+        objects = with_group_claims(world.objects.joined(objects_of(self._copies)))
+        self._world = world.with_objects(objects)
+        self._expansion = Expansion(self._world.state, world.objects.pods)
+        self._decided: list[Turn] = []
+        self._waiting: dict[tuple[str, str, Reason], Pod] = {}
+
+    def carried_out(
+        self, steps: Sequence[Step] = STEPS, *, pending_first: bool = True
+    ) -> PlanReport:
+        """Decide about all pods, once."""
+        bench = Bench(self._world, Asker(self._world.state, self._world.now))
+        turns = list(self._turns())
+        earlier = list(_pending(self._world)) if pending_first else []
+        results: dict[int, PlannedPod] = {}
+        for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):
+            result = results[id(turn)] = _decide(bench, turn, steps)
+            self._decided.append(turn)
+            if result.waits is not None:
+                bench.waiting.add((result.namespace, result.name))
+                self._note(turn, result.waits.reason)
+        pods = tuple(results[id(turn)] for turn in turns)
+        return self._report(pods)
+
+    def afterwards(self) -> tuple[World, list[Pod]]:
+        """The cluster with the pods in their places, and of those that wait one for each workload, however many copies, and reason."""
+        world = afterwards(self._world, self._decided)
+        chosen = {pod.metadata.uid for pod in self._waiting.values()}
+        return world, [pod for pod in world.objects.pods if pod.metadata.uid in chosen]
+
+    def _turns(self) -> Iterator[Turn]:
+        groups = self._world.state.groups
+        for number, copy in enumerate(self._copies, 1):
+            for workload in copy.workloads:
+                for expanded in self._expansion.of(workload):
+                    pod = with_claims_of_group(expanded.pod, groups)
+                    yield Turn(replace(expanded, pod=pod), number)
+
+    def _note(self, turn: Turn, reason: Reason) -> None:
+        workload = turn.expanded.workload
+        if turn.copy:
+            key = (turn.pod.metadata.namespace, workload.original, reason)
+            self._waiting.setdefault(key, turn.pod)
+
+    def _report(self, pods: tuple[PlannedPod, ...]) -> PlanReport:
+        incomplete = {pod.copy for pod in pods if pod.waits is not None}
+        return PlanReport(
+            fits=not incomplete,
+            pods=pods,
+            workloads=tuple(self._workloads(pods)),
+            copies=len(self._copies),
+            copies_fitting=len(self._copies) - len(incomplete),
+            nodes=len(self._world.objects.nodes),
+            unseen=self._world.unseen,
+            evidence=dict(self._world.versions),
+        )
+
+    def _workloads(self, pods: Iterable[PlannedPod]) -> Iterator[PlannedWorkload]:
+        made: dict[tuple[int, str, str], list[PlannedPod]] = {}
+        for pod in pods:
+            made.setdefault((pod.copy, pod.namespace, pod.workload), []).append(pod)
+        for number, copy in enumerate(self._copies, 1):
+            for workload in copy.workloads:
+                namespace = workload.metadata.namespace
+                own = made.get((number, namespace, workload.original), [])
+                yield PlannedWorkload(
+                    name=workload.original,
+                    namespace=namespace,
+                    pods=len(own),
+                    fitting=sum(pod.waits is None for pod in own),
+                    existing=len(self._expansion.existing(workload)),
+                    note="" if own else self._expansion.why_none(workload),
+                    copy=number,
+                )
+
+
+def _decide(bench: Bench, turn: Turn, steps: Sequence[Step]) -> PlannedPod:
+    for step in steps:
+        result = step(bench, turn)
+        if result is not None:
+            return result
+    raise ValueError("no step decides about a pod; the last one must")
+
+
+def _pending(world: World) -> Iterator[Turn]:
+    """The pods that wait in the cluster, the oldest first. They are part of no copy."""
+    pods = (
+        pod
+        for pod in world.objects.pods
+        if not pod.spec.node_name
+        and pod.status.phase not in FINISHED
+        and pod.metadata.deletion_timestamp is None
+    )
+    for pod in sorted(pods, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)):
+        yield Turn(ExpandedPod(pod, Workload(pod)), copy=0)

@@ -1,0 +1,225 @@
+"""`drayman plan`, `capacity` and `snapshot`: what they print, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from controllers.world import NAMESPACE, POD_VALUES
+from drayman.cli.main import cli
+from drayman.cluster.resources import generic
+from drayman.simulate.snapshot import read_snapshot, snapshot
+from scheduler.behaviour.stage import staged, wants
+from simulate.cluster import cluster, held
+
+SECRETS = generic("v1", "secrets", "Secret")
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train
+spec:
+  parallelism: 2
+  completions: 2
+  template:
+    spec:
+      restartPolicy: Never
+      resourceClaims:
+      - name: gpu
+        resourceClaimTemplateName: two
+      containers:
+      - name: main
+        image: example.com/image:1
+"""
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  name: pair
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu
+        count: 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a snapshot of two nodes with four and two devices, one of them in use, a job and a claim."""
+    monkeypatch.chdir(tmp_path)
+    world = cluster({"node-a": 4, "node-b": 2}, claims=(held("c", "node-b", "gpu-0"),))
+    (tmp_path / "cluster.yaml").write_bytes(b"".join(b"---\n%b\n" % t for t in snapshot(world)))
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "claim.yaml").write_text(CLAIM)
+    return tmp_path
+
+
+def run(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin)
+
+
+def planned(*arguments: str, stdin: str = "") -> Result:
+    return run("plan", "--snapshot", "cluster.yaml", *arguments, stdin=stdin)
+
+
+def test_a_plan_that_fits_exits_0(folder: Path) -> None:
+    """The answer comes first, then a line for each pod with its node and devices."""
+    result = planned("-f", "job.yaml")
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        "Fits: all 2 pods would run.",
+        "",
+        "Where pods would go",
+        "  pod      node    devices",
+        "  train-1  node-a  gpu-0, gpu-1",
+        "  train-2  node-a  gpu-2, gpu-3",
+    ]
+
+
+def test_a_plan_that_does_not_fit_exits_1(folder: Path) -> None:
+    """What waits is told with the reason."""
+    result = planned("-f", "-", stdin=JOB.replace(": 2\n", ": 3\n"))
+    assert result.exit_code == 1
+    assert result.output.startswith("Does not fit: 2 of 3 pods would run.\n\nWhat would wait\n")
+    assert "  train-3\n    Fragmented (not here): " not in result.output.partition("Where")[2]
+    assert "train-3" in result.output.partition("Where")[0]
+
+
+def test_copies_are_counted(folder: Path) -> None:
+    """`--times` says how many of the copies fit with all their pods."""
+    result = planned("-f", "job.yaml", "--times", "3")
+    assert result.exit_code == 1
+    assert result.output.startswith("1 of 3 copies fit: 2 of 6 pods would run.\n")
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_plan_is_data_too(folder: Path, form: str) -> None:
+    """`-o` has every pod with node, devices and reason."""
+    result = planned("-f", "job.yaml", "--times", "2", "-o", form)
+    data = json.loads(result.output) if form == "json" else yaml.safe_load(result.output)
+    assert (data["fits"], data["copies"], data["copiesFitting"]) == (False, 2, 1)
+    first, *_, last = data["pods"]
+    assert first["node"] == "node-a"
+    assert [device["device"] for device in first["devices"]] == ["gpu-0", "gpu-1"]
+    assert last["waits"]["kind"] in ("not now", "not here")
+
+
+def test_what_waits_is_explained_once_for_each_kind(folder: Path) -> None:
+    """`--explain` adds the explanation of one pod for all that wait for the same."""
+    result = planned("-f", "job.yaml", "--times", "4", "--explain", "-o", "json")
+    (explanation,) = json.loads(result.output)["explanations"]
+    assert (
+        explanation["headline"]["reason"]
+        == json.loads(result.output)["pods"][-1]["waits"]["reason"]
+    )
+
+
+def test_many_pods_are_cut_short_unless_all_are_wanted(folder: Path) -> None:
+    """Forty lines, and how many are left out."""
+    pods = JOB.replace(
+        "      resourceClaims:\n      - name: gpu\n        resourceClaimTemplateName: two\n", ""
+    )
+    text = pods.replace(": 2\n", ": 60\n")
+    assert "and 20 more; --all lists them" in planned("-f", "-", stdin=text).output
+    assert "train-60" in planned("-f", "-", "--all", stdin=text).output
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "a file that is not there": (("-f", "nope.yaml"), "nope.yaml: cannot be read"),
+    "a snapshot that is not there": (
+        ("-f", "job.yaml", "--snapshot", "nope"),
+        "nope: cannot be read",
+    ),
+    "a snapshot that is none": (
+        ("-f", "job.yaml", "--snapshot", "job.yaml"),
+        "is no cluster",
+    ),
+    "nothing to plan": (("-f", "claim.yaml"), "the files hold nothing that comes to pods"),
+    "a manifest that is wrong": (("-f", "bad.yaml"), "bad.yaml:6: Job train: spec.parallelism: "),
+    "two clusters": (("-f", "job.yaml", "--context", "x"), "--snapshot is a cluster already"),
+    "no times": (("-f", "job.yaml", "--times", "0"), "Invalid value"),
+}
+
+
+@pytest.mark.parametrize("title", WRONG)
+def test_what_is_wrong_exits_2(folder: Path, title: str) -> None:
+    """With one line that says what, and nothing on standard output."""
+    arguments, message = WRONG[title]
+    (folder / "bad.yaml").write_text(JOB.replace("parallelism: 2", "parallelism: -1"))
+    result = planned(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_capacity_counts_copies(folder: Path) -> None:
+    """Now, with nothing in use, what runs out first, and where."""
+    result = run("capacity", "-f", "claim.yaml", "--snapshot", "cluster.yaml")
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert lines[0] == "2 of claim pair fit now, 3 with nothing in use."
+    assert "What runs out first" in lines
+    assert [line.split()[:3] for line in lines[-2:]] == [["1", "2", "2"], ["1", "0", "1"]]
+
+
+def test_capacity_of_a_claim_that_does_not_fit_exits_1(folder: Path) -> None:
+    """As data, with the reason."""
+    text = CLAIM.replace("count: 2", "count: 5")
+    result = run("capacity", "-f", "-", "--snapshot", "cluster.yaml", "-o", "json", stdin=text)
+    data = json.loads(result.output)
+    assert (result.exit_code, data["now"], data["empty"]) == (1, 0, 0)
+    assert data["runsOut"]["reason"] == "CountTooHigh"
+
+
+def test_capacity_wants_one_claim(folder: Path) -> None:
+    """A file with none, or several, is no question."""
+    result = run("capacity", "-f", "job.yaml", "--snapshot", "cluster.yaml")
+    assert result.exit_code == 2
+    assert "has 0 ResourceClaims and ResourceClaimTemplates; one is wanted" in result.stderr
+
+
+async def _cluster(folder: Path, work: Any) -> None:
+    async with staged(folder) as stage:
+        await stage.device_class()
+        await stage.make_template("two", wants(count=2))
+        await stage.node("node-a", "gpu-0", "gpu-1", "gpu-2")
+        await stage.client.create(
+            SECRETS, {"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}, NAMESPACE
+        )
+        container = {
+            "name": "main",
+            "image": "example.com/image:1",
+            "env": [{"name": "PASSWORD", "value": "hunter2"}],
+        }
+        body = {"metadata": {"name": "p"}, "spec": {"containers": [container]}}
+        await stage.create(POD_VALUES, body)
+        await stage.bound("p")
+        await asyncio.to_thread(work, str(folder / "drayman" / "kubeconfig"))
+
+
+def test_a_running_cluster_is_read_and_saved(folder: Path) -> None:
+    """A plan on the cluster and one on its snapshot say the same; the snapshot has no secrets."""
+
+    def work(kubeconfig: str) -> None:
+        live = run("plan", "-f", "job.yaml", "--kubeconfig", kubeconfig)
+        assert live.output.startswith("Does not fit: 1 of 2 pods would run."), live.output
+        for form in ("lines", "yaml", "json"):
+            saved = run("snapshot", "--kubeconfig", kubeconfig, "-o", form)
+            assert saved.exit_code == 0, saved.output
+            assert "hunter2" not in saved.output
+            world = read_snapshot("f", saved.output.encode(), now=0.0)
+            assert [pod.metadata.name for pod in world.objects.pods] == ["p"]
+            assert world.versions["pods"]
+            (folder / "saved").write_text(saved.output)
+            offline = run("plan", "-f", "job.yaml", "--snapshot", "saved")
+            assert offline.output == live.output
+
+    asyncio.run(_cluster(folder, work))

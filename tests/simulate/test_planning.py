@@ -1,0 +1,191 @@
+"""What a plan says about workloads that are not submitted yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drayman.api.codec import convert
+from drayman.api.pod_groups import PodGroup
+from drayman.explain.answer import Headline
+from drayman.explain.reasons import Reason
+from drayman.simulate.copying import Wanted
+from drayman.simulate.plan_report import PlannedPod
+from drayman.simulate.plan_steps import STEPS, Bench, Turn
+from drayman.simulate.planning import Planning, plan
+from simulate.cluster import alone, claim, cluster, held, place, pod, wanted, workload
+
+
+def places(devices: dict[str, int], asked: Wanted, **options: Any) -> dict[str, str]:
+    """Where each pod goes, by name."""
+    objects = {name: options.pop(name) for name in ("pods", "claims") if name in options}
+    report = plan(cluster(devices, **objects), asked, **options)
+    return {planned.name: place(planned) for planned in report.pods}
+
+
+CASES: dict[str, tuple[dict[str, int], Wanted, dict[str, str]]] = {
+    "pods take devices one after the other": (
+        {"a": 2},
+        wanted(alone("p", "one"), alone("q", "one"), alone("r", "one")),
+        {"p": "a: gpu-0", "q": "a: gpu-1", "r": "DevicesInUse"},
+    ),
+    "the more important pod is placed first, and told in the order of the files": (
+        {"a": 1},
+        wanted(alone("low", "one"), alone("high", "one", priority=10)),
+        {"low": "DevicesInUse", "high": "a: gpu-0"},
+    ),
+    "a claim by name is shared": (
+        {"a": 1},
+        wanted(alone("p", claim="c"), alone("q", claim="c"), claims=(claim("c"),)),
+        {"p": "a: gpu-0", "q": "a: gpu-0"},
+    ),
+    "a claim that nobody makes is missed": (
+        {"a": 1},
+        wanted(alone("p", claim="c")),
+        {"p": "ClaimMissing"},
+    ),
+    "a pod behind a gate waits": (
+        {"a": 1},
+        wanted(alone("p", "one", schedulingGates=[{"name": "g"}])),
+        {"p": "Gated"},
+    ),
+    "a pod that names its node is there": ({"a": 0}, wanted(alone("p", nodeName="a")), {"p": "a"}),
+    "processors run out before devices": (
+        {"a": 4},
+        wanted(alone("p", "one", cpu="30"), alone("q", "one", cpu="30")),
+        {"p": "a: gpu-0", "q": "NodesFull"},
+    ),
+    "an ordered set stops at the pod that does not fit": (
+        {"a": 3},
+        wanted(workload("StatefulSet", "db", "two", replicas=3)),
+        {"db-0": "a: gpu-0,gpu-1", "db-1": "DevicesInUse", "db-2": "NoPods"},
+    ),
+    "a set that is not ordered goes on": (
+        {"a": 3},
+        wanted(workload("StatefulSet", "db", "two", replicas=3, podManagementPolicy="Parallel")),
+        {"db-0": "a: gpu-0,gpu-1", "db-1": "DevicesInUse", "db-2": "DevicesInUse"},
+    ),
+    "daemons that do not fit on their nodes wait for those": (
+        {"a": 1, "b": 0},
+        wanted(workload("DaemonSet", "agent", "one")),
+        {"agent-1": "a: gpu-0", "agent-2": "NodeMismatch"},
+    ),
+}
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_where_pods_would_go(title: str) -> None:
+    devices, asked, expected = CASES[title]
+    assert places(devices, asked) == expected
+
+
+def test_pods_that_wait_already_come_first() -> None:
+    """A pod of the cluster that is older gets the last device, and is not part of the report."""
+    older = pod("older", "one", metadata={"creationTimestamp": "2026-01-01T00:00:00Z"})
+    asked = wanted(alone("p", "one"))
+    assert places({"a": 1}, asked, pods=(older,)) == {"p": "DevicesInUse"}
+    assert places({"a": 1}, asked, pods=(older,), pending_first=False) == {"p": "a: gpu-0"}
+
+
+def test_what_is_held_counts() -> None:
+    """Devices that a claim of the cluster holds are not given again."""
+    found = places({"a": 2}, wanted(alone("p", "one")), claims=(held("c", "a", "gpu-0"),))
+    assert found == {"p": "a: gpu-1"}
+
+
+def test_the_world_is_left_as_it_is() -> None:
+    """A plan made twice on one world says the same twice."""
+    world, asked = cluster({"a": 1}), wanted(alone("p", "one"))
+    assert plan(world, asked) == plan(world, asked)
+
+
+def test_copies_have_claims_of_their_own() -> None:
+    """Copies count as fitting where all of their pods fit, and do not share the claims of the first."""
+    asked = wanted(alone("p", claim="c"), alone("q", claim="c"), claims=(claim("c", 2),))
+    report = plan(cluster({"a": 4, "b": 3}), asked, times=5)
+    assert (report.copies, report.copies_fitting, report.fits) == (5, 3, False)
+    found = {planned.name: place(planned) for planned in report.pods}
+    assert found["p-2"] == found["q-2"] != found["p"] == found["q"]
+
+
+def test_the_pods_of_a_group_share_its_claim() -> None:
+    """Pods whose entry is their group's use the devices of the group, which are taken once."""
+    entry = {"name": "gpu", "resourceClaimTemplateName": "two"}
+    group = convert(
+        PodGroup,
+        {
+            "metadata": {"name": "gang", "namespace": "default", "uid": "gang"},
+            "spec": {"resourceClaims": [entry]},
+        },
+    )
+    member = {"schedulingGroup": {"podGroupName": "gang"}}
+    asked = wanted(alone("p", "two", **member), alone("q", "two", **member), pod_groups=(group,))
+    assert places({"a": 2}, asked) == {"p": "a: gpu-0,gpu-1", "q": "a: gpu-0,gpu-1"}
+
+
+def test_pods_of_one_shape_are_told_their_own_claims() -> None:
+    """Sentences that are worked out once for many pods name the claim of each."""
+    report = plan(cluster({"a": 1}), wanted(workload("ReplicaSet", "many", "two", replicas=3)))
+    for planned in report.pods:
+        assert planned.waits is not None
+        others = {f"many-{number}-" for number in (1, 2, 3)} - {f"{planned.name}-"}
+        assert not any(other in planned.waits.sentence for other in others)
+
+
+def test_workloads_tell_why_they_make_no_pods() -> None:
+    """A suspended job, one without replicas, and one that has its pods: each says so."""
+    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "there", "controller": True}]}
+    asked = wanted(
+        workload("Job", "later", suspend=True),
+        workload("ReplicaSet", "none", replicas=0),
+        workload("ReplicaSet", "there", replicas=1),
+    )
+    world = cluster({"a": 0}, pods=(pod("there-x", nodeName="a", metadata=owned),))
+    assert [(w.name, w.existing, w.note) for w in plan(world, asked).workloads] == [
+        ("job/later", 0, "it is suspended"),
+        ("replicaset/none", 0, "it asks for none"),
+        ("replicaset/there", 1, "it has all of its pods already"),
+    ]
+
+
+def test_a_rule_can_be_added_as_a_step() -> None:
+    """A step in front of the others decides about the pods that it has something to say about."""
+
+    def closed_on_sundays(bench: Bench, turn: Turn) -> PlannedPod | None:
+        if turn.pod.metadata.name != "p":
+            return None
+        return turn.refused(Headline.of(Reason.GATED, "It is Sunday."))
+
+    asked = wanted(alone("p", "one"), alone("q", "one"))
+    found = places({"a": 1}, asked, steps=(closed_on_sundays, *STEPS))
+    assert found == {"p": "Gated", "q": "a: gpu-0"}
+
+
+FIRST = (alone("p", "two"), alone("q", claim="c"), workload("ReplicaSet", "r", "one", replicas=2))
+SECOND = (alone("s", "two"), alone("t", claim="c"), alone("u", "one"), alone("v", "one"))
+
+
+def test_a_plan_on_what_a_plan_leaves_is_one_plan() -> None:
+    """Two plans, the second on the cluster that the first leaves, come to the same as both at once."""
+    world, shared = cluster({"a": 3, "b": 4}), {"claims": (claim("c"),)}
+    first = Planning(world, wanted(*FIRST, **shared))
+    first.carried_out()
+    after, _ = first.afterwards()
+    apart = plan(after, wanted(*SECOND), pending_first=False)
+    together = plan(world, wanted(*FIRST, *SECOND, **shared))
+    assert [place(p) for p in apart.pods] == [place(p) for p in together.pods[-4:]]
+    assert "DevicesInUse" in {place(p) for p in apart.pods}
+
+
+def test_what_waits_is_left_with_the_claims_that_the_plan_named() -> None:
+    """The cluster after a plan has the pods that wait, each with the claim of which its headline speaks."""
+    planning = Planning(cluster({"a": 1}), wanted(workload("ReplicaSet", "r", "two", replicas=2)))
+    report = planning.carried_out()
+    world, waiting = planning.afterwards()
+    (first,) = waiting
+    (status,) = first.status.resource_claim_statuses
+    assert status.resource_claim_name is not None
+    assert world.claim("default", status.resource_claim_name) is not None
+    assert report.pods[0].waits is not None
+    assert status.resource_claim_name in report.pods[0].waits.sentence

@@ -1,0 +1,147 @@
+"""A cluster in a file: what is kept, what is left out, and what is said about files that are none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.api.codec import convert
+from drayman.api.jobs import Job
+from drayman.simulate.snapshot import SnapshotError, read_snapshot, snapshot
+from drayman.simulate.world import Objects, World
+from simulate.cluster import cluster, held, node, piece, pod
+
+NOW = 1_000.0
+SECRET = "hunter2"
+"""Wherever it is in the cluster, it must not be in the snapshot."""
+
+
+def lines(world: World) -> bytes:
+    return b"".join(b"---\n%b\n" % text for text in snapshot(world))
+
+
+def block(world: World) -> bytes:
+    return yaml.safe_dump_all(json.loads(text) for text in snapshot(world)).encode()
+
+
+def listed(world: World) -> bytes:
+    items = [json.loads(text) for text in snapshot(world)]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
+
+
+def full() -> World:
+    """A bit of everything."""
+    world = cluster(
+        {"a": 2, "b": 0},
+        pods=(pod("p", "one", nodeName="a"), pod("q", claim="c")),
+        claims=(held("c", "a", "gpu-0"),),
+        jobs=(convert(Job, {"metadata": {"name": "j", "namespace": "default"}}),),
+        rules=({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}},),
+    )
+    world.versions = {"pods": "12"}
+    world.unseen = ("jobs.batch",)
+    return world
+
+
+@pytest.mark.parametrize("form", [lines, block, listed])
+def test_a_snapshot_is_the_cluster(form: Any) -> None:
+    """Whatever it is written as, the same objects, time, versions and gaps come back."""
+    world = full()
+    read = read_snapshot("f", form(world), now=NOW)
+    assert read.objects == world.objects
+    assert (read.now, read.versions, read.unseen) == (world.now, world.versions, world.unseen)
+
+
+_NAMES = st.text("abc", min_size=1, max_size=3)
+
+
+@given(st.dictionaries(_NAMES, st.integers(0, 3), max_size=4), st.sampled_from([lines, block]))
+def test_any_cluster_comes_back(devices: dict[str, int], form: Any) -> None:
+    """Reading what was written gives the same objects, for any number of nodes and devices."""
+    world = cluster(devices)
+    assert read_snapshot("f", form(world), now=NOW).objects == world.objects
+
+
+def test_what_kubectl_prints_is_a_snapshot() -> None:
+    """Lists of one kind, in other versions, without a head: the time is that of reading."""
+    made = piece("a", 1)
+    device = {"name": "gpu-0", "basic": {"attributes": {"model": {"string": "x"}}}}
+    old = {
+        "apiVersion": "resource.k8s.io/v1beta1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": made.spec.driver,
+            "nodeName": "a",
+            "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+            "devices": [device],
+        },
+    }
+    nodes = {"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "a"}}]}
+    read = read_snapshot("f", yaml.safe_dump_all([nodes, old]).encode(), now=NOW)
+    assert read.now == NOW
+    assert [n.metadata.name for n in read.objects.nodes] == ["a"]
+    (found,) = read.objects.slices[0].spec.devices
+    assert set(found.attributes) == {"model"}
+
+
+def test_secrets_and_what_people_keep_in_pods_are_left_out() -> None:
+    """No environment, command, annotation of users, or copy of what was applied, also not in the templates of jobs."""
+    annotations = {
+        "example.com/token": SECRET,
+        "kubectl.kubernetes.io/last-applied-configuration": SECRET,
+        "drayman.dev/run-for": "10s",
+    }
+    container = {"name": "c", "env": [{"name": "A", "value": SECRET}], "command": [SECRET]}
+    metadata = {"annotations": annotations}
+    template = {"metadata": metadata, "spec": {"containers": [container]}}
+    job = {
+        "metadata": {"name": "j", "namespace": "default", **metadata},
+        "spec": {"template": template},
+    }
+    given = pod("p", metadata=metadata, containers=[{**container, "args": [SECRET]}])
+    world = World(Objects(pods=(given,), jobs=(convert(Job, job),)), NOW)
+    text = lines(world)
+    assert SECRET.encode() not in text
+    assert text.count(b"run-for") == 3
+    assert b'"name":"c"' in text
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "no cluster": ("kind: ConfigMap\napiVersion: v1\n", "f: is no cluster"),
+    "a field of another type": (
+        "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\nspec:\n  unschedulable: 3\n",
+        "f:6: Node a: spec.unschedulable: ",
+    ),
+    "another version": (
+        "apiVersion: v7\nkind: Node\nmetadata:\n  name: a\n",
+        "f:1: Node a: apiVersion: ",
+    ),
+    "a version that never was": (
+        "apiVersion: resource.k8s.io/v9\nkind: ResourceSlice\nmetadata:\n  name: a\n",
+        "f:1: ResourceSlice a: apiVersion: ",
+    ),
+    "no YAML": ("{a: [", "f:1: "),
+    "half a line": ('---\n{"apiVersion":"v1","kind":"Node","metadata":{"na\n', "f:"),
+    "nothing": ("", "f: is no cluster"),
+}
+
+
+@pytest.mark.parametrize("title", WRONG)
+def test_what_is_wrong_is_told_with_its_place(title: str) -> None:
+    text, message = WRONG[title]
+    with pytest.raises(SnapshotError) as error:
+        read_snapshot("f", text.encode(), now=NOW)
+    assert str(error.value).startswith(message)
+
+
+def test_objects_of_other_kinds_are_passed_over() -> None:
+    """A file may hold more than a cluster is read from."""
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    text = lines(World(Objects(nodes=(node("a"),)), NOW)) + json.dumps(other).encode()
+    assert len(read_snapshot("f", text, now=NOW).objects.nodes) == 1
