@@ -53,8 +53,17 @@ def answer(view: NodeView, asked: JsonObject, policy: Any) -> Any:
         given = [to_dict(item.allocation) for item in outcome.claims]
         return given, outcome.basis, outcome.quality, outcome.preference_score, outcome.warnings
     if isinstance(outcome, Refusal):
-        return outcome.kind, outcome.rejections, outcome.warnings
-    return {**_fields(outcome), "steps": None}
+        return _reasons(outcome)
+    beneath = getattr(outcome, "refusal", None)
+    return {
+        **_fields(outcome),
+        "steps": None,
+        "refusal": None if beneath is None else _reasons(beneath),
+    }
+
+
+def _reasons(refusal: Refusal) -> Any:
+    return refusal.kind, refusal.rejections, refusal.warnings
 
 
 def _fields(outcome: Any) -> dict[str, Any]:

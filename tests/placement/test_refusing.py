@@ -1,4 +1,4 @@
-"""The words in which a pod is told why the devices of a node do not serve it."""
+"""What is kept of the reasons why the devices of a node do not serve a pod."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from drayman.allocator import Exhausted, Fault, Plan, Policy
-from drayman.placement.refusing import devices_verdict, name_claims
+from drayman.allocator import Defect, Exhausted, Fault, Kind, Plan, Policy, Scope
+from drayman.allocator import Reason as Step
+from drayman.placement.refusing import (
+    DevicesVerdict,
+    Flaw,
+    claim_marker,
+    decisive,
+    devices_verdict,
+    name_claims,
+)
 from oracle.build import (
     capacity,
     claim,
@@ -27,128 +35,177 @@ from oracle.strategies_hardware import NUMA
 from oracle.subject import ask, claims_of
 
 A = {"model": "a"}
+B = {"model": "b"}
 
 
-def told(of: JsonObject) -> str:
-    """What a pod with the claims of a problem would read."""
+def refused(of: JsonObject) -> DevicesVerdict:
+    """The verdict on a pod with the claims of a problem."""
     outcome = ask(of, Policy.BEST)
     assert not isinstance(outcome, Plan), "the claims can be served"
     verdict = devices_verdict(outcome, claims_of(of))
-    assert not verdict.fits
-    (text,) = verdict.reasons
-    return name_claims(text, claims_of(of))
+    assert isinstance(verdict, DevicesVerdict)
+    assert verdict.reasons == ("cannot allocate all claims",)
+    return verdict
 
 
 def gpus(*names: str, **fields: Any) -> JsonObject:
     return piece([device(name, **fields) for name in names])
 
 
-CASES: dict[str, tuple[JsonObject, str]] = {
+Numbers = tuple[int, str, int, int, int, dict[Step, int], Step]
+"""Claim, request, wanted, matching, free, what was lost to which test, and what is wrong with the rest."""
+
+CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
     "too few": (
         problem([gpus("d0")], claim(exactly("mine", 2))),
-        "claim claim-0, request mine: 1 of 2 left",
+        Kind.NEVER,
+        (0, "mine", 2, 1, 1, {}, Step.COUNT),
     ),
     "another class": (
         problem([gpus("d0", "d1")], claim(exactly("mine", 1, "nic"))),
-        "request mine: 2 not of the class and 0 of 1 left",
-    ),
-    "not selected": (
-        problem(
-            [piece([device("d0", attrs={"model": "b"}), device("d1", attrs={"model": "b"})])],
-            claim(exactly("mine", select=[MODEL_A_GUARDED])),
-        ),
-        "request mine: 2 not selected and 0 of 1 left",
+        Kind.NEVER,
+        (0, "mine", 1, 0, 0, {}, Step.COUNT),
     ),
     "in use": (
         problem([gpus("d0", "d1")], claim(exactly("mine", 2)), allocated=in_use("d0")),
-        "request mine: 1 in use and 1 of 2 left",
+        Kind.NOT_NOW,
+        (0, "mine", 2, 2, 1, {Step.IN_USE: 1}, Step.COUNT),
     ),
     "tainted": (
         problem([gpus("d0", taints=[taint("lease")])], claim(exactly("mine"))),
-        "request mine: 1 tainted and 0 of 1 left",
+        Kind.NEVER,
+        (0, "mine", 1, 1, 0, {Step.TAINTED: 1}, Step.COUNT),
     ),
     "too small": (
         problem(
             [piece([shared("d0", {"memory": capacity(4)})])],
             claim(exactly("mine", asks={"memory": 8})),
         ),
-        "request mine: 1 without enough capacity and 0 of 1 left",
+        Kind.NEVER,
+        (0, "mine", 1, 1, 0, {Step.CAPACITY: 1}, Step.COUNT),
     ),
     "no counters": (
         problem(
             partitioned([device("d0", spends={"card": {"units": 3}})], {"card": {"units": 2}}),
             claim(exactly("mine")),
         ),
-        "request mine: 1 without counters left and 0 of 1 left",
+        Kind.NEVER,
+        (0, "mine", 1, 1, 0, {Step.COUNTERS: 1}, Step.COUNT),
     ),
-    "several steps": (
+    "counters that others have used": (
         problem(
-            [
-                piece(
-                    [
-                        device("d0", attrs=A),
-                        device("d1", attrs=A),
-                        device("d2", attrs={"model": "b"}),
-                    ]
-                )
-            ],
+            partitioned(
+                [device(n, spends={"card": {"units": 1}}) for n in ("d0", "d1")],
+                {"card": {"units": 1}},
+            ),
+            claim(exactly("mine")),
+            allocated=in_use("d0"),
+        ),
+        Kind.NOT_NOW,
+        (0, "mine", 1, 2, 0, {Step.IN_USE: 1, Step.COUNTERS: 1}, Step.COUNT),
+    ),
+    "several tests": (
+        problem(
+            [piece([*(device(n, attrs=A) for n in ("d0", "d1")), device("d2", attrs=B)])],
             claim(exactly("mine", 2, select=[MODEL_A_GUARDED])),
             allocated=in_use("d0"),
         ),
-        "request mine: 1 not selected, 1 in use and 1 of 2 left",
+        Kind.NOT_NOW,
+        (0, "mine", 2, 2, 1, {Step.IN_USE: 1}, Step.COUNT),
     ),
     "constraint": (
         problem(
             [piece([device("d0", attrs={NUMA: 0}), device("d1", attrs={NUMA: 1})])],
             claim(exactly("mine", 2), match=[NUMA]),
         ),
-        "claim claim-0, request mine",
+        Kind.NEVER,
+        (0, "mine", 2, 2, 2, {}, Step.CONSTRAINT),
     ),
-    "all of none": (problem([gpus("d0")], claim(everything("mine", "nic"))), "request mine"),
+    "all of none": (
+        problem([gpus("d0")], claim(everything("mine", "nic"))),
+        Kind.NEVER,
+        (0, "mine", 0, 0, 0, {}, Step.COUNT),
+    ),
+    "no devices at all": (
+        problem([], claim(exactly("mine"))),
+        Kind.NEVER,
+        (0, "mine", 1, 0, 0, {}, Step.NO_DEVICES),
+    ),
     "the second claim": (
-        problem([gpus("d0", "d1")], claim(exactly("one")), claim(exactly("other", 2))),
-        "claim-1, request other",
+        problem([gpus("d0", "d1")], claim(exactly("one")), claim(exactly("other", 3))),
+        Kind.NEVER,
+        (1, "other", 3, 2, 2, {}, Step.COUNT),
     ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_text_says_where_the_devices_went(name: str) -> None:
-    """Claim, request, how many devices fell out at each step, and how many were left of those wanted."""
-    of, words = CASES[name]
-    text = told(of)
-    assert text.startswith("cannot allocate all claims: ")
-    assert words in text
+def test_the_verdict_says_where_the_devices_went(name: str) -> None:
+    """How final it is, and of the request at fault how many match, how many are lost to what, and how many are left."""
+    of, kind, expected = CASES[name]
+    verdict = refused(of)
+    (found,) = decisive(verdict.shortages)
+    numbers = (found.claim, found.request, found.wanted, found.matching, found.free)
+    assert (verdict.kind, *numbers) == (kind, *expected[:5])
+    assert (dict(found.lost), found.lacks) == expected[5:]
+    assert all(found.lost_to(test) == number for test, number in expected[5].items())
+
+
+def test_requests_that_compete_are_all_at_fault() -> None:
+    """Each could be served by itself: none is to blame more than the others."""
+    made = problem([gpus("d0", "d1")], claim(exactly("one"), exactly("other", 2)))
+    lacking = decisive(refused(made).shortages)
+    assert [(s.request, s.lacks) for s in lacking] == [
+        ("one", Step.COMBINATION),
+        ("other", Step.COMBINATION),
+    ]
 
 
 def test_more_than_a_claim_may_have() -> None:
     """Asked for too much, however many devices there are."""
-    text = told(problem([gpus(*(f"d{n}" for n in range(40)))], claim(exactly("mine", 33))))
-    assert text == "claim claim-0 needs 33 devices, a claim may have 32"
+    made = problem([gpus(*(f"d{n}" for n in range(40)))], claim(exactly("mine", 33)))
+    why = "needs 33 devices, a claim may have 32"
+    assert refused(made).flaw == Flaw(Defect.TOO_MANY, 0, "", why)
 
 
 def test_a_selector_that_fails_is_named() -> None:
-    """An expression that cannot be evaluated is told with claim and request."""
-    text = told(problem([gpus("d0")], claim(exactly("mine", select=[MODEL_A]))))
-    assert "claim claim-0" in text
-    assert "mine" in text
-    assert "model" in text
+    """An expression that cannot be evaluated is told with claim and request, and without the device: nodes share it."""
+    flaw = refused(problem([gpus("d0")], claim(exactly("mine", select=[MODEL_A])))).flaw
+    assert flaw is not None
+    assert (flaw.defect, flaw.claim, flaw.request) == (Defect.SELECTOR, 0, "mine")
+    assert "model" in flaw.why
+    assert "d0" not in flaw.why
 
 
-def test_copies_of_a_pod_share_a_verdict_and_read_their_own_names() -> None:
-    """The verdict does not depend on the names of claims; the text for each pod does."""
+def test_a_pool_that_is_broken_does_not_hide_what_is_short() -> None:
+    """The fault of the node is told, and what would be said without it."""
+    made = problem(
+        [gpus("d0"), piece(["x", "x"], pool="broken")],
+        claim(exactly("mine")),
+        allocated=in_use("d0"),
+    )
+    verdict = refused(made)
+    assert verdict.flaw is not None
+    assert verdict.flaw.defect is Defect.POOL
+    assert (verdict.kind, verdict.is_temporary) == (Kind.NOT_NOW, True)
+    assert [s.lost for s in verdict.shortages] == [((Step.IN_USE, 1),)]
+
+
+def test_copies_of_a_pod_share_a_verdict() -> None:
+    """The verdict does not depend on the names of claims."""
     first = problem([gpus("d0")], claim(exactly("mine", 2)))
     renamed = {
         **first,
         "claims": [{**first["claims"][0], "metadata": {"name": "x", "namespace": "y"}}],
     }
-    verdicts = []
-    for of in (first, renamed):
-        outcome = ask(of, Policy.BEST)
-        assert not isinstance(outcome, Plan)
-        verdicts.append(devices_verdict(outcome, claims_of(of)))
-    assert verdicts[0] is verdicts[1]
-    assert "claim x, request mine" in name_claims(verdicts[0].reasons[0], claims_of(renamed))
+    assert refused(first) is refused(renamed)
+
+
+def test_markers_stand_for_the_names_of_claims() -> None:
+    """A text is shared by copies of a pod; each reads the names of its own claims."""
+    claims = claims_of(problem([], claim(exactly("r")), claim(exactly("r"))))
+    text = f"Claim {claim_marker(1)}, claim {claim_marker(2)}"
+    assert name_claims(text, claims) == "Claim claim-1, claim of extended resources"
 
 
 def test_a_name_that_begins_like_another() -> None:
@@ -156,18 +213,10 @@ def test_a_name_that_begins_like_another() -> None:
     made = problem([gpus("d0")], claim(exactly("r")), claim(exactly("r")))
     for item, name in zip(made["claims"], ("c", "c-2"), strict=True):
         item["metadata"]["name"] = name
-    scope: Any = None
-    verdict = devices_verdict(Fault("claim default/c-2, request r: no", scope), claims_of(made))
-    assert name_claims(verdict.reasons[0], claims_of(made)) == "claim c-2, request r: no"
-
-
-def test_the_claim_of_extended_resources_has_no_name() -> None:
-    """It does not exist while the pod waits."""
-    made = problem([gpus("d0")], claim(exactly("r", 2)))
-    outcome = ask(made, Policy.BEST)
-    assert not isinstance(outcome, Plan)
-    verdict = devices_verdict(outcome, claims_of(made))
-    assert "claim of extended resources" in name_claims(verdict.reasons[0], [])
+    verdict = devices_verdict(Fault("claim default/c-2: no", Scope.FATAL), claims_of(made))
+    assert isinstance(verdict, DevicesVerdict)
+    assert verdict.flaw is not None
+    assert name_claims(verdict.flaw.why, claims_of(made)) == "claim c-2: no"
 
 
 def test_a_search_that_gave_up_says_so() -> None:

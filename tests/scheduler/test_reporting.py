@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cluster.contract.clusters import in_process
@@ -59,7 +60,7 @@ def condition(pod: Pod) -> PodCondition:
 async def test_a_refusal_is_told_by_condition_and_event(tmp_path: Path) -> None:
     """PodScheduled is False with reason and text, and an event says the same."""
     async with desk(tmp_path) as at:
-        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, "no room")
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "no room")
         found = condition(await at.told("p", "no room"))
         assert (found.status, found.reason) == ("False", "Unschedulable")
         await at.world.until_event("FailedScheduling", "no room")
@@ -68,10 +69,10 @@ async def test_a_refusal_is_told_by_condition_and_event(tmp_path: Path) -> None:
 async def test_the_same_again_is_no_news(tmp_path: Path) -> None:
     """However often a pod is refused for the same reason, it is written once."""
     async with desk(tmp_path) as at:
-        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, "no room")
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "no room")
         pod = await at.told("p", "no room")
         for _ in range(50):
-            at.reporter.refuse(pod, UNSCHEDULABLE, "no room")
+            at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no room")
         await at.untouched(pod)
 
 
@@ -80,7 +81,7 @@ async def test_a_storm_becomes_one_write(tmp_path: Path) -> None:
     async with desk(tmp_path) as at:
         pod = await at.pod("p")
         for number in range(50):
-            at.reporter.refuse(pod, UNSCHEDULABLE, f"attempt {number}")
+            at.reporter.refuse(pod, UNSCHEDULABLE, partial(str.format, "attempt {}", number))
         await at.told("p", "attempt 49")
         await at.world.until_event("FailedScheduling", "attempt 49")
         assert [note for _, _, note in await at.world.events()] == ["attempt 49"]
@@ -89,11 +90,39 @@ async def test_a_storm_becomes_one_write(tmp_path: Path) -> None:
 async def test_another_reason_is_news_but_no_transition(tmp_path: Path) -> None:
     """The text changes; the time since which the pod waits does not."""
     async with desk(tmp_path) as at:
-        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, "no room")
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "no room")
         first = await at.told("p", "no room")
-        at.reporter.refuse(first, UNSCHEDULABLE, "no devices")
+        at.reporter.refuse(first, UNSCHEDULABLE, lambda: "no devices")
         second = await at.told("p", "no devices")
         assert condition(second).last_transition_time == condition(first).last_transition_time
+
+
+async def test_other_numbers_are_no_event(tmp_path: Path) -> None:
+    """The condition follows the numbers; an event is recorded only where the words change."""
+    async with desk(tmp_path) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "7 of 8 in use")
+        first = await at.told("p", "7 of 8 in use")
+        at.reporter.refuse(first, UNSCHEDULABLE, lambda: "8 of 8 in use")
+        second = await at.told("p", "8 of 8 in use")
+        at.reporter.refuse(second, UNSCHEDULABLE, lambda: "8 of 8 tainted")
+        await at.told("p", "8 of 8 tainted")
+        await at.world.until_event("FailedScheduling", "8 of 8 tainted")
+        notes = {note for _, _, note in await at.world.events()}
+        assert notes == {"7 of 8 in use", "8 of 8 tainted"}
+
+
+async def test_a_pod_that_cannot_be_explained_does_not_silence_the_others(tmp_path: Path) -> None:
+    """What goes wrong with one explanation is logged, and the rest is written."""
+
+    def broken() -> str:
+        raise ValueError("a bug")
+
+    async with desk(tmp_path) as at:
+        pod, other = await at.pod("p"), await at.pod("other")
+        at.reporter.refuse(pod, UNSCHEDULABLE, broken)
+        at.reporter.refuse(other, UNSCHEDULABLE, lambda: "no room")
+        await at.told("other", "no room")
+        await at.untouched(pod)
 
 
 async def test_who_no_longer_waits_is_not_told(tmp_path: Path) -> None:
@@ -101,12 +130,12 @@ async def test_who_no_longer_waits_is_not_told(tmp_path: Path) -> None:
     async with desk(tmp_path) as at:
         pods = [await at.pod(name) for name in ("settled", "forgotten", "bound")]
         for pod in pods:
-            at.reporter.refuse(pod, UNSCHEDULABLE, "no room")
+            at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no room")
         at.settled.add(pods[0].metadata.uid)
         at.reporter.forget(pods[1].metadata.uid)
         at.reporter.bound(pods[2], "node")
         last = await at.pod("last")
-        at.reporter.refuse(last, UNSCHEDULABLE, "no room")
+        at.reporter.refuse(last, UNSCHEDULABLE, lambda: "no room")
         await at.told("last", "no room")
         for pod in pods:
             assert await at.world.get_pod(pod.metadata.name) == pod
@@ -116,8 +145,8 @@ async def test_patience(tmp_path: Path) -> None:
     """What is usually on its way is not told at once."""
     async with desk(tmp_path) as at:
         patient, other = await at.pod("patient"), await at.pod("other")
-        at.reporter.refuse(patient, UNSCHEDULABLE, "no claim", patience_s=3600)
-        at.reporter.refuse(other, UNSCHEDULABLE, "no room")
+        at.reporter.refuse(patient, UNSCHEDULABLE, lambda: "no claim", patience_s=3600)
+        at.reporter.refuse(other, UNSCHEDULABLE, lambda: "no room")
         await at.told("other", "no room")
         await at.untouched(patient)
 
@@ -127,8 +156,8 @@ async def test_a_pod_that_is_gone_does_not_silence_the_others(tmp_path: Path) ->
     async with desk(tmp_path) as at:
         gone, here = await at.pod("gone"), await at.pod("here")
         await at.world.remove(POD_VALUES, "gone")
-        at.reporter.refuse(gone, UNSCHEDULABLE, "no room")
-        at.reporter.refuse(here, UNSCHEDULABLE, "no room")
+        at.reporter.refuse(gone, UNSCHEDULABLE, lambda: "no room")
+        at.reporter.refuse(here, UNSCHEDULABLE, lambda: "no room")
         await at.told("here", "no room")
 
 
@@ -138,7 +167,7 @@ async def test_another_pod_of_the_name_is_not_told(tmp_path: Path) -> None:
         old = await at.pod("p")
         await at.world.remove(POD_VALUES, "p")
         new, other = await at.pod("p"), await at.pod("other")
-        at.reporter.refuse(old, UNSCHEDULABLE, "no room")
-        at.reporter.refuse(other, UNSCHEDULABLE, "no room")
+        at.reporter.refuse(old, UNSCHEDULABLE, lambda: "no room")
+        at.reporter.refuse(other, UNSCHEDULABLE, lambda: "no room")
         await at.told("other", "no room")
         await at.untouched(new)

@@ -3,6 +3,7 @@
 from drayman.allocator.outcome import (
     ClaimPlan,
     Cost,
+    Defect,
     Diagnosis,
     Exhausted,
     Fault,
@@ -23,6 +24,7 @@ from drayman.allocator.signature import signature
 __all__ = [
     "ClaimPlan",
     "Cost",
+    "Defect",
     "Diagnosis",
     "Exhausted",
     "Fault",

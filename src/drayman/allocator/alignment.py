@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import lru_cache
+from typing import Final, TypeAlias, TypeVar
 
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.hardware import NodeHardware
-from drayman.topology.locality import Kind, kind, locality
+from drayman.topology.locality import Kind, kind, root_and_numa
 
 T = TypeVar("T", bound=Hashable)
+
+_MOST_LAYOUTS: Final = 1_024  # kinds of nodes; clusters have tens
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,32 +26,17 @@ class Place:
 
 
 class Layout:
-    """Kinds and places of a node's devices."""
+    """Kinds and places of a node's devices. One for all nodes that have the same devices in the same places."""
 
-    def __init__(self, hardware: NodeHardware) -> None:
-        records = hardware.records
-        roots: dict[str, int] = {}
-        numa_of_root: dict[int, int] = {}
-        found: list[tuple[Kind, int, int]] = []
-        for record in records:
-            where = locality(record.id.driver, record.device)
-            root = -1 if where.pcie_root is None else roots.setdefault(where.pcie_root, len(roots))
-            numa = -1 if where.numa is None else where.numa
-            if root >= 0 and numa >= 0:
-                numa_of_root.setdefault(root, numa)
-            found.append((kind(record.id.driver, record.device), root, numa))
-        self.places = tuple(
-            Place(sort, root, numa_of_root.get(root, numa) if root >= 0 else numa)
-            for sort, root, numa in found
-        )
-        self.of_kind = self._grouped((place.kind, i) for i, place in enumerate(self.places))
+    def __init__(self, places: tuple[Place, ...], exclusive: int) -> None:
+        self.places = places
+        self.of_kind = self._grouped((place.kind, i) for i, place in enumerate(places))
         # The devices of each root and NUMA node, whatever they are.
-        self.roots = self._grouped((p.root, i) for i, p in enumerate(self.places) if p.root >= 0)
-        self.numa = self._grouped((p.numa, i) for i, p in enumerate(self.places) if p.numa >= 0)
+        self.roots = self._grouped((p.root, i) for i, p in enumerate(places) if p.root >= 0)
+        self.numa = self._grouped((p.numa, i) for i, p in enumerate(places) if p.numa >= 0)
         self.at_root = _union(self.roots.values())
         self.at_numa = _union(self.numa.values())
         # Per kind and group, the exclusive devices in it.
-        exclusive = hardware.everything & ~hardware.shareable
         self.by_numa = _crossed(self.of_kind.values(), self.numa.values(), exclusive)
         self.by_root = _crossed(self.of_kind.values(), self.roots.values(), exclusive)
 
@@ -57,6 +45,40 @@ class Layout:
         for label, position in labelled:
             members.setdefault(label, []).append(position)
         return {label: bitset(each, len(self.places)) for label, each in members.items()}
+
+
+def layout_of(hardware: NodeHardware) -> Layout:
+    """Where the devices of a hardware are. For `NodeHardware.derived`."""
+    found = _found(hardware)
+    exclusive = hardware.everything & ~hardware.shareable
+    return _make(found, exclusive) if hardware.is_vast else _shared(found, exclusive)
+
+
+_Found: TypeAlias = tuple[tuple[Kind, int, int], ...]
+"""For each device its kind, the number of its root and its NUMA node."""
+
+
+def _found(hardware: NodeHardware) -> _Found:
+    roots: dict[str | None, int] = {None: -1}
+    found: list[tuple[Kind, int, int]] = []
+    for record in hardware.records:
+        driver, device = record.id.driver, record.device
+        root, numa = root_and_numa(driver, device)
+        number = roots.setdefault(root, len(roots) - 1)
+        found.append((kind(driver, device), number, -1 if numa is None else numa))
+    return tuple(found)
+
+
+def _make(found: _Found, exclusive: int) -> Layout:
+    numa_of_root: dict[int, int] = {}
+    for _, root, numa in found:
+        if root >= 0 and numa >= 0:
+            numa_of_root.setdefault(root, numa)
+    places = [Place(sort, root, numa_of_root.get(root, numa)) for sort, root, numa in found]
+    return Layout(tuple(places), exclusive)
+
+
+_shared: Final = lru_cache(maxsize=_MOST_LAYOUTS)(_make)
 
 
 def _union(sets: Iterable[int]) -> int:

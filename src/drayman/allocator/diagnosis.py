@@ -21,11 +21,11 @@ from drayman.allocator.tables import Alternative, Tables, claim_name
 
 def diagnose(tables: Tables) -> Diagnosis:
     """The reasons behind a refusal."""
-    rejections = tuple(_Funnels(tables).all())
-    return Diagnosis(_kind(tables), rejections)
+    funnels = _Funnels(tables)
+    return Diagnosis(_kind(tables, funnels.used_up), tuple(funnels.all()))
 
 
-def _kind(tables: Tables) -> Kind:
+def _kind(tables: Tables, used_up: int) -> Kind:
     emptied = prepare(tables.view.emptied(), tables.question, Judgement.LENIENT)
     try:
         fits_when_empty = (
@@ -36,16 +36,20 @@ def _kind(tables: Tables) -> Kind:
     if not fits_when_empty:
         return Kind.NEVER
     each_alone = all(
-        any(a.candidates.bit_count() >= max(a.number, 1) and _all_free(a) for a in r.alternatives)
+        any(
+            _is_enough(alternative, alternative.candidates & ~used_up)
+            for alternative in r.alternatives
+        )
         for r in tables.requests
     )
     return Kind.NOT_HERE if each_alone else Kind.NOT_NOW
 
 
-def _all_free(alternative: Alternative) -> bool:
-    return alternative.sequence is None or all(
-        alternative.candidates >> position & 1 for position in alternative.sequence
-    )
+def _is_enough(alternative: Alternative, free: int) -> bool:
+    """Whether these devices are as many as are wanted; of all devices, whether they are all."""
+    if free.bit_count() < max(alternative.number, 1):
+        return False
+    return alternative.sequence is None or all(free >> i & 1 for i in alternative.sequence)
 
 
 class _Funnels:
@@ -56,7 +60,9 @@ class _Funnels:
         self._view = tables.view
         self._hardware = tables.view.hardware
         self._left_out = LeftOut(tables.view)
-        self._blocked = Transitions(tables, admin_blocks=False).initial().counter_blocked
+        blocked = Transitions(tables, admin_blocks=False).initial().counter_blocked
+        self.used_up = tables.view.overcommitted | blocked & ~tables.view.paid
+        """Devices for which too little is left of what they are parts of."""
 
     def all(self) -> Iterator[Rejection]:
         lacking = False
@@ -121,7 +127,7 @@ class _Funnels:
             yield Reason.IN_USE, ~view.in_use, ""
         yield Reason.TAINTED, view.tolerated(alternative.spec.tolerations), ""
         yield Reason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
-        yield Reason.COUNTERS, ~(view.overcommitted | self._blocked & ~view.paid), ""
+        yield Reason.COUNTERS, ~self.used_up, ""
         if not view.features.partitionable_devices:
             yield Reason.COUNTERS, ~hardware.consumers, "partitionable devices are off"
         for index in alternative.matches:

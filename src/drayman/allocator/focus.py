@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final, TypeAlias
 
-from drayman.allocator.alignment import Layout
+from drayman.allocator.alignment import layout_of
 from drayman.allocator.question import Question, WantedDevices
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.view import NodeView
@@ -61,7 +61,7 @@ def numbers_left_out(hardware: NodeHardware, asked: tuple[Selectors, ...]) -> Ha
 
 
 def _has_places(hardware: NodeHardware) -> bool:
-    layout = hardware.derived(Layout)
+    layout = hardware.derived(layout_of)
     return bool(layout.at_root or layout.at_numa)
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from drayman.allocator.alignment import Layout, least_misalignment, misalignment, spread
+from drayman.allocator.alignment import layout_of, least_misalignment, misalignment, spread
 from drayman.allocator.components import Distinctions
 from drayman.allocator.outcome import Cost
 from drayman.allocator.state import State, Transitions
@@ -44,7 +44,7 @@ class Objective:
     def __init__(self, tables: Tables) -> None:
         self._view = tables.view
         self._hardware = tables.view.hardware
-        self._layout = self._hardware.derived(Layout)
+        self._layout = self._hardware.derived(layout_of)
         self._unusable = self._view.usage.counter_blocked | self._view.overcommitted
         self._held = self._view.in_use | self._view.shared
         self._sort_of_request = [self._only_kind(request) for request in tables.requests]
@@ -251,7 +251,7 @@ def cost_of(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Co
 
 def broken_in(usage: Usage) -> tuple[int, int]:
     """Rule 6 for devices of which nothing is allocated."""
-    layout = usage.hardware.derived(Layout)
+    layout = usage.hardware.derived(layout_of)
     gone = usage.in_use | usage.counter_blocked | usage.overcommitted
     return _used_in_part(layout.by_numa, gone), _used_in_part(layout.by_root, gone)
 

@@ -183,6 +183,18 @@ class Scope(Enum):
     NODE = "node"  # something is wrong on this node only
 
 
+class Defect(Enum):
+    """What is wrong where a question cannot be answered."""
+
+    CLAIM = "claim"  # the claim does not make sense
+    TOO_MANY = "too many"  # it wants more devices than a claim may have
+    CLASS = "class"  # a device class does not exist
+    SELECTOR = "selector"  # a selector cannot be evaluated
+    CONSTRAINT = "constraint"  # one of all the devices breaks a constraint
+    FEATURE = "feature"  # it asks for something that is switched off
+    POOL = "pool"  # the slices of a pool are missing or contradict each other
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """The question cannot be answered: a broken selector, an unknown class, an invalid pool."""
@@ -193,6 +205,11 @@ class Fault:
     claim: str = ""
     request: str = ""
     devices: tuple[DeviceId, ...] = field(default=())
+    defect: Defect = Defect.CLAIM
+    why: str = ""
+    """The message without what it is about, where that is known."""
+    refusal: Refusal | None = None
+    """What the answer would be without the fault."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from drayman.allocator.limits import MAX_ENTRIES
+from drayman.allocator.outcome import Defect
 from drayman.allocator.question import Question, WantedDevices, WantedRequest
 from drayman.allocator.tables import (
     Alternative,
@@ -14,7 +15,7 @@ from drayman.allocator.tables import (
     Tables,
     claim_name,
 )
-from drayman.api.resource import DeviceClass
+from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
 from drayman.inventory.hardware import Charges
@@ -32,6 +33,23 @@ class Judgement(Enum):
 def prepare(view: NodeView, question: Question, judgement: Judgement) -> Tables:
     """Compile the question for the node. Raises PreparationError."""
     return _Preparation(view, question, judgement).run()
+
+
+def without_capacity(view: NodeView, charges: Charges) -> int:
+    """The devices that cannot give what a request takes, before anything is placed."""
+    blocked = 0
+    if not view.features.consumable_capacity:
+        return blocked
+    for kind, left, devices in view.capacity_groups:
+        charge = charges[kind]
+        if charge is None:
+            blocked |= devices
+        elif charge is not left:
+            for wanted, have in zip(charge, left, strict=True):
+                if wanted > have:
+                    blocked |= devices
+                    break
+    return blocked
 
 
 class _Preparation:
@@ -78,11 +96,13 @@ class _Preparation:
             least = sum([min([a.number for a in request.alternatives]) for request in mine])
             if least > MAX_ENTRIES:
                 text = f"needs {least} devices, a claim may have {MAX_ENTRIES}"
-                raise PreparationError(f"claim {claim_name(claim)} {text}", claim)
+                raise PreparationError(
+                    f"claim {claim_name(claim)} {text}", claim, defect=Defect.TOO_MANY, why=text
+                )
             pointless = self._question.pointless[index]
             if pointless is not None:
                 text = f"constraint #{pointless}: no attribute is compared"
-                raise PreparationError(f"claim {claim_name(claim)}, {text}", claim)
+                raise PreparationError(f"claim {claim_name(claim)}, {text}", claim, why=text)
 
     def _request(self, wanted: WantedRequest) -> Request:
         request, claim = wanted.request, self._question.claims[wanted.claim]
@@ -90,15 +110,14 @@ class _Preparation:
         if request.exactly is not None:
             admin = request.exactly.admin_access
             if admin is not None and not self._features.admin_access:
-                text = "asks for admin access, which is off"
-                raise self._problem(wanted.alternatives[0], text)
+                text = "asks for admin access, which is switched off"
+                raise self._problem(wanted.alternatives[0], text, defect=Defect.FEATURE)
             is_admin = bool(admin)
         elif not wanted.alternatives:
-            text = f"claim {claim_name(claim)}, request {request.name}: neither exactly nor firstAvailable"
-            raise PreparationError(text, claim, request.name)
+            raise _flawed(claim, request.name, "has neither exactly nor firstAvailable")
         elif not self._features.prioritized_list:
-            text = f"claim {claim_name(claim)}, request {request.name}: has a prioritized list, which is off"
-            raise PreparationError(text, claim, request.name)
+            text = "has alternatives, but prioritized lists are switched off"
+            raise _flawed(claim, request.name, text, Defect.FEATURE)
         alternatives = tuple([self._alternative(w, is_admin) for w in wanted.alternatives])
         listed = request.exactly is None
         return Request(wanted.claim, request.name, alternatives, listed, wanted.opens_claim)
@@ -157,43 +176,30 @@ class _Preparation:
             raise self._problem(wanted, "no device class is named")
         device_class = self._view.device_class(name)
         if device_class is None:
-            raise self._problem(wanted, f"device class {name} does not exist")
+            text = f"device class {name} does not exist"
+            raise self._problem(wanted, text, defect=Defect.CLASS)
         if wanted.selectors is not None and wanted.selectors[0] is device_class:
             return wanted.selectors
         expressions = []
         for position, selector in enumerate((*device_class.spec.selectors, *wanted.spec.selectors)):
             if selector.cel is None:
-                raise self._problem(wanted, f"selector #{position} is not a CEL expression")
+                text = f"selector #{position} is not a CEL expression"
+                raise self._problem(wanted, text, defect=Defect.SELECTOR)
             expressions.append(selector.cel.expression)
         wanted.selectors = (device_class, tuple(expressions))
         return wanted.selectors
 
     def _charge(self, wanted: WantedDevices) -> int:
         if wanted.spec.capacity is not None and not self._features.consumable_capacity:
-            raise self._problem(wanted, "asks for capacity, which is off")
+            text = "asks for capacity, but consumable capacity is switched off"
+            raise self._problem(wanted, text, defect=Defect.FEATURE)
         known = self._charge_ids.get(wanted.amounts)
         if known is None:
             known = self._charge_ids[wanted.amounts] = len(self._charges)
             charges = self._hardware.charges(wanted.amounts)
             self._charges.append(charges)
-            self._capacity_blocked.append(self._without_capacity(charges))
+            self._capacity_blocked.append(without_capacity(self._view, charges))
         return known
-
-    def _without_capacity(self, charges: Charges) -> int:
-        """The devices that cannot give what a request takes, before anything is placed."""
-        blocked = 0
-        if not self._features.consumable_capacity:
-            return blocked
-        for kind, left, devices in self._view.capacity_groups:
-            charge = charges[kind]
-            if charge is None:
-                blocked |= devices
-            elif charge is not left:
-                for wanted, have in zip(charge, left, strict=True):
-                    if wanted > have:
-                        blocked |= devices
-                        break
-        return blocked
 
     def _all_devices(
         self,
@@ -206,11 +212,11 @@ class _Preparation:
         if self._view.problems:
             problem = self._view.problems[0]
             text = f"asks for all devices, but pool {problem.id} is {problem.state.value}: {problem.reason}"
-            raise self._problem(wanted, text)
+            raise self._problem(wanted, text, defect=Defect.POOL)
         if failing and self._judgement is Judgement.STRICT:
             first = (failing & -failing).bit_length() - 1
-            text = self._hardware.failure(selectors, first)
-            raise self._problem(wanted, f"device {self._view.id_of(first)}: {text}", failing)
+            text = f"device {self._view.id_of(first)}: {self._hardware.failure(selectors, first)}"
+            raise self._problem(wanted, text, failing, Defect.SELECTOR)
         return tuple(positions(eligible & ~self._capacity_blocked[charge]))
 
     def _with_attributes(self, devices: int, wanted: WantedDevices) -> int:
@@ -221,7 +227,23 @@ class _Preparation:
             devices &= self._distincts[index].attribute.present
         return devices
 
-    def _problem(self, wanted: WantedDevices, text: str, devices: int = 0) -> PreparationError:
+    def _problem(
+        self,
+        wanted: WantedDevices,
+        text: str,
+        devices: int = 0,
+        defect: Defect = Defect.CLAIM,
+    ) -> PreparationError:
         claim = self._question.claims[wanted.claim]
-        where = f"claim {claim_name(claim)}, request {wanted.name}"
-        return PreparationError(f"{where}: {text}", claim, wanted.name, devices)
+        return _flawed(claim, wanted.name, text, defect, devices)
+
+
+def _flawed(
+    claim: ResourceClaim,
+    request: str,
+    text: str,
+    defect: Defect = Defect.CLAIM,
+    devices: int = 0,
+) -> PreparationError:
+    where = f"claim {claim_name(claim)}, request {request}"
+    return PreparationError(f"{where}: {text}", claim, request, devices, defect, text)

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from drayman.allocator.alignment import Layout
+from drayman.allocator.alignment import layout_of
 from drayman.allocator.tables import Alternative, Tables
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.bitsets import bitset, positions
@@ -155,7 +155,7 @@ class _PoolSorts:
     def _shapes(self) -> list[Hashable]:
         """Per pool what its devices are, but for attributes."""
         hardware = self._hardware
-        layout = hardware.derived(Layout)
+        layout = hardware.derived(layout_of)
         roots = self._canonical(*_by_label([place.root for place in layout.places]))
         numa = self._canonical(*_by_label([place.numa for place in layout.places]))
         sets = (hardware.shareable, hardware.binding, hardware.selects_node, hardware.consumers)

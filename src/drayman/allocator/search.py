@@ -19,6 +19,7 @@ from drayman.allocator.limits import DEFAULT_MAX_STEPS
 from drayman.allocator.objective import broken_in, cost_of
 from drayman.allocator.outcome import (
     Cost,
+    Defect,
     Exhausted,
     Fault,
     Outcome,
@@ -134,17 +135,19 @@ def _selector_failure(
     why = tables.view.hardware.failure(alternative.selectors, position)
     others = f" (and {len(devices) - 1} more devices)" if len(devices) > 1 else ""
     text = f"claim {claim}, request {alternative.name}: device {devices[0]}{others}: {why}"
-    return Fault(text, Scope.FATAL, steps, claim, alternative.name, devices)
+    return Fault(text, Scope.FATAL, steps, claim, alternative.name, devices, Defect.SELECTOR, why)
 
 
 def _refuse(
     tables: Tables, steps: int, warnings: tuple[SelectorWarning, ...] = ()
 ) -> Refusal | Fault:
     """No allocation: the node's own fault if one of its pools cannot be used, else a refusal."""
+    refusal = Refusal(lambda: diagnose(tables), steps, warnings)
     if tables.view.invalid_pools:
         pools = ", ".join(f"{pool.id}: {pool.reason}" for pool in tables.view.invalid_pools)
-        return Fault(f"invalid resource pools: {pools}", Scope.NODE, steps)
-    return Refusal(lambda: diagnose(tables), steps, warnings)
+        text = f"invalid resource pools: {pools}"
+        return Fault(text, Scope.NODE, steps, defect=Defect.POOL, refusal=refusal)
+    return refusal
 
 
 def _preparation_fault(view: NodeView, error: PreparationError) -> Fault:
@@ -154,6 +157,8 @@ def _preparation_fault(view: NodeView, error: PreparationError) -> Fault:
         claim=claim_name(error.claim),
         request=error.request,
         devices=view.ids_of(error.devices),
+        defect=error.defect,
+        why=error.why,
     )
 
 
@@ -165,7 +170,9 @@ def _search_fault(tables: Tables, error: ErrorFound, steps: int) -> Fault:
     claim = claim_name(tables.claims[alternative.claim])
     why = "is one of all the devices asked for, but breaks a constraint of the claim"
     text = f"claim {claim}, request {alternative.name}: device {device} {why}"
-    return Fault(text, Scope.FATAL, steps, claim, alternative.name, (device,))
+    return Fault(
+        text, Scope.FATAL, steps, claim, alternative.name, (device,), Defect.CONSTRAINT, why
+    )
 
 
 def _plan(

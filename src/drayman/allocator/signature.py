@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from drayman.allocator.alignment import Layout
+from drayman.allocator.alignment import layout_of
 from drayman.allocator.focus import Selectors, focused, numbers_left_out, selectors_of
 from drayman.allocator.objective import broken_in
 from drayman.allocator.question import Question
@@ -87,7 +87,7 @@ def _describe(hardware: NodeHardware) -> Hashable:
         tuple(
             [
                 (place.kind, place.root, numa.setdefault(place.numa, len(numa)))
-                for place in hardware.derived(Layout).places
+                for place in hardware.derived(layout_of).places
             ]
         ),
         tuple([_selects_ambiguously(record) for record in hardware.records]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from drayman.allocator.outcome import Defect
 from drayman.allocator.question import Question, RequestSpec
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.inventory.attributes import AttributeIndex
@@ -105,9 +106,17 @@ class PreparationError(Exception):
     """The claims cannot be put to the allocator at all."""
 
     def __init__(
-        self, message: str, claim: ResourceClaim, request: str = "", devices: int = 0
+        self,
+        message: str,
+        claim: ResourceClaim,
+        request: str = "",
+        devices: int = 0,
+        defect: Defect = Defect.CLAIM,
+        why: str = "",
     ) -> None:
         super().__init__(message)
+        self.defect = defect
+        self.why = why
         self.claim = claim
         self.request = request
         self.devices = devices

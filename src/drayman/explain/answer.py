@@ -30,7 +30,8 @@ class Step(ApiStruct):
     """What one test leaves. Nodes count while at least one device is left on them; at the last step, while enough are."""
 
     test: str
-    """`node fit`, `class`, `selector`, `free`, `taints`, `capacity`, `counters`, `constraint`, `count`."""
+    """`node fit`, `class`, `selector`, `feature`, `free`, `taints`, `capacity`, `counters`, `constraint`, `count`; and `together`
+    where every request finds enough but no node serves all of them."""
     nodes: int
     devices: int
     detail: str = ""
@@ -45,6 +46,7 @@ class Funnel(ApiStruct):
     claim: str
     request: str
     wanted: int
+    """How many devices; 0 for all that a node has."""
     steps: tuple[Step, ...]
 
 
@@ -108,7 +110,10 @@ class Spelling(ApiStruct):
     claim: str
     request: str
     selector: str
+    """Where it is written: an expression, or a constraint."""
     attribute: str
+    what: str = "attribute"
+    """`attribute` or `capacity`."""
     similar: tuple[tuple[str, int], ...] = ()
     """Existing names, nearest first, each with the number of devices that have it."""
 
@@ -141,6 +146,8 @@ class Explanation(ApiStruct):
     funnels: tuple[Funnel, ...] = ()
     nearest: Miss | None = None
     holders: tuple[Holder, ...] = ()
+    holders_left_out: int = 0
+    """How many more there are."""
     spelling: tuple[Spelling, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     untried: str = ""

@@ -49,6 +49,7 @@ class Reason(Enum):
     CONSTRAINT_UNMEETABLE = "ConstraintUnmeetable", Kind.NEVER
     REQUESTS_CONFLICT = "RequestsConflict", Kind.NEVER  # each alone, never together
     CLAIM_TOO_LARGE = "ClaimTooLarge", Kind.NEVER  # more devices than a claim may have
+    CLAIM_INVALID = "ClaimInvalid", Kind.NEVER  # it does not make sense
 
     # Somebody uses it.
     NODES_FULL = "NodesFull", Kind.NOT_NOW  # processors, memory, pods
@@ -56,6 +57,7 @@ class Reason(Enum):
     DEVICES_IN_USE = "DevicesInUse", Kind.NOT_NOW
     CAPACITY_IN_USE = "CapacityInUse", Kind.NOT_NOW  # of devices that are shared
     COUNTERS_IN_USE = "CountersInUse", Kind.NOT_NOW  # of devices that are partitioned
+    VOLUME_IN_USE = "VolumeInUse", Kind.NOT_NOW  # one that a single pod may use
 
     # Enough is free, in the wrong places.
     FRAGMENTED = "Fragmented", Kind.NOT_HERE  # over several nodes

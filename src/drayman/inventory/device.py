@@ -36,16 +36,20 @@ class DeviceRecord:
         self.device = device
         self.shareable = sharing and bool(device.allow_multiple_allocations)
         self.capacities = tuple(
-            Capacity(name, capacity.value.amount, capacity.request_policy)
-            for name, capacity in device.capacity.items()
+            [
+                Capacity(name, capacity.value.amount, capacity.request_policy)
+                for name, capacity in device.capacity.items()
+            ]
         )
-        self.counters: tuple[tuple[str, dict[str, Amount]], ...] = tuple(
-            (
-                used.counter_set,
-                {name: counter.value.amount for name, counter in used.counters.items()},
+        self.counters: tuple[tuple[str, dict[str, Amount]], ...] = ()
+        if device.consumes_counters:
+            self.counters = tuple(
+                (
+                    used.counter_set,
+                    {name: counter.value.amount for name, counter in used.counters.items()},
+                )
+                for used in device.consumes_counters
             )
-            for used in device.consumes_counters
-        )
 
     @property
     def node_name(self) -> str | None:

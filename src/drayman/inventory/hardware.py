@@ -62,11 +62,11 @@ class NodeHardware:
         self._attributes: dict[str, AttributeIndex] = {}
         self._charges: dict[tuple[tuple[str, Amount], ...], Charges] = {}
         self._tainted: tuple[tuple[DeviceTaintRule, ...], Taints] | None = None
-        self.shareable = self._where(lambda record: record.shareable)
-        self.binding = self._where(lambda record: bool(record.device.binding_conditions))
-        self.selects_node = self._where(lambda record: _selects_node(record, node))
+        self.shareable = self._where([record.shareable for record in self.records])
+        self.binding = self._where([r.device.binding_conditions for r in self.records])
+        self.selects_node = self._where([_selects_node(r, node) for r in self.records])
         self.counter_sets, self.consumption = self._counters()
-        self.consumers = self._where(lambda record: bool(record.counters))
+        self.consumers = self._where([record.counters for record in self.records])
         self.capacity_kinds, self.capacity_kind = self._capacities()
         self.capacity_limits = tuple(
             tuple(capacity.value for capacity in kind) for kind in self.capacity_kinds
@@ -78,9 +78,13 @@ class NodeHardware:
         pools = [*self.pools, *(pool for other in others for pool in other.pools)]
         return NodeHardware(pools, self.features, self._selectors, self.numbering, node)
 
-    def _where(self, condition: Callable[[DeviceRecord], bool]) -> int:
-        records = self.records
-        return bitset((i for i, record in enumerate(records) if condition(record)), len(records))
+    def _where(self, answers: Sequence[object]) -> int:
+        """The devices of which something is true. Mostly it is of all of them or of none."""
+        if not any(answers):
+            return 0
+        if all(answers):
+            return self.everything
+        return bitset((i for i, answer in enumerate(answers) if answer), len(answers))
 
     def _counters(self) -> tuple[tuple[CounterSetInfo, ...], list[Consumption]]:
         infos: list[CounterSetInfo] = []
@@ -127,6 +131,8 @@ class NodeHardware:
         """What a device takes from the counter sets here, whether it can be used here or is for other nodes."""
         position = self.position.get(device)
         here = () if position is None else self.consumption[position]
+        if not self.counter_sets:
+            return here
         return here + self._consumed_elsewhere.get(device.pool_id, _NOTHING).get(device, ())
 
     @cached_property
@@ -209,6 +215,10 @@ class NodeHardware:
             size = len(self.records)
             known = self._verdicts[expression] = (bitset(accepted, size), bitset(failed, size))
         return known
+
+    def accepts(self, expression: str, record: DeviceRecord) -> bool:
+        """Whether a selector says yes to a device, be it one of these or not."""
+        return self._selectors.verdict(expression, record.id.driver, record.device) is True
 
     def failure(self, expressions: Sequence[str], position: int) -> str:
         """Why the first failing selector has no verdict on a device."""

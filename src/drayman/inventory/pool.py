@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -108,6 +108,10 @@ class ResolvedPool:
     records: tuple[DeviceRecord, ...] = ()  # in search order
     elsewhere: tuple[SliceRecord, ...] = ()  # slices for other nodes: they only use up counters
     limits: dict[str, dict[str, Amount]] = field(default_factory=dict)  # by counter set and counter
+    published: tuple[
+        DeviceRecord, ...
+    ] = ()  # what there would be to use of a pool that is not usable
+    foreign: bool = False  # not usable, and none of the node's own pools
 
     @property
     def search_order(self) -> tuple[bool, PoolId]:
@@ -174,7 +178,8 @@ class Pool:
 
     def resolve_elsewhere(self) -> ResolvedPool | None:
         """What a node sees on which the pool has no devices: shared counters concern every node."""
-        return self._resolve(list(self.counters.values()))
+        resolved = self._resolve(list(self.counters.values()))
+        return None if resolved is None else replace(resolved, foreign=True)
 
     def _resolve(self, relevant: list[SliceRecord]) -> ResolvedPool | None:
         if not relevant:
@@ -189,7 +194,8 @@ class Pool:
             if self._generations[generation] != wanted:
                 found = self._generations[generation]
                 reason = f"{found} of {wanted} slices of generation {generation} are there"
-                return ResolvedPool(self.id, PoolState.INCOMPLETE, reason)
+                records = tuple(record for slice_ in current for record in slice_.records)
+                return ResolvedPool(self.id, PoolState.INCOMPLETE, reason, published=records)
             names = {record.slice.metadata.name for record in current}
             rest = tuple(
                 record
@@ -210,7 +216,7 @@ class Pool:
                 (*with_devices, *rest), limits
             )
         if reason:
-            return ResolvedPool(self.id, PoolState.INVALID, reason)
+            return ResolvedPool(self.id, PoolState.INVALID, reason, published=records)
         return ResolvedPool(self.id, PoolState.USABLE, "", records, rest, limits)
 
 

@@ -38,16 +38,40 @@ class Taints:
         if self._groups is None:
             self._groups = {}
             for position, record in enumerate(self._records):
-                taints = self._blocking(record)
+                taints = self.blocking(record)
                 if taints:
                     self._groups[taints] = self._groups.get(taints, 0) | 1 << position
         return self._groups
 
-    def _blocking(self, record: DeviceRecord) -> _Taints:
+    def blocking(self, record: DeviceRecord) -> _Taints:
+        """Key, value and effect of each taint that keeps a device from those who do not tolerate it."""
         own: tuple[DeviceTaint, ...] = record.device.taints
         if self.rules:
             own += tuple(rule.spec.taint for rule in self.rules if _selects(rule, record))
         return tuple((t.key, t.value, t.effect) for t in own if t.effect in _BLOCKING_EFFECTS)
+
+    def untolerated(
+        self, record: DeviceRecord, tolerations: tuple[DeviceToleration, ...]
+    ) -> _Taints:
+        """Those of the taints that keep a device from somebody with these tolerations."""
+        return tuple(
+            taint
+            for taint in self.blocking(record)
+            if not any(_tolerates(t, taint) for t in tolerations)
+        )
+
+
+class Untainted(Taints):
+    """Some devices as if nobody had tainted them."""
+
+    __slots__ = ("_everything",)
+
+    def __init__(self, everything: int) -> None:
+        super().__init__((), ())
+        self._everything = everything
+
+    def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
+        return self._everything
 
 
 def _selects(rule: DeviceTaintRule, record: DeviceRecord) -> bool:

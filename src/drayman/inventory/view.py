@@ -18,7 +18,7 @@ from drayman.inventory.features import Features
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.pool import PoolState, ResolvedPool
-from drayman.inventory.taints import Taints
+from drayman.inventory.taints import Taints, Untainted
 from drayman.inventory.usage import CapacityGroup, Usage, UsageTracker
 
 
@@ -92,6 +92,19 @@ class NodeView:
         """The same node with nothing held."""
         return self._with(self.hardware.derived(_nothing_held), self._all_taints, 0)
 
+    def untainted(self) -> NodeView:
+        """The same node as if none of its devices had a taint."""
+        taints = tuple([part.hardware.derived(_no_taints) for part in self.parts])
+        return NodeView(
+            self.node,
+            self.parts,
+            self.time,
+            taints,
+            self.device_class,
+            self.problems,
+            self._together,
+        )
+
     def _with(self, usage: Usage, taints: Taints, time: int) -> NodeView:
         return NodeView(
             self.node, (usage,), time, (taints,), self.device_class, self.problems, self._together
@@ -100,7 +113,11 @@ class NodeView:
     @property
     def _all_taints(self) -> Taints:
         first = self.taints[0]
-        return first if len(self.taints) == 1 else self.hardware.taints(first.rules)
+        if len(self.taints) == 1:
+            return first
+        if isinstance(first, Untainted):
+            return self.hardware.derived(_no_taints)
+        return self.hardware.taints(first.rules)
 
     @property
     def features(self) -> Features:
@@ -156,6 +173,10 @@ class NodeView:
         if len(self.taints) == 1:
             return self.taints[0].tolerated(tolerations)
         return self._all_taints.tolerated(tolerations)
+
+
+def _no_taints(hardware: NodeHardware) -> Untainted:
+    return Untainted(hardware.everything)
 
 
 def _nothing_held(hardware: NodeHardware) -> Usage:

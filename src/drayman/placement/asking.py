@@ -6,6 +6,7 @@ gives the same answer. What was found can be counted (`assume`), so that the nex
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,8 +16,10 @@ from drayman.allocator import Plan, Policy
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
-from drayman.placement.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.claims import claims_of, missing_group
 from drayman.placement.demand import Demand, Demands
+from drayman.placement.fit import Cause, Verdict
+from drayman.placement.fit.verdict import NODE_AFFINITY
 from drayman.placement.mapped_resources import as_requests
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
@@ -24,6 +27,7 @@ from drayman.placement.state import ClusterState
 BINDING_TIMEOUT_S: Final = 600.0
 """How long drivers may take to make devices ready, unless the scheduler is told otherwise."""
 _MOST_PLACERS: Final = 256
+_NOT_THE_ONE: Final = Verdict.refusal(Cause.NODE_AFFINITY, NODE_AFFINITY)
 
 
 class Asker:
@@ -49,7 +53,7 @@ class Asker:
         claims = claims_of(pod, self._state.find_claim, self._draft)
         group = pod.spec.scheduling_group
         if group is not None and claims and self._state.groups.of(pod) is None:
-            raise ClaimsNotReadyError(f'pod group "{group.pod_group_name}" does not exist')
+            raise missing_group(group.pod_group_name)
         return self.demand_with(pod, claims)
 
     def demand_with(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Demand:
@@ -59,6 +63,17 @@ class Asker:
     def find(self, demand: Demand) -> Found | NotFound:
         """Where the pod would go."""
         return self.placer(demand).find(demand)
+
+    def find_on(self, demand: Demand, node: str) -> Found | NotFound:
+        """The same for a pod that can only go to one node, whose name it gives. The others are not asked."""
+        only = dataclasses.replace(demand, only_node=node)
+        found = Placer(self._state, self._policy).find(only)
+        if isinstance(found, Found):
+            return found
+        verdicts = dict.fromkeys(self._state.nodes, _NOT_THE_ONE) | {
+            name: verdict for name, verdict in found.verdicts.items() if name == node
+        }
+        return NotFound(verdicts, found.retry)
 
     def placer(self, demand: Demand) -> Placer:
         """Who looks for nodes for pods of this shape."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Final
 
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
@@ -20,8 +21,26 @@ MakeClaim = Callable[[Pod, PodResourceClaim], ResourceClaim | None]
 """A claim that does not exist yet for an entry of a pod; None where that cannot be."""
 
 
+class Lack(Enum):
+    """What a pod lacks before nodes can be looked for."""
+
+    CLAIM = "claim"  # one that it names does not exist
+    GENERATED = "generated"  # one is still to be made from a template
+    DELETING = "deleting"  # one is on its way out
+    FOREIGN = "foreign"  # the one that it is said to have was made for somebody else
+    GROUP = "group"  # the pod group that it is in does not exist
+
+
 class ClaimsNotReadyError(Exception):
-    """A claim of the pod does not exist, is going, or is somebody else's. The message is for the pod's owner."""
+    """A claim of the pod does not exist, is going, or is somebody else's. The message is for the pod's owner.
+
+    `name` is that of what is lacking: a claim, a group, or for a claim that is still to be made the template.
+    """
+
+    def __init__(self, message: str, lack: Lack, name: str) -> None:
+        super().__init__(message)
+        self.lack = lack
+        self.name = name
 
 
 def claims_of(
@@ -42,7 +61,9 @@ def claims_of(
             continue
         if not entry.resource_claim_template_name:
             raise ClaimsNotReadyError(
-                f"entry {entry.name} of the pod names neither a claim nor a template"
+                f"entry {entry.name} of the pod names neither a claim nor a template",
+                Lack.CLAIM,
+                entry.name,
             )
         status = generated.get(entry.name)
         if status is None:
@@ -52,14 +73,18 @@ def claims_of(
                 continue
             raise ClaimsNotReadyError(
                 f"waiting for the claim of entry {entry.name} to be made from"
-                f" template {entry.resource_claim_template_name}"
+                f" template {entry.resource_claim_template_name}",
+                Lack.GENERATED,
+                entry.resource_claim_template_name,
             )
         if status.resource_claim_name is None:
             continue  # the entry needs no claim
         claim = _existing(pod, status.resource_claim_name, find)
         if not (is_controlled_by(claim.metadata, pod.metadata) or _belongs_to_group(claim, pod)):
             raise ClaimsNotReadyError(
-                f"resource claim {claim.metadata.name} of entry {entry.name} was not made for this pod"
+                f"resource claim {claim.metadata.name} of entry {entry.name} was not made for this pod",
+                Lack.FOREIGN,
+                claim.metadata.name,
             )
         claims.append(claim)
     return tuple(claims)
@@ -68,10 +93,15 @@ def claims_of(
 def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
     claim = find(pod.metadata.namespace, name)
     if claim is None:
-        raise ClaimsNotReadyError(f'resource claim "{name}" does not exist')
+        raise ClaimsNotReadyError(f'resource claim "{name}" does not exist', Lack.CLAIM, name)
     if claim.metadata.deletion_timestamp is not None:
-        raise ClaimsNotReadyError(f'resource claim "{name}" is being deleted')
+        raise ClaimsNotReadyError(f'resource claim "{name}" is being deleted', Lack.DELETING, name)
     return claim
+
+
+def missing_group(name: str | None) -> ClaimsNotReadyError:
+    """The error for a pod whose group does not exist: only the group can say which of the claims are its own."""
+    return ClaimsNotReadyError(f'pod group "{name}" does not exist', Lack.GROUP, name or "")
 
 
 def is_controlled_by(metadata: ObjectMeta, owner: ObjectMeta) -> bool:

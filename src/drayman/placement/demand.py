@@ -19,14 +19,14 @@ from drayman.api.nodeselector import matches
 from drayman.api.resource import ResourceClaim
 from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
-from drayman.placement.fit import FITS, NodeFacts, PodNeeds, Verdict
+from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict
 from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 
 _MOST_SHAPES: Final = 1024
 UNAVAILABLE: Final = "resourceclaim not available on the node"
-HELD_ELSEWHERE: Final = Verdict.refusal(UNAVAILABLE)
-_STALE: Final = Verdict.refusal("cannot schedule extended resource claim")
+HELD_ELSEWHERE: Final = Verdict.refusal(Cause.CLAIM_ELSEWHERE, UNAVAILABLE)
+_STALE: Final = Verdict.refusal(Cause.CLAIM_LEFT_BEHIND, "cannot schedule extended resource claim")
 _NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -212,7 +212,8 @@ class Demands:
                 for name, class_name in names:
                     if class_name not in classes:
                         return Verdict.refusal(
-                            f"request {name}: device class {class_name} does not exist"
+                            Cause.CLASS_MISSING,
+                            f"request {name}: device class {class_name} does not exist",
                         )
         return None
 

@@ -14,7 +14,7 @@ The order of nodes: what the user prefers, then the quality of the devices, then
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from drayman.placement.demand import HELD_ELSEWHERE, Demand, DevicesWanted
 from drayman.placement.fit import (
     FITS,
     NO_NEIGHBOURS,
+    Cause,
     NeighbourCheck,
     Verdict,
     balance,
@@ -33,7 +34,8 @@ from drayman.placement.fit import (
 )
 from drayman.placement.mapped_resources import as_requests
 from drayman.placement.refusing import devices_verdict
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import NodeState
+from drayman.placement.surroundings import Surroundings
 
 Key = tuple[object, ...]
 _UNKNOWN: Final[Key] = ()  # sorts before every key: a node to be looked at first
@@ -62,6 +64,19 @@ class NotFound:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A node that will do, and what it is compared by."""
+
+    node: NodeState
+    wishes: int
+    """How well it suits what users wrote down, higher is better; 0 where nobody did."""
+    quality: Key
+    """Of the devices that the pod would get, lower is better; empty if it wants none."""
+    balance: int
+    """How much room would be left, and how evenly. Higher is better."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Answer:
     """What a search said of all nodes with one signature."""
 
@@ -73,14 +88,16 @@ class _Answer:
 
 _NO_DEVICES_WANTED: Final = _Answer(FITS)
 _NO_ROOM_FOR_MAPPED: Final = Verdict.refusal(
-    "not enough resources of the node for what the devices take of them", resolvable=True
+    Cause.DEVICE_RESOURCES,
+    "not enough resources of the node for what the devices take of them",
+    resolvable=True,
 )
 
 
 class Placer:
     """Finds nodes for pods that ask for the same."""
 
-    def __init__(self, state: ClusterState, policy: Policy) -> None:
+    def __init__(self, state: Surroundings, policy: Policy) -> None:
         self._state = state
         self._policy = policy
         self._heap: list[tuple[Key, int, str, int]] = []
@@ -105,31 +122,71 @@ class Placer:
         refusal = self._refused_everywhere(demand)
         if refusal is not None:
             return refusal
-        check = NO_NEIGHBOURS
-        if self._state.neighbourhood.concerns(demand.needs):
-            check = self._state.neighbourhood.prepare(demand.needs)
-        if (
-            check is not NO_NEIGHBOURS
-            or has_preferences(demand.needs, check)
-            or self._has_soft_taints()
-        ):
+        check = self._check(demand)
+        if self._weighs_wishes(demand, check) or demand.only_node is not None:
             return self._best_of_all(demand, check)
-        if demand.only_node is not None:
-            return self._best_of_all(demand, NO_NEIGHBOURS)
         self._catch_up()
         return self._best_by_heap(demand)
 
     def fits_on(self, demand: Demand, node: NodeState) -> bool:
         """Whether the pod fits on a node as things are now. Keeps nothing that depends on the node alone."""
-        check = NO_NEIGHBOURS
-        if self._state.neighbourhood.concerns(demand.needs):
-            check = self._state.neighbourhood.prepare(demand.needs)
-        if self._node_verdict(demand, node, check) is not FITS:
+        if self._node_verdict(demand, node, self._check(demand)) is not FITS:
             return False
         wanted = demand.on(node.facts)
         if wanted.impossible is not None or demand.held_verdict(node.node) is not FITS:
             return False
         return not wanted.claims or self._searched(demand, node, wanted).verdict is FITS
+
+    def standings(self, demand: Demand) -> list[Standing]:
+        """All nodes that will do, in the order in which `find` would take them."""
+        if self._refused_everywhere(demand) is not None:
+            return []
+        check = self._check(demand)
+        self._drop_old_answers()
+        answers = [(n, self._answer(demand, n, check)) for _, n in self._candidates(demand)]
+        fitting = [(node, answer) for node, answer in answers if answer.verdict is FITS]
+        wishes = [0] * len(fitting)
+        if self._weighs_wishes(demand, check):
+            wishes = self._wishes(demand, check, fitting)
+        found = [
+            Standing(node, wish, answer.quality, balance(demand.needs, node.facts, node.usage))
+            for (node, answer), wish in zip(fitting, wishes, strict=True)
+        ]
+        return sorted(found, key=lambda s: (-s.wishes, s.quality, -s.balance, s.node.index))
+
+    def _check(self, demand: Demand) -> NeighbourCheck:
+        if self._state.neighbourhood.concerns(demand.needs):
+            return self._state.neighbourhood.prepare(demand.needs)
+        return NO_NEIGHBOURS
+
+    def _weighs_wishes(self, demand: Demand, check: NeighbourCheck) -> bool:
+        """Whether somebody wrote down which nodes are better, so that all of them have to be looked at."""
+        if check is not NO_NEIGHBOURS or has_preferences(demand.needs, check):
+            return True
+        return self._state.soft_taints > 0
+
+    def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
+        """What each node says that does not serve the pod. For whoever explains: good until the next question."""
+        refusal = self._refused_everywhere(demand)
+        if refusal is not None:
+            return refusal.verdicts
+        if demand.only_node is not None or self._state.neighbourhood.concerns(demand.needs):
+            return self._verdicts(demand, self._check(demand))[0]
+        self._catch_up()
+        while self._heap and self._heap[0][0] is _UNKNOWN:
+            _, _, name, version = heapq.heappop(self._heap)
+            if self._versions.get(name) == version:
+                self._look_at(demand, self._state.nodes[name])
+        return self._refusals
+
+    def verdict_on(self, demand: Demand, node: NodeState) -> Verdict:
+        """What one node says."""
+        self._drop_old_answers()
+        return self._answer(demand, node, self._check(demand)).verdict
+
+    def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
+        """What the devices of a node have to say, whether or not the node is one for the pod."""
+        return self._devices_answer(demand, node).verdict
 
     # One pod after the other, from the heap.
 
@@ -183,7 +240,7 @@ class Placer:
         last = self._searched_last
         if last is not None and last[0] == node.facts.name:
             return last[1]
-        view = self._state.inventory.view(node.node, self._state.ledger)
+        view = self._state.view(node)
         outcome: Outcome | None = None if last is None else last[1].on(view, wanted.question)
         if outcome is None:
             outcome = search(view, wanted.question, policy=self._policy)
@@ -196,46 +253,56 @@ class Placer:
     # All nodes for each pod, where pods concern each other or have preferences.
 
     def _best_of_all(self, demand: Demand, check: NeighbourCheck) -> Found | NotFound:
+        verdicts, fitting = self._verdicts(demand, check)
+        for node, _ in self._ranked(demand, check, fitting):
+            found = self._take(demand, node)
+            if found is not None:
+                return found
+        exhausted = any(v.cause is Cause.SEARCH_LIMIT for v in verdicts.values())
+        return NotFound(verdicts, exhausted)
+
+    def _verdicts(
+        self, demand: Demand, check: NeighbourCheck
+    ) -> tuple[dict[str, Verdict], list[tuple[NodeState, _Answer]]]:
+        """What the nodes say that refuse, and those that do not."""
         verdicts: dict[str, Verdict] = {}
         fitting: list[tuple[NodeState, _Answer]] = []
-        exhausted = False
-        if self._answers_epoch != self._state.epoch:
-            self._answers_epoch = self._state.epoch
-            self._answers.clear()
+        self._drop_old_answers()
         if demand.only_node is not None:
             verdicts = dict.fromkeys(self._state.nodes, HELD_ELSEWHERE)
         for name, node in self._candidates(demand):
             verdicts.pop(name, None)
             answer = self._answer(demand, node, check)
-            exhausted |= answer.exhausted
             if answer.verdict is FITS:
                 fitting.append((node, answer))
             else:
                 verdicts[name] = answer.verdict
-        for node, _ in self._ranked(demand, check, fitting):
-            found = self._take(demand, node)
-            if found is not None:
-                return found
-        return NotFound(verdicts, exhausted)
+        return verdicts, fitting
 
     def _ranked(
         self, demand: Demand, check: NeighbourCheck, fitting: list[tuple[NodeState, _Answer]]
     ) -> Iterable[tuple[NodeState, _Answer]]:
-        facts = [node.facts for node, _ in fitting]
-        liked = preferences(demand.needs, facts, check)
-        most = max((answer.preference for _, answer in fitting), default=0)
+        wishes = self._wishes(demand, check, fitting)
 
         def key(item: tuple[int, tuple[NodeState, _Answer]]) -> Key:
             position, (node, answer) = item
-            devices = answer.preference * _WHOLE // most if most else 0
-            return (
-                -(liked[position] + _DEVICE_WEIGHT * devices),
-                answer.quality,
-                -balance(demand.needs, node.facts, node.usage),
-                node.index,
-            )
+            room = balance(demand.needs, node.facts, node.usage)
+            return -wishes[position], answer.quality, -room, node.index
 
         return [item for _, item in sorted(enumerate(fitting), key=key)]
+
+    def _wishes(
+        self, demand: Demand, check: NeighbourCheck, fitting: list[tuple[NodeState, _Answer]]
+    ) -> list[int]:
+        """How well each node suits what users wrote down, devices included."""
+        liked = preferences(demand.needs, [node.facts for node, _ in fitting], check)
+        most = max((answer.preference for _, answer in fitting), default=0)
+        if not most:
+            return liked
+        return [
+            wish + _DEVICE_WEIGHT * (answer.preference * _WHOLE // most)
+            for wish, (_, answer) in zip(liked, fitting, strict=True)
+        ]
 
     def _candidates(self, demand: Demand) -> Iterable[tuple[str, NodeState]]:
         if demand.only_node is None:
@@ -267,7 +334,7 @@ class Placer:
         if self._state.mapped_devices or demand.only_node is not None:
             # A pod that is tied to a node asks once. Its placer serves pods of all shapes, so nothing may be kept.
             return self._searched(demand, node, wanted)
-        view = self._state.inventory.view(node.node, self._state.ledger)
+        view = self._state.view(node)
         shape = (wanted.delegated, signature(view, wanted.question))
         known = self._answers.get(shape)
         if known is None:
@@ -292,7 +359,7 @@ class Placer:
         return FITS if check is NO_NEIGHBOURS else check.verdict(facts)
 
     def _searched(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> _Answer:
-        view = self._state.inventory.view(node.node, self._state.ledger)
+        view = self._state.view(node)
         outcome = search(view, wanted.question, policy=self._policy)
         if not isinstance(outcome, Plan):
             verdict = devices_verdict(outcome, wanted.claims)
@@ -328,8 +395,10 @@ class Placer:
                 return NotFound(dict.fromkeys(self._state.nodes, refusal))
         return None
 
-    def _has_soft_taints(self) -> bool:
-        return self._state.soft_taints > 0
+    def _drop_old_answers(self) -> None:
+        if self._answers_epoch != self._state.epoch:
+            self._answers_epoch = self._state.epoch
+            self._answers.clear()
 
     def _catch_up(self) -> None:
         """Put every node that may have changed at the head of the heap."""

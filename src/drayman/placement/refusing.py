@@ -1,20 +1,24 @@
-"""What the allocator says about a node, in the words of a pod's condition.
+"""What the allocator says about a node, as the verdict on a pod.
 
-Pods that are alike share their verdicts, so a verdict names a claim by its place among the claims of the pod; `name_claims` puts the
-names in.
+The words are kube-scheduler's: people and dashboards search for them. What they hide is kept beside them as numbers, request by request,
+for whoever explains. Pods that are alike share their verdicts, so a verdict names a claim by its place among the claims of the pod;
+`name_claims` puts the names in.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from drayman.allocator import Exhausted, Fault, Reason, Refusal, Rejection
+from drayman.allocator import Defect, Exhausted, Fault, Kind, Reason, Refusal, Rejection
 from drayman.api.resource import ResourceClaim
-from drayman.placement.fit import Verdict
+from drayman.placement.fit import Cause, Verdict
 
+CANNOT_ALLOCATE: Final = "cannot allocate all claims"
+_MOST_VERDICTS: Final = 1 << 12
 _MARKER: Final = re.compile("\x00([0-9]+)\x00")
 _DECISIVE: Final = (
     Reason.COUNT,
@@ -23,19 +27,69 @@ _DECISIVE: Final = (
     Reason.TOO_MANY,
     Reason.NO_DEVICES,
 )
+_SELECTING: Final = (
+    Reason.CLASS_SELECTOR,
+    Reason.REQUEST_SELECTOR,
+    Reason.SELECTOR_FAILED,
+    Reason.NODE_SELECTION,
+)
 
-_WORDS: Final = {
-    Reason.CLASS_SELECTOR: "not of the class",
-    Reason.REQUEST_SELECTOR: "not selected",
-    Reason.SELECTOR_FAILED: "with a selector that fails",
-    Reason.NODE_SELECTION: "of other nodes",
-    Reason.BINDING_CONDITIONS: "with binding conditions",
-    Reason.IN_USE: "in use",
-    Reason.TAINTED: "tainted",
-    Reason.CAPACITY: "without enough capacity",
-    Reason.COUNTERS: "without counters left",
-    Reason.NO_ATTRIBUTE: "without the attribute",
-}
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What a node lacks for one request, or one of its alternatives."""
+
+    claim: int
+    """Its place among the claims that are to be allocated."""
+    request: str
+    wanted: int
+    matching: int
+    """Devices that pass class and selectors."""
+    free: int
+    """Those of them that could be had, each by itself."""
+    lost: tuple[tuple[Reason, int], ...]
+    """How many of the matching ones drop out at which test."""
+    lacks: Reason | None
+    """What is wrong with those that are left; None if there are enough."""
+    detail: str = ""
+
+    def lost_to(self, reason: Reason) -> int:
+        return sum(number for lost, number in self.lost if lost is reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why the question could not be answered."""
+
+    defect: Defect
+    claim: int | None
+    request: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DevicesVerdict(Verdict):
+    """A refusal for want of devices. Like all verdicts, equal ones are the same object."""
+
+    kind: Kind | None = None
+    """How final it is; None if the question could not be answered."""
+    shortages: tuple[Shortage, ...] = ()
+    flaw: Flaw | None = None
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the devices would do if nothing were in use."""
+        return self.kind in (Kind.NOT_NOW, Kind.NOT_HERE)
+
+
+@lru_cache(maxsize=_MOST_VERDICTS)
+def _refused(
+    kind: Kind | None, shortages: tuple[Shortage, ...], flaw: Flaw | None = None
+) -> DevicesVerdict:
+    # Other pods may hold what is missing: if less important ones went, there might be enough.
+    resolvable = flaw is None
+    reasons = (CANNOT_ALLOCATE,)
+    return DevicesVerdict(False, Cause.DEVICES, reasons, resolvable, kind, shortages, flaw)
 
 
 def devices_verdict(
@@ -43,23 +97,24 @@ def devices_verdict(
 ) -> Verdict:
     """The verdict of a node whose devices do not serve the claims."""
     if isinstance(outcome, Exhausted):
-        return Verdict.refusal(
-            f"cannot allocate all claims: the search was given up after {outcome.steps} steps"
-        )
-    markers = {
-        f"{claim.metadata.namespace}/{claim.metadata.name}": f"\x00{index}\x00"
+        text = f"{CANNOT_ALLOCATE}: the search was given up after {outcome.steps} steps"
+        return Verdict.refusal(Cause.SEARCH_LIMIT, text)
+    places = {
+        f"{claim.metadata.namespace}/{claim.metadata.name}": index
         for index, claim in enumerate(claims)
     }
     if isinstance(outcome, Fault):
-        text = outcome.message
-        # The longest first: the name of one claim may be how that of another begins.
-        for name, marker in sorted(markers.items(), key=lambda item: -len(item[0])):
-            text = text.replace(f"claim {name}", f"claim {marker}")
-        return Verdict.refusal(text)
-    # Other pods may hold what is missing: if less important ones went, there might be enough.
-    return Verdict.refusal(
-        f"cannot allocate all claims: {_explain(outcome, markers)}", resolvable=True
-    )
+        why = outcome.why or _with_markers(outcome.message, places)
+        flaw = Flaw(outcome.defect, places.get(outcome.claim), outcome.request, why)
+        if outcome.refusal is None:
+            return _refused(None, (), flaw)
+        return _refused(outcome.refusal.kind, _shortages(outcome.refusal, places), flaw)
+    return _refused(outcome.kind, _shortages(outcome, places))
+
+
+def claim_marker(index: int) -> str:
+    """Stands for the name of a claim in a text that pods share."""
+    return f"\x00{index}\x00"
 
 
 def name_claims(text: str, claims: Sequence[ResourceClaim]) -> str:
@@ -72,44 +127,43 @@ def name_claims(text: str, claims: Sequence[ResourceClaim]) -> str:
     return _MARKER.sub(name, text)
 
 
-def _explain(refusal: Refusal, markers: dict[str, str]) -> str:
-    parts = []
-    by_request = groupby(refusal.rejections, key=lambda r: (r.claim, r.request))
-    for (claim, request), group in by_request:
-        rejections = list(group)
-        if any(rejection.reason in _DECISIVE for rejection in rejections):
-            parts.append(
-                f"claim {markers.get(claim, claim)}, request {request}: {_funnel(rejections)}"
-            )
-    return "; ".join(parts) if parts else refusal.kind.value
+def _with_markers(text: str, places: dict[str, int]) -> str:
+    # The longest first: the name of one claim may be how that of another begins.
+    for name, index in sorted(places.items(), key=lambda item: -len(item[0])):
+        text = text.replace(f"claim {name}", f"claim {claim_marker(index)}")
+    return text
 
 
-def _funnel(rejections: Iterable[Rejection]) -> str:
-    dropped: dict[str, int] = {}
-    ending = ""
-    wanted = 0
+def _shortages(refusal: Refusal, places: dict[str, int]) -> tuple[Shortage, ...]:
+    by_request: dict[tuple[int, str], list[Rejection]] = {}
+    for rejection in refusal.rejections:
+        key = (places.get(rejection.claim, 0), rejection.request)
+        by_request.setdefault(key, []).append(rejection)
+    return tuple(_shortage(*key, found) for key, found in by_request.items())
+
+
+def _shortage(claim: int, request: str, rejections: Sequence[Rejection]) -> Shortage:
+    lost: dict[Reason, int] = {}
+    lacks, detail = None, ""
     for rejection in rejections:
-        wanted = rejection.wanted
-        if rejection.reason in _WORDS:
-            words = _WORDS[rejection.reason]
-            dropped[words] = dropped.get(words, 0) + rejection.count
-        else:
-            ending = _ending(rejection)
-    told = ", ".join(f"{count} {words}" for words, count in dropped.items())
-    return " and ".join(part for part in (told, ending) if part) or f"{wanted} wanted"
+        if rejection.reason in _DECISIVE:
+            if lacks is not Reason.NO_DEVICES:
+                lacks, detail = rejection.reason, rejection.detail
+        elif rejection.reason not in _SELECTING:
+            lost[rejection.reason] = lost.get(rejection.reason, 0) + rejection.count
+    last = rejections[-1]
+    return Shortage(
+        claim,
+        request,
+        last.wanted,
+        last.remaining + sum(lost.values()),
+        last.remaining,
+        tuple(lost.items()),
+        lacks,
+        detail,
+    )
 
 
-def _ending(rejection: Rejection) -> str:
-    match rejection.reason:
-        case Reason.NO_DEVICES:
-            return "no devices"
-        case Reason.COUNT:
-            return f"{rejection.remaining} of {max(rejection.wanted, 1)} left"
-        case Reason.TOO_MANY:
-            return f"{rejection.wanted} are more than a claim can have"
-        case Reason.CONSTRAINT if rejection.detail:
-            return rejection.detail
-        case Reason.CONSTRAINT:
-            return f"none of {rejection.remaining} left meets the constraints together with the other requests"
-        case _:
-            return f"{rejection.remaining} left, but not for all requests together"
+def decisive(shortages: Iterable[Shortage]) -> list[Shortage]:
+    """Those of the requests that are the reason."""
+    return [shortage for shortage in shortages if shortage.lacks is not None]

@@ -29,6 +29,7 @@ from drayman.inventory.features import Features
 from drayman.inventory.identity import PoolId
 from drayman.inventory.inventory import Inventory
 from drayman.inventory.ledger import Ledger, holder_of
+from drayman.inventory.view import NodeView
 from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import Neighbourhood, NodeFacts, NodeUsage, PodNeeds, StaticVerdicts
@@ -75,6 +76,8 @@ class ClusterState:
         self.floating_taken = 0
         """Counts what was taken of devices that several nodes can use."""
         self.floating_freed = 0
+        self.has_floating_devices = False
+        """Whether there ever were any: then devices of several nodes must not be added up."""
         self.soft_taints = 0
         """How many nodes have taints that pods would rather avoid."""
         self._claims: dict[ClaimKey, ResourceClaim] = {}
@@ -210,6 +213,10 @@ class ClusterState:
         self._everything_changed()
 
     # Reading.
+
+    def view(self, node: NodeState) -> NodeView:
+        """The devices of a node as they are now."""
+        return self.inventory.view(node.node, self.ledger)
 
     def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """A claim as it is, or as it will be once our writes are through."""
@@ -377,6 +384,8 @@ class ClusterState:
         if home != node:
             # Seen from several nodes: whatever happens in it concerns all of them.
             self._home_of_pool[pool] = home = ""
+        if not home:
+            self.has_floating_devices = True
         if home and not slice_.spec.shared_counters:
             self.mark(home)
         else:

@@ -31,13 +31,20 @@ from drayman.api.core import (
 from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.turns import Turns
+from drayman.explain.headline import Headlines
+from drayman.explain.waiting import lacking
 from drayman.inventory.ledger import holder_of
-from drayman.placement.claims import ClaimsNotReadyError, claims_of, is_reserved_for, readiness
+from drayman.placement.claims import (
+    ClaimsNotReadyError,
+    claims_of,
+    is_reserved_for,
+    missing_group,
+    readiness,
+)
 from drayman.placement.demand import Demand, Demands
-from drayman.placement.fit import unschedulable_message
+from drayman.placement.fit import refused_everywhere, unschedulable_message
 from drayman.placement.mapped_resources import as_requests
 from drayman.placement.placing import Found, NotFound, Placer
-from drayman.placement.refusing import name_claims
 from drayman.placement.state import ClusterState
 from drayman.placement.times import timestamp_of
 from drayman.placement.wake import Wake
@@ -48,6 +55,7 @@ _log: Final = logging.getLogger(__name__)
 
 _MOST_PLACERS: Final = 256
 _LONGEST_BASE: Final = 58
+_INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +65,13 @@ class Refused:
     entry: Entry
     demand: Demand | None
     """None where the pod lacks something before nodes are even looked at."""
-    message: str
+    explain: Callable[[], str]
+    """Says why. Not said before somebody wants to know: most pods are refused more often than they are told."""
     not_found: NotFound | None = None
+
+    @property
+    def message(self) -> str:
+        return self.explain()
 
 
 @dataclass(slots=True)
@@ -90,6 +103,9 @@ class Cycle:
         self._demands = Demands(state, binding_timeout_s)
         self._placers: dict[object, Placer] = {}
         self._pinned = Placer(state, policy)
+        self._headlines = Headlines(state, policy)
+        # Copies of a pod are refused one after the other, with the same answer.
+        self._last_opening: tuple[NotFound | None, str] = (None, "")
         self._turns = turns
         self._chance = chance or random.Random()
         self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
@@ -106,7 +122,7 @@ class Cycle:
                 # A pod that the scheduler cannot cope with must not keep it from the others.
                 _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
                 self._queue.hold_back(entry, now)
-                outcome = Refused(entry, None, "internal error of the scheduler; see its log")
+                outcome = Refused(entry, None, lambda: _INTERNAL_ERROR)
             if isinstance(outcome, Placement):
                 decisions.placements.append(outcome)
             elif outcome is not None:
@@ -126,7 +142,8 @@ class Cycle:
             claims = self._claims_of(pod)
         except ClaimsNotReadyError as error:
             self._queue.wait(entry)
-            return Refused(entry, None, str(error))
+            told = lacking(self._state, pod, error, knows_templates=self._turns is not None)
+            return Refused(entry, None, lambda: str(told))
         for claim in claims:
             if (
                 claim.metadata.uid
@@ -151,8 +168,7 @@ class Cycle:
         claims = claims_of(pod, self._state.find_claim, self._draft)
         group = pod.spec.scheduling_group
         if group is not None and claims and self._state.groups.of(pod) is None:
-            # Only the group can say which of the claims are its own.
-            raise ClaimsNotReadyError(f'pod group "{group.pod_group_name}" does not exist')
+            raise missing_group(group.pod_group_name)
         return claims
 
     def _draft(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
@@ -177,18 +193,27 @@ class Cycle:
         return placer
 
     def _refuse(self, entry: Entry, demand: Demand, not_found: NotFound, now: float) -> Refused:
-        text = unschedulable_message(len(self._state.nodes), not_found.verdicts.values())
-        if demand.impossible is not None and self._state.nodes:
-            text = (
-                f"0/{len(self._state.nodes)} nodes are available: {demand.impossible.reasons[0]}."
-            )
-        message = name_claims(text, demand.open)
         if not_found.retry:
             self._queue.hold_back(entry, now)
         else:
             interest = Wake.ANYTHING if demand.asks_for_devices else Wake.NODES
             self._queue.sleep(entry, demand.key, interest)
-        return Refused(entry, demand, message, not_found)
+        return Refused(entry, demand, lambda: self._explain(demand, not_found), not_found)
+
+    def _explain(self, demand: Demand, not_found: NotFound) -> str:
+        return f"{self._opening(demand, not_found)} {self._headlines.of(demand, not_found)}"
+
+    def _opening(self, demand: Demand, not_found: NotFound) -> str:
+        """How kube-scheduler begins: how many nodes there are, and how many of them fail each rule."""
+        known, text = self._last_opening
+        if known is not not_found:
+            total = len(self._state.nodes)
+            if demand.impossible is not None:
+                text = refused_everywhere(total, demand.impossible)
+            else:
+                text = unschedulable_message(total, not_found.verdicts.values())
+            self._last_opening = (not_found, text)
+        return text
 
     def _place(self, entry: Entry, demand: Demand, found: Found, now: float) -> Placement:
         """What is to be written for a pod that has found a node. Changes nothing yet."""

@@ -2,17 +2,20 @@
 
 A pod that is refused and placed a moment later is not worth a write, and thousands of pods that wait for the same thing must not
 cause thousands of writes a second. So reports gather for a moment; only what still holds then, and is news, is written, many at a time.
+A pod that has been told before is told anew a little later, and only then is worked out what to say: while a cluster is busy, the reasons
+of pods that wait change all the time. An event is recorded where more than numbers have changed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, PodCondition
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -31,7 +34,10 @@ SCHEDULER_ERROR: Final = "SchedulerError"
 _GATHER_S: Final = 0.1
 PATIENCE_S: Final = 1.0
 """How long a pod may lack something that is usually on its way, such as a claim that is being made for it."""
+REFRESH_S: Final = 1.0
+"""How long a pod that has been told why it waits is left in peace."""
 _MOST_AT_ONCE: Final = 50
+_NUMBER: Final = re.compile(r"[0-9]+")
 _LONGEST: Final = 1000
 
 
@@ -39,8 +45,18 @@ _LONGEST: Final = 1000
 class _Report:
     pod: Pod
     reason: str
-    message: str
+    explain: Callable[[], str]
     due: float
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """Something to write."""
+
+    pod: Pod
+    reason: str
+    message: str
+    is_event: bool
 
 
 class Reporter:
@@ -60,13 +76,16 @@ class Reporter:
         self._pending: dict[str, _Report] = {}
         self._news = asyncio.Event()
 
-    def refuse(self, pod: Pod, reason: str, message: str, *, patience_s: float = 0.0) -> None:
+    def refuse(
+        self, pod: Pod, reason: str, explain: Callable[[], str], *, patience_s: float = 0.0
+    ) -> None:
         """A pod waits, for this reason. Written if it still does in a moment, or after so long."""
-        uid, due = pod.metadata.uid, self._clock() + patience_s
+        uid = pod.metadata.uid
+        due = self._clock() + max(patience_s, REFRESH_S if _told(pod) else 0.0)
         earlier = self._pending.get(uid)
-        if earlier is not None and earlier.message == message[:_LONGEST]:
+        if earlier is not None:
             due = min(due, earlier.due)
-        self._pending[uid] = _Report(pod, reason, message[:_LONGEST], due)
+        self._pending[uid] = _Report(pod, reason, explain, due)
         self._news.set()
 
     def bound(self, pod: Pod, node: str) -> None:
@@ -94,21 +113,23 @@ class Reporter:
             if self._pending:
                 self._news.set()
 
-    def _take_due(self, now: float) -> list[_Report]:
+    def _take_due(self, now: float) -> list[_News]:
         """The reports that have waited long enough, still hold and are news."""
         due = [uid for uid, report in self._pending.items() if report.due <= now]
         reports = [(uid, self._pending.pop(uid)) for uid in due]
-        return [report for uid, report in reports if self._still_waits(uid) and _is_news(report)]
+        found = [_worked_out(report) for uid, report in reports if self._still_waits(uid)]
+        return [news for news in found if news is not None]
 
-    async def _write(self, reports: list[_Report]) -> None:
+    async def _write(self, reports: list[_News]) -> None:
         for report in reports:
-            self._recorder.record(
-                Reference.to(PODS, report.pod),
-                "Warning",
-                "FailedScheduling",
-                report.message,
-                "Scheduling",
-            )
+            if report.is_event:
+                self._recorder.record(
+                    Reference.to(PODS, report.pod),
+                    "Warning",
+                    "FailedScheduling",
+                    report.message,
+                    "Scheduling",
+                )
         try:
             await self._client.write_many([self._patch(report) for report in reports])
         except ClusterError as error:
@@ -120,7 +141,7 @@ class Reporter:
             for report in reports:
                 await self._write_one(report)
 
-    async def _write_one(self, report: _Report) -> None:
+    async def _write_one(self, report: _News) -> None:
         try:
             await self._client.write_many([self._patch(report)])
         except (NotFoundError, ConflictError) as error:
@@ -128,7 +149,7 @@ class Reporter:
         except ClusterError as error:
             _log.warning("pod %s: %s", report.pod.metadata.name, error)
 
-    def _patch(self, report: _Report) -> PatchWrite[Pod]:
+    def _patch(self, report: _News) -> PatchWrite[Pod]:
         metadata = report.pod.metadata
         condition = {
             "type": "PodScheduled",
@@ -151,17 +172,36 @@ class Reporter:
         )
 
 
-def _is_news(report: _Report) -> bool:
-    for condition in report.pod.status.conditions:
-        if condition.type_ == "PodScheduled":
-            told = (condition.status, condition.reason, condition.message)
-            return told != ("False", report.reason, report.message)
-    return True
+def _worked_out(report: _Report) -> _News | None:
+    """What is to be written; None if the pod says so already."""
+    try:
+        message = report.explain()[:_LONGEST]
+    except Exception:
+        # A pod that cannot be explained must not keep the others from being told.
+        _log.exception("pod %s/%s", report.pod.metadata.namespace, report.pod.metadata.name)
+        return None
+    told = _told(report.pod)
+    if told is None:
+        return _News(report.pod, report.reason, message, is_event=True)
+    if (told.reason, told.message) == (report.reason, message):
+        return None
+    same_words = told.reason == report.reason and _words(told.message or "") == _words(message)
+    return _News(report.pod, report.reason, message, is_event=not same_words)
+
+
+def _told(pod: Pod) -> PodCondition | None:
+    """What the pod says of why it waits."""
+    for condition in pod.status.conditions:
+        if condition.type_ == "PodScheduled" and condition.status == "False":
+            return condition
+    return None
+
+
+def _words(text: str) -> str:
+    return _NUMBER.sub("#", text)
 
 
 def _transition_time(pod: Pod, now: float) -> str:
     """A condition that only changes its text has not changed since."""
-    for condition in pod.status.conditions:
-        if condition.type_ == "PodScheduled" and condition.status == "False":
-            return condition.last_transition_time or timestamp_of(now)
-    return timestamp_of(now)
+    told = _told(pod)
+    return (told.last_transition_time if told else None) or timestamp_of(now)

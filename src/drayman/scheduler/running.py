@@ -163,7 +163,7 @@ class Scheduler:
             self._turns.give_up(refused.entry.pod)
         patience_s = PATIENCE_S if refused.demand is None else 0.0
         self._reporter.refuse(
-            refused.entry.pod, UNSCHEDULABLE, refused.message, patience_s=patience_s
+            refused.entry.pod, UNSCHEDULABLE, refused.explain, patience_s=patience_s
         )
         if refused.demand is not None and refused.not_found is not None:
             work = self._freeing.plan(refused.demand, refused.not_found)
@@ -220,7 +220,7 @@ class Scheduler:
             self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
             self.queue.hold_back(entry, self._clock())
-            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, why)
+            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why)
         self._work.set()
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:

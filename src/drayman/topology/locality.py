@@ -55,16 +55,22 @@ def locality(driver: str, device: Device) -> Locality:
     """Where the device is."""
     attributes = device.attributes
     names = _names(driver)
-    root = _text(attributes, names.root)
+    root, numa = root_and_numa(driver, device)
     bus = _text(attributes, names.bus)
     product = _text(attributes, names.product)
     whole = _text(attributes, names.type_) == "gpu"
     return Locality(
         pcie_root=root,
-        numa=_number(attributes, names.numa),
+        numa=numa,
         bus_id=bus.lower() if bus is not None and _BUS_ID.fullmatch(bus) else None,
         nvlinks=_SWITCHED_NVLINKS.get(product) if whole and product is not None else None,
     )
+
+
+def root_and_numa(driver: str, device: Device) -> tuple[str | None, int | None]:
+    """The part of the locality that searches look at, for each device of a cluster: it is to cost as little as possible."""
+    names = _names(driver)
+    return _text(device.attributes, names.root), _number(device.attributes, names.numa)
 
 
 def kind(driver: str, device: Device) -> Kind:

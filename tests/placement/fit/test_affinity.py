@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from drayman.placement.fit import FITS, Neighbourhood, PodNeeds, Verdict
+from drayman.placement.fit import FITS, Cause, Neighbourhood, PodNeeds, Verdict
 from placement.fit.objects import facts, near, needs, preferred, required, selects
 
-NOT_NEAR = Verdict.refusal("node(s) didn't match pod affinity rules")
-TOO_NEAR = Verdict.refusal("node(s) didn't match pod anti-affinity rules", resolvable=True)
+NOT_NEAR = Verdict.refusal(Cause.POD_AFFINITY, "node(s) didn't match pod affinity rules")
+TOO_NEAR = Verdict.refusal(
+    Cause.POD_ANTI_AFFINITY, "node(s) didn't match pod anti-affinity rules", resolvable=True
+)
 UNWANTED = Verdict.refusal(
-    "node(s) didn't satisfy existing pods anti-affinity rules", resolvable=True
+    Cause.POD_ANTI_AFFINITY,
+    "node(s) didn't satisfy existing pods anti-affinity rules",
+    resolvable=True,
 )
 
 WEB = {"labels": {"app": "web"}}

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from drayman.placement.fit import FITS, Neighbourhood, NodeFacts, Verdict
+from drayman.placement.fit import FITS, Cause, Neighbourhood, NodeFacts, Verdict
 from placement.fit.objects import facts, needs, selects, spread, taint
 
-SKEWED = Verdict.refusal("node(s) didn't match pod topology spread constraints", resolvable=True)
+SKEWED = Verdict.refusal(
+    Cause.SPREAD, "node(s) didn't match pod topology spread constraints", resolvable=True
+)
 UNLABELLED = Verdict.refusal(
-    "node(s) didn't match pod topology spread constraints (missing required label)"
+    Cause.SPREAD,
+    "node(s) didn't match pod topology spread constraints (missing required label)",
 )
 
 NODES = {

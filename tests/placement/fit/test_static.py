@@ -8,13 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.placement.fit import FITS, StaticVerdicts, Verdict, static_verdict
+from drayman.placement.fit import FITS, Cause, StaticVerdicts, Verdict, static_verdict
 from placement.fit.objects import facts, needs, taint
 
 TAINTED = "node(s) had untolerated taint(s)"
 NOT_CHOSEN = "node(s) didn't match Pod's node affinity/selector"
 CORDONED = "node(s) were unschedulable"
 OTHER_NAME = "node(s) didn't match the requested node name"
+CAUSES = {
+    TAINTED: Cause.NODE_TAINT,
+    NOT_CHOSEN: Cause.NODE_AFFINITY,
+    CORDONED: Cause.CORDONED,
+    OTHER_NAME: Cause.NODE_NAME,
+}
 
 
 def affinity(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +136,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_static_rules(pod: dict[str, Any], node: dict[str, Any], reason: str) -> None:
     """The node object refuses in upstream's words, and no preemption helps against that."""
     verdict = static_verdict(needs(**pod), facts(**node))
-    assert verdict is (Verdict.refusal(reason) if reason else FITS)
+    assert verdict is (Verdict.refusal(CAUSES[reason], reason) if reason else FITS)
     assert not verdict.resolvable
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.placement.fit import FITS, NodeUsage, PodNeeds, Verdict, usage_verdict
+from drayman.placement.fit import FITS, Cause, NodeUsage, PodNeeds, Verdict, usage_verdict
 from placement.fit.objects import container, facts, needs
 
 GPU = "example.com/gpu"
@@ -85,7 +85,8 @@ def test_resources(
     """A pod fits where enough is left of everything it asks for; preemption can help where the node is large enough."""
     usage = using(*(needs(requests) for requests in there))
     verdict = usage_verdict(needs(asked), facts(allocatable=SMALL), usage)
-    assert verdict is (Verdict.refusal(*reasons, resolvable=resolvable) if reasons else FITS)
+    refusal = Verdict.refusal(Cause.RESOURCES, *reasons, resolvable=resolvable)
+    assert verdict is (refusal if reasons else FITS)
 
 
 def test_a_node_without_allocatable_takes_no_pod() -> None:
@@ -125,7 +126,7 @@ def with_port(wanted: dict[str, Any]) -> PodNeeds:
 def test_ports(taken: dict[str, Any], wanted: dict[str, Any], fits: bool) -> None:
     """A host port is taken by address, protocol and number, and all addresses means each."""
     verdict = usage_verdict(with_port(wanted), facts(), using(with_port(taken)))
-    assert verdict is (FITS if fits else Verdict.refusal(NO_PORTS, resolvable=True))
+    assert verdict is (FITS if fits else Verdict.refusal(Cause.PORTS, NO_PORTS, resolvable=True))
 
 
 def test_ports_of_init_containers() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from drayman.api.codec import convert
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from drayman.placement.fit import FITS, Verdict, volume_check
+from drayman.placement.fit import FITS, Cause, volume_check
 from placement.fit.objects import facts, needs
 
 BOUND = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
@@ -111,7 +111,10 @@ def test_volumes(storage: Storage, reason: str) -> None:
     pod = needs(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     node = facts(labels={"zone": "a", "topology.kubernetes.io/zone": "z1"})
     verdict = volume_check(pod, storage).verdict(node)
-    assert verdict is (Verdict.refusal(reason) if reason else FITS)
+    assert verdict.reasons == ((reason,) if reason else ())
+    assert verdict.fits is not bool(reason)
+    elsewhere = verdict.cause is Cause.VOLUME_ELSEWHERE
+    assert elsewhere == ("node affinity" in reason or "zone" in reason)
 
 
 def test_a_claim_for_one_pod_only() -> None:

@@ -158,7 +158,7 @@ async def test_a_claim_that_goes_before_it_is_written(cluster: Cluster) -> None:
         await stage.node("node-a")
         await stage.make_claim("c")
         await stage.start_pod("p", "c")
-        await stage.refused("p", "claim c")
+        await stage.refused("p", "Claim c")
         await stage.delete(CLAIM_VALUES, "c")
         await stage.make_claim("c")
         await stage.slice("node-a", device("gpu-0"), nodeName="node-a")

@@ -49,7 +49,7 @@ async def test_a_claim_that_is_being_deleted(cluster: Cluster) -> None:
         await stage.patch(CLAIM_VALUES, "c", {"metadata": {"finalizers": ["example.com/keep"]}})
         await stage.delete(CLAIM_VALUES, "c")
         await stage.start_pod("p", "c")
-        await stage.refused("p", '"c" is being deleted')
+        await stage.refused("p", "Claim c is being deleted")
         await stage.patch(CLAIM_VALUES, "c", {"metadata": {"finalizers": None}})
         await stage.until_gone("c")
         await stage.make_claim("c")

@@ -152,7 +152,7 @@ class TestClaim:
         async with cluster() as stage:
             await _served(stage)
             await stage.start_pod("p", requests={GPU: "2"})
-            await stage.refused("p", "1 of 2 left")
+            await stage.refused("p", "CountTooHigh (never)", "wants 2 devices")
             assert not await stage.claims()
 
     async def test_beside_claims_of_the_pod(self, cluster: Cluster) -> None:
@@ -173,7 +173,7 @@ class TestClaim:
             await stage.bound("p")
             await stage.make_claim("c")
             await stage.start_pod("q", "c")
-            await stage.refused("q", "1 in use")
+            await stage.refused("q", "in use")
 
 
 class TestNodes:
@@ -283,7 +283,7 @@ async def test_taints_keep_extended_resources_away(cluster: Cluster) -> None:
         await _served(stage)
         await stage.rule("rule", "NoSchedule", driver=DRIVER)
         await stage.start_pod("p", requests=ONE)
-        await stage.refused("p", "1 tainted")
+        await stage.refused("p", "DevicesTainted (held)", "tainted")
 
 
 async def test_a_pod_that_goes_takes_its_claim_along(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ Pure: what changes comes in by `NodeUsage` and `Neighbourhood`, which the schedu
 
 from drayman.placement.fit.needs import PodNeeds, PodShape, VolumeRef
 from drayman.placement.fit.neighbour_check import NO_NEIGHBOURS, NeighbourCheck
-from drayman.placement.fit.neighbourhood import Neighbourhood
+from drayman.placement.fit.neighbourhood import Deserted, Neighbourhood
 from drayman.placement.fit.node import NodeFacts, NodeShape
 from drayman.placement.fit.scores import balance, has_preferences, preferences
 from drayman.placement.fit.static import StaticVerdicts, static_cache_key, static_verdict
@@ -17,6 +17,7 @@ from drayman.placement.fit.usage import NodeUsage, usage_verdict
 from drayman.placement.fit.verdict import (
     FITS,
     NO_NODES,
+    Cause,
     Verdict,
     refused_everywhere,
     unschedulable_message,
@@ -27,6 +28,8 @@ __all__ = [
     "FITS",
     "NO_NEIGHBOURS",
     "NO_NODES",
+    "Cause",
+    "Deserted",
     "NeighbourCheck",
     "Neighbourhood",
     "NodeFacts",

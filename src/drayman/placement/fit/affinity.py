@@ -18,6 +18,7 @@ from drayman.placement.fit.verdict import (
     FITS,
     POD_AFFINITY,
     POD_ANTI_AFFINITY,
+    Cause,
     Verdict,
 )
 
@@ -55,11 +56,11 @@ class AffinityCheck:
 
     def verdict(self, facts: NodeFacts) -> Verdict:
         if self._together and not self._may_join(facts):
-            return Verdict.refusal(POD_AFFINITY)
+            return Verdict.refusal(Cause.POD_AFFINITY, POD_AFFINITY)
         if _occupied(self._apart, facts):
-            return Verdict.refusal(POD_ANTI_AFFINITY, resolvable=True)
+            return Verdict.refusal(Cause.POD_ANTI_AFFINITY, POD_ANTI_AFFINITY, resolvable=True)
         if _occupied(self._avoided, facts):
-            return Verdict.refusal(EXISTING_ANTI_AFFINITY, resolvable=True)
+            return Verdict.refusal(Cause.POD_ANTI_AFFINITY, EXISTING_ANTI_AFFINITY, resolvable=True)
         return FITS
 
     def _may_join(self, facts: NodeFacts) -> bool:

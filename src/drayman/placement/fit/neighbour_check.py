@@ -11,7 +11,7 @@ from drayman.placement.fit.neighbours import Neighbours
 from drayman.placement.fit.node import NodeFacts
 from drayman.placement.fit.spread import SpreadCheck
 from drayman.placement.fit.terms import PodTerms
-from drayman.placement.fit.verdict import FITS, Verdict
+from drayman.placement.fit.verdict import FITS, Cause, Verdict
 
 
 class NeighbourCheck:
@@ -35,7 +35,7 @@ class NeighbourCheck:
     @staticmethod
     def of(needs: PodNeeds, terms: PodTerms, around: Neighbours) -> NeighbourCheck:
         if terms.problem:
-            return NeighbourCheck(refusal=Verdict.refusal(terms.problem))
+            return NeighbourCheck(refusal=Verdict.refusal(Cause.POD_AFFINITY, terms.problem))
         spreads = terms.hard_spread or terms.soft_spread
         return NeighbourCheck(
             AffinityCheck(needs, terms, around),

@@ -8,7 +8,7 @@ clusters have no such terms at all: then `concerns` says so and nothing here is 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from drayman.placement.fit.needs import PodNeeds
@@ -134,6 +134,10 @@ class Neighbourhood:
             for weighed in placed.terms.attraction:
                 _count_term(self._attraction, weighed, weighed[1], facts, change)
 
+    @property
+    def nodes(self) -> Iterable[NodeFacts]:
+        return self._nodes.values()
+
     def concerns(self, needs: PodNeeds) -> bool:
         """Whether it matters to this pod, or to a placed one, where it goes."""
         return bool(needs.shape.social or self._anti or self._attraction)
@@ -176,6 +180,34 @@ class Neighbourhood:
         self._tallies[key] = tally
         if len(self._tallies) > _MOST_TALLIES:
             self._tallies.popitem(last=False)
+        return tally
+
+
+class Deserted:
+    """The same nodes and namespaces without any pod: what the rules about other pods say there."""
+
+    def __init__(self, real: Neighbourhood) -> None:
+        self._real = real
+
+    def concerns(self, needs: PodNeeds) -> bool:
+        return needs.shape.social
+
+    def prepare(self, needs: PodNeeds) -> NeighbourCheck:
+        return NeighbourCheck.of(needs, terms_of(needs), self)
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        return self._real.namespace_labels(namespace)
+
+    def repelling(self, _: PodNeeds) -> list[tuple[str, DomainCounts]]:
+        return []
+
+    def attracting(self, _: PodNeeds) -> list[tuple[int, str, DomainCounts]]:
+        return []
+
+    def tally(self, _: Hashable, make: Callable[[], Tally]) -> Tally:
+        tally = make()
+        for facts in self._real.nodes:
+            tally.count_node(facts, 1)
         return tally
 
 

@@ -16,7 +16,7 @@ from drayman.placement.fit.node_choice import HOSTNAME
 from drayman.placement.fit.static import tolerates_all
 from drayman.placement.fit.tally import NODE_ITSELF, Crowd, Tally
 from drayman.placement.fit.terms import PodTerms, SpreadTerm
-from drayman.placement.fit.verdict import FITS, SPREAD, SPREAD_LABEL, Verdict
+from drayman.placement.fit.verdict import FITS, SPREAD, SPREAD_LABEL, Cause, Verdict
 
 
 class SpreadCheck:
@@ -50,9 +50,9 @@ class SpreadCheck:
         for key, counts, most in self._limits:
             domain = facts.labels.get(key)
             if domain is None:
-                return Verdict.refusal(SPREAD_LABEL)
+                return Verdict.refusal(Cause.SPREAD, SPREAD_LABEL)
             if counts.get(domain, 0) > most:
-                return Verdict.refusal(SPREAD, resolvable=True)
+                return Verdict.refusal(Cause.SPREAD, SPREAD, resolvable=True)
         return FITS
 
     def raw_scores(self, candidates: Sequence[NodeFacts]) -> list[int | None]:

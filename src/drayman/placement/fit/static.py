@@ -18,6 +18,7 @@ from drayman.placement.fit.verdict import (
     OTHER_NODE_NAME,
     UNSCHEDULABLE,
     UNTOLERATED_TAINT,
+    Cause,
     Verdict,
 )
 
@@ -28,13 +29,13 @@ def static_verdict(needs: PodNeeds, facts: NodeFacts) -> Verdict:
     """What the node object says of a pod: the first rule that refuses, in upstream's order."""
     pod, node = needs.shape, facts.shape
     if node.unschedulable and not is_tolerated(UNSCHEDULABLE_TAINT, pod.tolerations):
-        return Verdict.refusal(UNSCHEDULABLE)
+        return Verdict.refusal(Cause.CORDONED, UNSCHEDULABLE)
     if pod.node_name and pod.node_name != facts.name:
-        return Verdict.refusal(OTHER_NODE_NAME)
+        return Verdict.refusal(Cause.NODE_NAME, OTHER_NODE_NAME)
     if not tolerates_all(pod, facts):
-        return Verdict.refusal(UNTOLERATED_TAINT)
+        return Verdict.refusal(Cause.NODE_TAINT, UNTOLERATED_TAINT)
     if not pod.nodes.allows(facts.labels, facts.name):
-        return Verdict.refusal(NODE_AFFINITY)
+        return Verdict.refusal(Cause.NODE_AFFINITY, NODE_AFFINITY)
     return FITS
 
 

@@ -16,6 +16,7 @@ from drayman.placement.fit.verdict import (
     FITS,
     NO_FREE_PORTS,
     TOO_MANY_PODS,
+    Cause,
     Verdict,
     insufficient,
 )
@@ -99,7 +100,7 @@ def usage_verdict(
     """Whether ports and resources are left for a pod. `delegated` are the resources that devices stand in for on this node."""
     pod, node = needs.shape, facts.shape
     if pod.ports and usage.ports.conflict(pod.ports):
-        return Verdict.refusal(NO_FREE_PORTS, resolvable=True)
+        return Verdict.refusal(Cause.PORTS, NO_FREE_PORTS, resolvable=True)
     if (
         len(usage.pods) < node.pods
         and (not pod.cpu or pod.cpu <= node.cpu - usage.cpu)
@@ -131,4 +132,6 @@ def _shortage(
         if asked and asked > there - used:
             reasons.append(insufficient(name))
             resolvable = resolvable and asked <= there
-    return Verdict.refusal(*reasons, resolvable=resolvable) if reasons else FITS
+    if not reasons:
+        return FITS
+    return Verdict.refusal(Cause.RESOURCES, *reasons, resolvable=resolvable)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 from typing import Final
 
@@ -25,9 +26,34 @@ EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affin
 SPREAD: Final = "node(s) didn't match pod topology spread constraints"
 SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
 
-NO_NODES: Final = "no nodes available to schedule pods"
+NO_NODES: Final = "no nodes available to schedule pods."
 
 _REFUSALS: Final = 1 << 12
+
+
+class Cause(IntEnum):
+    """The rule that refuses. In the order in which the rules are asked: the higher, the further the node has come."""
+
+    NOTHING = 0
+    CORDONED = 1
+    NODE_NAME = 2
+    NODE_TAINT = 3
+    NODE_AFFINITY = 4
+    PORTS = 5
+    RESOURCES = 6
+    VOLUME_UNBOUND = 7
+    VOLUME_IN_USE = 8
+    VOLUME_ELSEWHERE = 9
+    SPREAD = 10
+    POD_AFFINITY = 11
+    POD_ANTI_AFFINITY = 12
+    CLASS_MISSING = 13
+    CLAIM_LEFT_BEHIND = 14
+    DEVICES = 15
+    DEVICE_RESOURCES = 16
+    """What the devices take of the node's own resources."""
+    CLAIM_ELSEWHERE = 17
+    SEARCH_LIMIT = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,21 +61,22 @@ class Verdict:
     """Fits, or the reasons why not. Make refusals with `Verdict.refusal`: equal ones are then the same object."""
 
     fits: bool
+    cause: Cause = Cause.NOTHING
     reasons: tuple[str, ...] = ()
     resolvable: bool = False
     """Whether the pod could fit if other pods left the node."""
 
     @staticmethod
-    def refusal(*reasons: str, resolvable: bool = False) -> Verdict:
-        return _refusal(reasons, resolvable)
+    def refusal(cause: Cause, *reasons: str, resolvable: bool = False) -> Verdict:
+        return _refusal(cause, reasons, resolvable)
 
 
 FITS: Final = Verdict(fits=True)
 
 
 @lru_cache(maxsize=_REFUSALS)
-def _refusal(reasons: tuple[str, ...], resolvable: bool) -> Verdict:
-    return Verdict(False, reasons, resolvable)
+def _refusal(cause: Cause, reasons: tuple[str, ...], resolvable: bool) -> Verdict:
+    return Verdict(False, cause, reasons, resolvable)
 
 
 def insufficient(resource: str) -> str:
@@ -63,8 +90,11 @@ def unschedulable_message(total: int, verdicts: Iterable[Verdict]) -> str:
     """
     if not total:
         return NO_NODES
-    found = list(verdicts)
-    counted = Counter(reason for verdict in found for reason in verdict.reasons)
+    counted: Counter[str] = Counter()
+    # There are thousands of nodes and a few verdicts, which are told apart by identity.
+    for verdict, nodes in Counter(verdicts).items():
+        for reason in verdict.reasons:
+            counted[reason] += nodes
     reasons = sorted(f"{count} {reason}" for reason, count in counted.items())
     return _available(total, reasons)
 

@@ -14,7 +14,7 @@ from drayman.api.nodeselector import compile_selector
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.placement.fit.needs import PodNeeds, VolumeRef
 from drayman.placement.fit.node import NodeFacts
-from drayman.placement.fit.verdict import FITS, Verdict
+from drayman.placement.fit.verdict import FITS, Cause, Verdict
 
 UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 NOTHING_TO_BIND: Final = "node(s) didn't find available persistent volumes to bind"
@@ -65,10 +65,10 @@ class VolumeCheck:
             return self.refusal
         for volume in self.volumes:
             if not _reaches(volume, facts):
-                return Verdict.refusal(VOLUME_AFFINITY)
+                return Verdict.refusal(Cause.VOLUME_ELSEWHERE, VOLUME_AFFINITY)
         for volume in self.volumes:
             if not _same_zone(volume, facts):
-                return Verdict.refusal(VOLUME_ZONE)
+                return Verdict.refusal(Cause.VOLUME_ELSEWHERE, VOLUME_ZONE)
         return FITS
 
 
@@ -88,15 +88,17 @@ def _resolve(needs: PodNeeds, ref: VolumeRef, view: VolumeView) -> PersistentVol
     name = f"{needs.name}-{ref.claim}" if ref.ephemeral else ref.claim
     claim = view.claim(needs.namespace, name)
     if claim is None:
-        return Verdict.refusal(_absent(name, ref))
+        return Verdict.refusal(Cause.VOLUME_UNBOUND, _absent(name, ref))
     if problem := _problem(needs, claim, ref):
-        return Verdict.refusal(problem)
+        return Verdict.refusal(Cause.VOLUME_UNBOUND, problem)
     if not claim.spec.volume_name or _BIND_COMPLETED not in claim.metadata.annotations:
-        return Verdict.refusal(_why_unbound(claim, view))
+        return Verdict.refusal(Cause.VOLUME_UNBOUND, _why_unbound(claim, view))
     if "ReadWriteOncePod" in claim.spec.access_modes and view.in_use(needs.namespace, name):
-        return Verdict.refusal(ONE_POD_ONLY, resolvable=True)
+        return Verdict.refusal(Cause.VOLUME_IN_USE, ONE_POD_ONLY, resolvable=True)
     volume = view.volume(claim.spec.volume_name)
-    return Verdict.refusal(VOLUME_GONE) if volume is None else volume
+    if volume is None:
+        return Verdict.refusal(Cause.VOLUME_UNBOUND, VOLUME_GONE)
+    return volume
 
 
 def _absent(name: str, ref: VolumeRef) -> str:

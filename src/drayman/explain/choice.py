@@ -1,0 +1,118 @@
+"""Why here: the nodes that were in question for a pod, in the order in which they would be taken, and what decides between them.
+
+For a pod that runs, what it has itself is thought away first, so that its own node competes with the others as it would if the pod
+came now. The cluster has moved on since, so its node need not be the first any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from drayman.allocator import Quality
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.explain.answer import Alternative
+from drayman.explain.node_fit import NodeFit
+from drayman.explain.wording import and_list
+from drayman.placement.asking import Asker
+from drayman.placement.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.demand import Demand
+from drayman.placement.placing import Standing
+from drayman.placement.state import ClusterState
+from drayman.simulate.world import World
+
+MOST_ALTERNATIVES: Final = 5
+
+
+def alternatives(asker: Asker, demand: Demand, chosen: str) -> tuple[Alternative, ...]:
+    """The best nodes for a pod that has still to get one, and the one that was found for it."""
+    return _listed(asker.placer(demand).standings(demand), chosen)
+
+
+def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
+    """The best nodes for a pod that has one, and its own. None if its claims are not what they were."""
+    state, chosen = world.state, pod.spec.node_name
+    try:
+        claims = claims_of(pod, state.find_claim)
+    except ClaimsNotReadyError:
+        return ()
+    own = [claim for claim in claims if _is_used_by_nobody_else(claim, pod)]
+    extended = state.extended_claim_of(pod.metadata.uid)
+    if extended is not None:
+        own.append(extended)
+    with _thought_away(state, pod, own):
+        asker = Asker(state, world.now)
+        homeless = msgspec.structs.replace(
+            pod, spec=msgspec.structs.replace(pod.spec, node_name="")
+        )
+        freed = [_without_devices(claim) if claim in own else claim for claim in claims]
+        demand = asker.demand_with(homeless, freed)
+        found = _listed(asker.placer(demand).standings(demand), chosen)
+        if not any(item.chosen for item in found):
+            return (*found, _refused(state, demand, chosen))
+    return found
+
+
+def _listed(standings: Sequence[Standing], chosen: str) -> tuple[Alternative, ...]:
+    best = standings[:MOST_ALTERNATIVES]
+    its_own = [s for s in standings[MOST_ALTERNATIVES:] if s.node.facts.name == chosen]
+    return tuple(_alternative(standing, chosen) for standing in (*best, *its_own))
+
+
+def _alternative(standing: Standing, chosen: str) -> Alternative:
+    name = standing.node.facts.name
+    return Alternative(
+        node=name,
+        chosen=name == chosen,
+        preference=standing.wishes,
+        quality=quality_numbers(standing.quality),
+        balance=standing.balance,
+    )
+
+
+def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
+    """What makes the devices of one node better than those of another, in the order in which it is looked at. Less is better."""
+    numbers: dict[str, int] = {}
+    for part in key:
+        if isinstance(part, Quality):
+            if part.alternatives:
+                numbers["alternative"] = sum(part.alternatives)
+            numbers.update(part.cost._asdict())
+    return numbers
+
+
+def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:
+    """The pod's node, if it would not be taken again."""
+    node = state.nodes.get(chosen)
+    if node is None:
+        return Alternative(node=chosen, chosen=True, refusal="the node is gone")
+    unfit = NodeFit(state, demand).of(node)
+    why = "its devices would not serve the claims" if unfit is None else and_list(unfit.reasons)
+    return Alternative(node=chosen, chosen=True, refusal=why)
+
+
+def _is_used_by_nobody_else(claim: ResourceClaim, pod: Pod) -> bool:
+    return all(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+
+
+def _without_devices(claim: ResourceClaim) -> ResourceClaim:
+    status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=(), devices=())
+    return msgspec.structs.replace(claim, status=status)
+
+
+@contextmanager
+def _thought_away(state: ClusterState, pod: Pod, claims: Sequence[ResourceClaim]) -> Iterator[None]:
+    """The state as if the pod and its claims were not there, until the end of the block."""
+    state.remove_pod(pod.metadata.uid)
+    for claim in claims:
+        state.remove_claim(claim)
+    try:
+        yield
+    finally:
+        for claim in claims:
+            state.set_claim(claim)
+        state.set_placed_pod(pod)

@@ -1,0 +1,103 @@
+"""Everything there is to say about one claim: mostly what there is to say about the pod that is to use it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.explain.answer import Explanation, Headline
+from drayman.explain.holders import Holders
+from drayman.explain.pod import explain_pod
+from drayman.explain.reasons import Reason
+from drayman.explain.waiting import unready
+from drayman.explain.wording import and_list, counted
+from drayman.inventory.identity import DeviceId
+from drayman.inventory.ledger import holder_of
+from drayman.placement.claims import only_node_of
+from drayman.placement.state import FINISHED
+from drayman.simulate.world import World
+
+
+def explain_claim(world: World, claim: ResourceClaim) -> Explanation:
+    """What the claim has, or why it has nothing."""
+    if claim.status.allocation is not None:
+        return _allocated(world, claim)
+    if claim.metadata.deletion_timestamp is not None:
+        text = f"Claim {claim.metadata.name} is being deleted."
+        return _base(world, claim, Headline.of(Reason.CLAIM_DELETING, text))
+    pods = users_of(world, claim)
+    if not pods:
+        text = "No pod uses the claim, and claims get devices together with the pod that uses them."
+        return _base(world, claim, Headline.of(Reason.CLAIM_UNUSED, text))
+    first = explain_pod(world, pods[0])
+    told = _of_pod(first.headline, pods)
+    return msgspec.structs.replace(_base(world, claim, told), parts=(first,), node=first.node)
+
+
+def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
+    """The pods that are to use a claim and have not ended, those that wait first."""
+    name, namespace = claim.metadata.name, claim.metadata.namespace
+    found = [
+        pod
+        for pod in world.objects.pods
+        if pod.metadata.namespace == namespace
+        and pod.status.phase not in FINISHED
+        and name in _claim_names(pod)
+    ]
+    return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+
+
+def _claim_names(pod: Pod) -> set[str | None]:
+    return {entry.resource_claim_name for entry in pod.spec.resource_claims} | {
+        status.resource_claim_name for status in pod.status.resource_claim_statuses
+    }
+
+
+def _of_pod(headline: Headline, pods: list[Pod]) -> Headline:
+    name = pods[0].metadata.name
+    others = f" and {counted(len(pods) - 1, 'more pod')}" if len(pods) > 1 else ""
+    verb = "waits for" if headline.reason.kind else "can get its devices with"
+    return msgspec.structs.replace(
+        headline, sentence=f"It {verb} pod {name}{others}: {headline.sentence}"
+    )
+
+
+def _allocated(world: World, claim: ResourceClaim) -> Explanation:
+    allocation = claim.status.allocation
+    results = () if allocation is None else allocation.devices.results
+    devices = tuple(dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results))
+    names = tuple(str(device) for device in devices)
+    used_by = and_list([consumer.name for consumer in claim.status.reserved_for])
+    use = f"used by {used_by}" if used_by else "used by nobody at the moment"
+    told = unready(claim, world.now) or Headline.of(
+        Reason.ALLOCATED, f"The claim has {and_list(names)}, {use}."
+    )
+    holder = Holders(world).describe(holder_of(claim), devices)
+    return msgspec.structs.replace(
+        _base(world, claim, told), devices=names, holders=(holder,), node=_node(world, claim)
+    )
+
+
+def _node(world: World, claim: ResourceClaim) -> str:
+    """The only node on which the devices can be used, or else that of the pods that use them, if they have one in common."""
+    allocation = claim.status.allocation
+    only = None if allocation is None else only_node_of(allocation.node_selector)
+    if only is not None:
+        return only
+    nodes = {pod.spec.node_name for pod in users_of(world, claim) if pod.spec.node_name}
+    return nodes.pop() if len(nodes) == 1 else ""
+
+
+def _base(world: World, claim: ResourceClaim, headline: Headline) -> Explanation:
+    versions = dict(world.versions)
+    versions["resourceclaim"] = claim.metadata.resource_version
+    return Explanation(
+        kind="ResourceClaim",
+        name=claim.metadata.name,
+        namespace=claim.metadata.namespace,
+        headline=headline,
+        nodes=len(world.state.nodes),
+        unseen=world.unseen,
+        evidence=versions,
+    )

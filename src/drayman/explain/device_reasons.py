@@ -1,0 +1,229 @@
+"""From what the allocator recorded about nodes to a reason.
+
+What is short now and what is short on an empty node are two questions with two sets of words: devices that are in use can be given back,
+devices that do not exist cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.allocator import Defect, Kind
+from drayman.allocator import Reason as Test
+from drayman.explain.finding import Finding, Group, shortages_of
+from drayman.explain.reasons import Reason
+from drayman.inventory.features import Features
+from drayman.placement.demand import Demand
+from drayman.placement.refusing import DevicesVerdict, Flaw, Shortage, decisive
+
+_USED: Final = {
+    Test.IN_USE: Reason.DEVICES_IN_USE,
+    Test.COUNTERS: Reason.COUNTERS_IN_USE,
+    Test.CAPACITY: Reason.CAPACITY_IN_USE,
+}
+_DEFECTS: Final = {
+    Defect.CLAIM: Reason.CLAIM_INVALID,
+    Defect.TOO_MANY: Reason.CLAIM_TOO_LARGE,
+    Defect.CLASS: Reason.CLASS_MISSING,
+    Defect.SELECTOR: Reason.SELECTOR_INVALID,
+    Defect.CONSTRAINT: Reason.CONSTRAINT_UNMEETABLE,
+    Defect.FEATURE: Reason.FEATURE_OFF,
+    Defect.POOL: Reason.POOL_INVALID,
+}
+HOPELESS: Final = (Reason.NO_DEVICES, Reason.NO_SUCH_DEVICE)
+"""A node with such a reason is none to begin with: it has nothing of what is wanted."""
+_HOPE: Final = (
+    *HOPELESS,
+    Reason.SELECTOR_INVALID,
+    Reason.CAPACITY_TOO_HIGH,
+    Reason.COUNT_TOO_HIGH,
+    Reason.CONSTRAINT_UNMEETABLE,
+    Reason.REQUESTS_CONFLICT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What is wrong with the devices of a node, and with which request."""
+
+    reason: Reason
+    shortage: Shortage | None = None
+
+    @property
+    def hope(self) -> int:
+        """How far it is from serving: the higher, the closer."""
+        return _HOPE.index(self.reason) if self.reason in _HOPE else len(_HOPE)
+
+
+# What is short now.
+
+
+def found_now(groups: Sequence[Group], demand: Demand, *, pooled: bool) -> Finding:
+    """Why nodes that could serve the claims do not at present.
+
+    `pooled` says whether devices of several nodes may be added up: not where nodes share them.
+    """
+    judged = [(_kind(group), group) for group in groups]
+    here = [group for kind, group in judged if kind is Kind.NOT_HERE]
+    if here:
+        return _not_here(here)
+    scattered = _fragmented(groups, demand) if pooled else None
+    if scattered is not None:
+        return Finding(Reason.FRAGMENTED, tuple(groups), scattered)
+    shortage = closest(groups)
+    if shortage is None:
+        return Finding(Reason.DEVICES_IN_USE, tuple(groups))
+    return Finding(_used_up(groups, shortage), tuple(groups), shortage)
+
+
+def _kind(group: Group) -> Kind | None:
+    return group.verdict.kind if isinstance(group.verdict, DevicesVerdict) else None
+
+
+def _not_here(groups: Sequence[Group]) -> Finding:
+    """Each request could be served; together they cannot."""
+    first = groups[0]
+    lacking = decisive(shortages_of(first))
+    for shortage in lacking:
+        if shortage.lacks is Test.CONSTRAINT:
+            return Finding(Reason.MISALIGNED, (first,), shortage)
+    if len(lacking) == 1 and lacking[0].wanted > 1:
+        # A request that competes with itself does so for what its devices are parts of.
+        return Finding(Reason.COUNTERS_IN_USE, (first,), lacking[0])
+    names = ", ".join(s.request for s in lacking)
+    return Finding(Reason.REQUESTS_COMPETE, (first,), lacking[0] if lacking else None, names)
+
+
+def _fragmented(groups: Sequence[Group], demand: Demand) -> Shortage | None:
+    """The request for which enough is free, on several nodes together.
+
+    None where a request is for all devices of a node: what is free elsewhere is nothing to it.
+    """
+    lacking = [s for s in _by_request(groups).values() if all(each.lacks for each, _ in s)]
+    found = None
+    for parts in lacking:
+        wanted = parts[0][0].wanted
+        if wants_all(demand, parts[0][0]):
+            return None
+        if sum(shortage.free * number for shortage, number in parts) < wanted:
+            return None
+        if wanted > 1 and found is None:
+            found = max((shortage for shortage, _ in parts), key=lambda s: s.free)
+    return found
+
+
+def _by_request(groups: Iterable[Group]) -> dict[tuple[int, str], list[tuple[Shortage, int]]]:
+    found: dict[tuple[int, str], list[tuple[Shortage, int]]] = {}
+    for group in groups:
+        for shortage in shortages_of(group):
+            key = (shortage.claim, shortage.request)
+            found.setdefault(key, []).append((shortage, group.number))
+    return found
+
+
+def closest(groups: Iterable[Group]) -> Shortage | None:
+    """The first request at fault, as the node sees it that lacks least."""
+    best = None
+    for group in groups:
+        lacking = decisive(shortages_of(group))
+        if lacking:
+            missing = lacking[0].wanted - lacking[0].free
+            if best is None or missing < best[0]:
+                best = (missing, lacking[0])
+    return None if best is None else best[1]
+
+
+def _used_up(groups: Sequence[Group], shortage: Shortage) -> Reason:
+    """What others have. A device that nobody holds, and that cannot be had for what its neighbours hold, says most."""
+    lost = totals(groups, shortage).lost
+    if lost.get(Test.COUNTERS):
+        return Reason.COUNTERS_IN_USE
+    return _USED[max(_USED, key=lambda test: lost.get(test, 0))]
+
+
+def wants_all(demand: Demand, shortage: Shortage) -> bool:
+    """Whether a request is for all devices of a node, however many these are."""
+    if shortage.claim >= len(demand.open):
+        return False  # extended resources are numbers
+    for request in demand.open[shortage.claim].spec.devices.requests:
+        subs = ((f"{request.name}/{sub.name}", sub) for sub in request.first_available)
+        asked = subs if request.exactly is None else ((request.name, request.exactly),)
+        for name, spec in asked:
+            if name == shortage.request:
+                return spec.allocation_mode == "All"
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """One request over several nodes."""
+
+    matching: int
+    free: int
+    most_free: int
+    """On one node."""
+    lost: dict[Test, int]
+
+
+def totals(groups: Iterable[Group], shortage: Shortage) -> Totals:
+    matching = free = most = 0
+    lost: dict[Test, int] = {}
+    for each, number in _by_request(groups).get((shortage.claim, shortage.request), ()):
+        matching += each.matching * number
+        free += each.free * number
+        most = max(most, each.free)
+        for test, devices in each.lost:
+            lost[test] = lost.get(test, 0) + devices * number
+    return Totals(matching, free, most, lost)
+
+
+# What is short on an empty node.
+
+
+def lack_ever(verdict: DevicesVerdict, features: Features) -> Lack:
+    """What is wrong with a node that does not serve the claims even with nothing in use and nothing tainted."""
+    if not verdict.shortages and verdict.flaw is not None:
+        return Lack(_DEFECTS[verdict.flaw.defect], _of_flaw(verdict.flaw))
+    lacking = decisive(verdict.shortages)
+    if not lacking:
+        return Lack(Reason.REQUESTS_CONFLICT, verdict.shortages[0] if verdict.shortages else None)
+    together = [s for s in lacking if s.lacks is Test.COMBINATION]
+    if len(together) > 1:
+        return Lack(Reason.REQUESTS_CONFLICT, together[0])
+    # Of a request with alternatives the one counts that comes closest.
+    name = _parent(lacking[0])
+    same = [s for s in lacking if _parent(s) == name]
+    return max((Lack(_lack_ever(s, features), s) for s in same), key=lambda lack: lack.hope)
+
+
+def _of_flaw(flaw: Flaw) -> Shortage | None:
+    if flaw.claim is None:
+        return None
+    return Shortage(flaw.claim, flaw.request, 0, 0, 0, (), None, flaw.why)
+
+
+def _parent(shortage: Shortage) -> tuple[int, str]:
+    return shortage.claim, shortage.request.partition("/")[0]
+
+
+def _lack_ever(shortage: Shortage, features: Features) -> Reason:
+    lost = {test: number for test, number in shortage.lost if number}
+    match shortage.lacks:
+        case Test.NO_DEVICES:
+            return Reason.NO_DEVICES
+        case Test.TOO_MANY:
+            return Reason.CLAIM_TOO_LARGE
+        case Test.CONSTRAINT:
+            return Reason.CONSTRAINT_UNMEETABLE
+        case _ if not shortage.matching:
+            return Reason.NO_SUCH_DEVICE
+    partitioned = Test.COUNTERS in lost and not features.partitionable_devices
+    if Test.BINDING_CONDITIONS in lost or partitioned:
+        return Reason.FEATURE_OFF
+    if Test.CAPACITY in lost and shortage.matching >= shortage.wanted:
+        return Reason.CAPACITY_TOO_HIGH
+    if Test.NO_ATTRIBUTE in lost and shortage.matching >= shortage.wanted:
+        return Reason.CONSTRAINT_UNMEETABLE
+    return Reason.COUNT_TOO_HIGH

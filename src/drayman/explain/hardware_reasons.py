@@ -1,0 +1,181 @@
+"""Why no node takes a pod even with nothing in use: somebody has decided so, the place is wrong, or the hardware does not do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from drayman.explain.device_reasons import HOPELESS, Lack, closest, lack_ever
+from drayman.explain.finding import Finding, Group, furthest, grouped
+from drayman.explain.node_fit import told
+from drayman.explain.pool_trouble import troubled_pool
+from drayman.explain.prospects import Prospects, Supposition
+from drayman.explain.reasons import Kind, Reason
+from drayman.explain.unknown_names import unknown_name
+from drayman.inventory.pool import PoolState
+from drayman.placement.demand import Demand
+from drayman.placement.fit import FITS, Cause, Verdict
+from drayman.placement.refusing import DevicesVerdict
+from drayman.placement.state import ClusterState
+
+_PLACES: Final = {
+    Cause.VOLUME_ELSEWHERE: Reason.VOLUME_ELSEWHERE,
+    Cause.SPREAD: Reason.TOPOLOGY_SPREAD,
+    Cause.POD_AFFINITY: Reason.POD_AFFINITY,
+    Cause.POD_ANTI_AFFINITY: Reason.POD_ANTI_AFFINITY,
+    Cause.CLAIM_ELSEWHERE: Reason.CLAIM_ELSEWHERE,
+}
+_DECIDED: Final = {
+    Cause.CORDONED: Reason.NODES_CORDONED,
+    Cause.NODE_TAINT: Reason.NODES_TAINTED,
+    Cause.DEVICES: Reason.DEVICES_TAINTED,
+}
+_NODE: Final = {
+    Cause.NODE_NAME: Reason.NODE_MISMATCH,
+    Cause.NODE_AFFINITY: Reason.NODE_MISMATCH,
+    Cause.PORTS: Reason.NODE_TOO_SMALL,
+    Cause.RESOURCES: Reason.NODE_TOO_SMALL,
+    Cause.DEVICE_RESOURCES: Reason.NODE_TOO_SMALL,
+}
+_POOLS: Final = {
+    PoolState.INVALID: Reason.POOL_INVALID,
+    PoolState.INCOMPLETE: Reason.POOL_INCOMPLETE,
+}
+
+
+def found_ever(
+    state: ClusterState, demand: Demand, prospects: Prospects, now: Mapping[str, Verdict]
+) -> Finding:
+    """Why a pod that no node takes with nothing in use has to wait."""
+    if any(claim.metadata.uid in demand.timed_out for claim in demand.held):
+        return Finding(Reason.BINDING_FAILED)
+    emptied = dict(prospects.emptied(demand).refusals())
+    untainted = prospects.untainted(demand)
+    refusals = untainted.refusals()
+    limited = [g for g in grouped(emptied, state.nodes) if g.verdict.cause is Cause.SEARCH_LIMIT]
+    if limited:
+        return Finding(Reason.SEARCH_LIMIT, tuple(limited))
+    elsewhere = _elsewhere(state, demand, refusals, untainted)
+    if elsewhere is not None:
+        at_home = now.get(demand.only_node or "")
+        why = "" if at_home is None else ", ".join(told(at_home))
+        return replace(elsewhere, detail=why)
+    able = [name for name in state.nodes if name not in refusals]
+    if able:
+        best = furthest(grouped(emptied, able))
+        # What a plan takes of the node may depend on which devices are to be had.
+        reason = _DECIDED.get(best[0].verdict.cause, Reason.DEVICES_TAINTED)
+        return Finding(reason, tuple(best), closest(best))
+    return _Hardware(state, demand, untainted, refusals).finding()
+
+
+def _elsewhere(
+    state: ClusterState,
+    demand: Demand,
+    refusals: Mapping[str, Verdict],
+    untainted: Supposition,
+) -> Finding | None:
+    """Something else that the pod needs is in the wrong place."""
+    groups = [g for g in grouped(refusals, state.nodes) if g.verdict.cause in _PLACES]
+    if demand.asks_for_devices:
+        # A node that lacks the devices besides is none of those that could do.
+        groups = [
+            Group(group.verdict, nodes)
+            for group in groups
+            if (nodes := tuple(n for n in group.nodes if _serves(untainted, group.verdict, n)))
+        ]
+    best = furthest(groups)
+    return Finding(_PLACES[best[0].verdict.cause], tuple(best)) if best else None
+
+
+def _serves(untainted: Supposition, verdict: Verdict, name: str) -> bool:
+    return verdict.cause is Cause.CLAIM_ELSEWHERE or untainted.devices_verdict(name) is FITS
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is wrong with a node, and how far it came."""
+
+    reason: Reason
+    rank: tuple[int, int]
+    lack: Lack | None = None
+    detail: str = ""
+
+    @property
+    def missing(self) -> int:
+        """How many devices more would do."""
+        shortage = None if self.lack is None else self.lack.shortage
+        return 0 if shortage is None else shortage.wanted - shortage.matching
+
+
+class _Hardware:
+    """Looks for what the hardware lacks."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        demand: Demand,
+        untainted: Supposition,
+        refusals: Mapping[str, Verdict],
+    ) -> None:
+        self._state = state
+        self._demand = demand
+        self._untainted = untainted
+        self._refusals = refusals
+
+    def finding(self) -> Finding:
+        """What is wrong with the nodes that came furthest."""
+        cases: dict[Reason, dict[_Case, list[str]]] = {}
+        for name, verdict in self._refusals.items():
+            case = self._case(name, verdict)
+            cases.setdefault(case.reason, {}).setdefault(case, []).append(name)
+        reason = max(cases, key=lambda reason: _weight(reason, cases[reason]))
+        best = min(cases[reason], key=lambda case: (case.missing, -len(cases[reason][case])))
+        names = {name for found in cases[reason].values() for name in found}
+        groups = tuple(grouped(self._refusals, (n for n in self._state.nodes if n in names)))
+        shortage = None if best.lack is None else best.lack.shortage
+        if reason in (Reason.NO_SUCH_DEVICE, Reason.SELECTOR_INVALID):
+            unknown = unknown_name(self._state, self._demand, shortage)
+            if unknown:
+                return Finding(Reason.ATTRIBUTE_UNKNOWN, groups, shortage, unknown)
+        return Finding(reason, groups, shortage, best.detail)
+
+    def _case(self, name: str, verdict: Verdict) -> _Case:
+        if not self._demand.asks_for_devices:
+            return _Case(_NODE[verdict.cause], (2, verdict.cause))
+        fits = verdict.cause is Cause.DEVICES
+        devices = verdict if fits else self._untainted.devices_verdict(name)
+        if not isinstance(devices, DevicesVerdict):
+            # The node is wrong and its devices are not; or both, which makes no difference then.
+            return _Case(_NODE.get(verdict.cause, Reason.NODE_TOO_SMALL), (2, verdict.cause))
+        lack = lack_ever(devices, self._state.inventory.features)
+        pool = self._troubled(name) if fits else None
+        if pool is not None:
+            return _Case(pool[0], (5, 0), detail=pool[1])
+        if lack.reason is Reason.POOL_INVALID:
+            # The request wants all devices there are, and that cannot be known.
+            pools = self._state.view(self._state.nodes[name]).problems
+            reason = _POOLS[pools[0].state] if pools else lack.reason
+            return _Case(reason, (5, 0), lack)
+        if lack.reason in HOPELESS:
+            return _Case(lack.reason, (0, lack.hope), lack)
+        if lack.reason.kind is Kind.HELD:
+            return _Case(lack.reason, (4, lack.hope), lack)
+        return _Case(lack.reason, (3 if fits else 1, lack.hope), lack)
+
+    def _troubled(self, name: str) -> tuple[Reason, str] | None:
+        node = self._state.nodes[name]
+        view = self._state.view(node)
+        if not view.problems:
+            return None
+        pool = troubled_pool(view, self._demand.on(node.facts).question)
+        if pool is None or pool.state not in _POOLS:
+            return None
+        return _POOLS[pool.state], f"{pool.id} is {pool.state.value}: {pool.reason}"
+
+
+def _weight(reason: Reason, cases: Mapping[_Case, list[str]]) -> tuple[tuple[int, int], int, str]:
+    """How far the nodes with a reason came, then how many they are."""
+    furthest_rank = max(case.rank for case in cases)
+    return furthest_rank, sum(len(names) for names in cases.values()), reason.value

@@ -1,0 +1,115 @@
+"""The first line of an explanation: the reason word and the sentence for a pod that no node serves.
+
+Which reason: if some node could take the pod with nothing in use, then what keeps it from there now; else what has been decided about
+nodes and devices, if that is in the way; else what the hardware lacks. Where nodes have different reasons, that of the nodes counts that
+came furthest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.allocator import Policy
+from drayman.explain.answer import Headline
+from drayman.explain.device_reasons import found_now
+from drayman.explain.finding import Finding, Group, furthest, grouped
+from drayman.explain.hardware_reasons import found_ever
+from drayman.explain.prospects import Prospects
+from drayman.explain.reasons import Reason
+from drayman.explain.sentences import sentence
+from drayman.placement.demand import Demand
+from drayman.placement.fit import Cause
+from drayman.placement.placing import NotFound
+from drayman.placement.refusing import DevicesVerdict, name_claims
+from drayman.placement.state import ClusterState
+
+_MOST_KEPT: Final = 1024
+
+_NOW: Final = {
+    Cause.PORTS: Reason.PORTS_IN_USE,
+    Cause.RESOURCES: Reason.NODES_FULL,
+    Cause.DEVICE_RESOURCES: Reason.NODES_FULL,
+    Cause.VOLUME_IN_USE: Reason.VOLUME_IN_USE,
+    Cause.SPREAD: Reason.TOPOLOGY_SPREAD,
+    Cause.POD_AFFINITY: Reason.POD_AFFINITY,
+    Cause.POD_ANTI_AFFINITY: Reason.POD_ANTI_AFFINITY,
+}
+_EVERYWHERE: Final = {
+    Cause.VOLUME_UNBOUND: Reason.VOLUME_UNBOUND,
+    Cause.CLASS_MISSING: Reason.CLASS_MISSING,
+    Cause.CLAIM_LEFT_BEHIND: Reason.CLAIM_LEFT_BEHIND,
+    Cause.SEARCH_LIMIT: Reason.SEARCH_LIMIT,
+}
+"""Causes that lie with the pod, or leave nothing else to say."""
+
+
+def headline(
+    state: ClusterState, demand: Demand, not_found: NotFound, policy: Policy = Policy.BEST
+) -> Headline:
+    """Why the pod waits."""
+    return Headlines(state, policy).of(demand, not_found)
+
+
+class Headlines:
+    """Headlines for the pods of one cluster. What copies of a pod have in common is worked out once."""
+
+    def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
+        self._state = state
+        self._prospects = Prospects(state, policy)
+        self._kept: dict[object, tuple[NotFound, Headline]] = {}
+
+    def of(self, demand: Demand, not_found: NotFound) -> Headline:
+        kept = self._kept.get(demand.key)
+        if kept is None or kept[0] is not not_found:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._find(demand, not_found)
+            made = Headline.of(found.reason, sentence(self._state, demand, found))
+            kept = self._kept[demand.key] = (not_found, made)
+        shared = kept[1]
+        named = name_claims(shared.sentence, demand.open)
+        return Headline(reason=shared.reason, kind=shared.kind, sentence=named)
+
+    def _find(self, demand: Demand, not_found: NotFound) -> Finding:
+        if not self._state.nodes:
+            return Finding(Reason.NO_NODES)
+        groups = grouped(not_found.verdicts, self._state.nodes)
+        for cause, reason in _EVERYWHERE.items():
+            concerned = tuple(group for group in groups if group.verdict.cause is cause)
+            if concerned:
+                return Finding(reason, concerned)
+        return self._now(demand, not_found, groups) or found_ever(
+            self._state, demand, self._prospects, not_found.verdicts
+        )
+
+    def _now(self, demand: Demand, not_found: NotFound, groups: list[Group]) -> Finding | None:
+        """What keeps the pod from nodes that would take it with nothing in use."""
+        able = self._at_a_glance(demand, groups)
+        if not able:
+            refusals = self._prospects.emptied(demand).refusals()
+            names = (name for name in self._state.nodes if name not in refusals)
+            able = grouped(not_found.verdicts, names)
+        best = furthest(able)
+        if not best:
+            return None
+        cause = best[0].verdict.cause
+        if cause is Cause.DEVICES:
+            return found_now(best, demand, pooled=not self._state.has_floating_devices)
+        return Finding(_NOW[cause], tuple(best))
+
+    def _at_a_glance(self, demand: Demand, groups: list[Group]) -> list[Group]:
+        """Nodes on which only devices are short now, and that would do when empty.
+
+        Nobody comes further than these, and the allocator has told how final their refusal is. So where there are any, and one of
+        them would indeed take the pod, the others need not be asked.
+        """
+        short = [
+            group
+            for group in groups
+            if isinstance(group.verdict, DevicesVerdict) and group.verdict.is_temporary
+        ]
+        if not short or any(group.verdict.cause > Cause.DEVICES for group in groups):
+            return []
+        short = furthest(short)
+        supposed = self._prospects.emptied(demand)
+        return short if all(supposed.takes(group.nodes[0]) for group in short[:1]) else []

@@ -1,0 +1,187 @@
+"""What keeps a pod from nodes before their devices are looked at: the first rule that each node fails, in the scheduler's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from drayman.placement.demand import Demand
+from drayman.placement.fit import (
+    FITS,
+    NO_NEIGHBOURS,
+    Cause,
+    NeighbourCheck,
+    NodeFacts,
+    PodShape,
+    Verdict,
+    VolumeCheck,
+    usage_verdict,
+    volume_check,
+)
+from drayman.placement.fit.taints import is_tolerated
+from drayman.placement.fit.verdict import (
+    EXISTING_ANTI_AFFINITY,
+    NO_FREE_PORTS,
+    NODE_AFFINITY,
+    POD_AFFINITY,
+    POD_ANTI_AFFINITY,
+    SPREAD,
+    SPREAD_LABEL,
+    TOO_MANY_PODS,
+    insufficient,
+)
+from drayman.placement.fit.volumes import (
+    NOTHING_TO_BIND,
+    ONE_POD_ONLY,
+    UNBOUND,
+    VOLUME_AFFINITY,
+    VOLUME_GONE,
+    VOLUME_ZONE,
+)
+from drayman.placement.state import ClusterState, NodeState
+
+_SHORT: Final = insufficient("")
+
+
+class FitTest(Enum):
+    """The tests in order."""
+
+    CORDON = "cordon"
+    NAME = "node name"
+    TAINTS = "node taints"
+    SELECTOR = "node selector"
+    PORTS = "ports"
+    RESOURCES = "resources"
+    VOLUMES = "volumes"
+    SPREAD = "spreading"
+    NEIGHBOURS = "pod affinity"
+    CLAIMS = "allocated claims"
+
+    @property
+    def order(self) -> int:
+        return _ORDER[self]
+
+
+_ORDER: Final = {test: index for index, test in enumerate(FitTest)}
+
+_TESTS: Final = {
+    Cause.CORDONED: FitTest.CORDON,
+    Cause.NODE_NAME: FitTest.NAME,
+    Cause.NODE_TAINT: FitTest.TAINTS,
+    Cause.NODE_AFFINITY: FitTest.SELECTOR,
+    Cause.PORTS: FitTest.PORTS,
+    Cause.RESOURCES: FitTest.RESOURCES,
+    Cause.VOLUME_UNBOUND: FitTest.VOLUMES,
+    Cause.VOLUME_IN_USE: FitTest.VOLUMES,
+    Cause.VOLUME_ELSEWHERE: FitTest.VOLUMES,
+    Cause.SPREAD: FitTest.SPREAD,
+    Cause.POD_AFFINITY: FitTest.NEIGHBOURS,
+    Cause.POD_ANTI_AFFINITY: FitTest.NEIGHBOURS,
+    Cause.CLAIM_ELSEWHERE: FitTest.CLAIMS,
+}
+
+
+_WORDS: Final = {
+    NODE_AFFINITY: "not matching the pod's node selector or affinity",
+    NO_FREE_PORTS: "a host port that the pod needs is in use",
+    POD_AFFINITY: "ruled out by the pod's affinity to other pods",
+    POD_ANTI_AFFINITY: "ruled out by the pod's anti-affinity to pods there",
+    EXISTING_ANTI_AFFINITY: "ruled out by the anti-affinity of pods there",
+    SPREAD: "ruled out by the pod's topology spread constraints",
+    SPREAD_LABEL: "without a label that the pod's topology spread constraints go by",
+    UNBOUND: "a volume claim of the pod has no volume",
+    NOTHING_TO_BIND: "a volume claim of the pod has no volume yet",
+    VOLUME_AFFINITY: "a volume of the pod cannot be reached from there",
+    VOLUME_ZONE: "a volume of the pod is in another zone",
+    VOLUME_GONE: "a volume of the pod does not exist any more",
+    ONE_POD_ONLY: "a volume that only one pod may use is in use",
+}
+"""What is said here for what kube-scheduler says, which is about all nodes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The test that a node fails, and why, in few words. Resources can be short in several ways at once."""
+
+    test: FitTest
+    reasons: tuple[str, ...]
+
+
+class NodeFit:
+    """Asks nodes about one pod."""
+
+    def __init__(self, state: ClusterState, demand: Demand) -> None:
+        self._state = state
+        self._demand = demand
+        self._volumes: VolumeCheck | None = None
+        if demand.needs.shape.volumes:
+            self._volumes = volume_check(demand.needs, state.volumes)
+        self._neighbours: NeighbourCheck = NO_NEIGHBOURS
+        if state.neighbourhood.concerns(demand.needs):
+            self._neighbours = state.neighbourhood.prepare(demand.needs)
+        self._named: dict[tuple[object, ...], Unfit] = {}
+
+    def of(self, node: NodeState) -> Unfit | None:
+        """Why devices of the node are not looked at; None if they are."""
+        facts = node.facts
+        verdict = self._verdict(node)
+        if verdict is FITS:
+            return None
+        key = (verdict, self._told_apart_by(verdict, facts))
+        known = self._named.get(key)
+        if known is None:
+            known = self._named[key] = self._unfit(verdict, facts)
+        return known
+
+    def _told_apart_by(self, verdict: Verdict, facts: NodeFacts) -> object:
+        """What the words for a verdict depend on besides it."""
+        if verdict.cause is Cause.CLAIM_ELSEWHERE:
+            return facts.name
+        return facts.shape if verdict.cause is Cause.NODE_TAINT else None
+
+    def _verdict(self, node: NodeState) -> Verdict:
+        demand, facts = self._demand, node.facts
+        verdict = self._state.static_verdicts.verdict(demand.needs, facts)
+        if verdict is FITS:
+            delegated = demand.delegated_on(facts)
+            verdict = usage_verdict(demand.needs, facts, node.usage, delegated)
+        if verdict is FITS and self._volumes is not None:
+            verdict = self._volumes.verdict(facts)
+        if verdict is FITS and self._neighbours is not NO_NEIGHBOURS:
+            verdict = self._neighbours.verdict(facts)
+        return demand.held_verdict(node.node) if verdict is FITS else verdict
+
+    def _unfit(self, verdict: Verdict, facts: NodeFacts) -> Unfit:
+        test = _TESTS[verdict.cause]
+        match test:
+            case FitTest.CORDON:
+                return Unfit(test, ("cordoned",))
+            case FitTest.TAINTS:
+                return Unfit(test, (untolerated(self._demand.needs.shape, facts),))
+            case FitTest.RESOURCES:
+                short = [r.removeprefix(_SHORT) for r in verdict.reasons]
+                return Unfit(test, tuple("pods" if r == TOO_MANY_PODS else r for r in short))
+            case FitTest.CLAIMS:
+                return Unfit(test, tuple(self._elsewhere(facts)))
+            case _:
+                return Unfit(test, told(verdict))
+
+    def _elsewhere(self, facts: NodeFacts) -> list[str]:
+        node = self._state.nodes[facts.name].node
+        unavailable = self._demand.unavailable_on(node)
+        return [f"claim {claim.metadata.name} has its devices elsewhere" for claim in unavailable]
+
+
+def told(verdict: Verdict) -> tuple[str, ...]:
+    """What a node says, in words about itself."""
+    return tuple(_WORDS.get(reason, reason) for reason in verdict.reasons)
+
+
+def untolerated(pod: PodShape, facts: NodeFacts) -> str:
+    """The first taint of a node that keeps a pod away, as kubectl writes taints."""
+    for taint in facts.shape.taints:
+        if not is_tolerated(taint, pod.tolerations):
+            value = f"={taint.value}" if taint.value else ""
+            return f"{taint.key}{value}:{taint.effect}"
+    return ""

@@ -1,0 +1,206 @@
+"""Sentences about the pod and about nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from drayman.explain.naming import taint_title
+from drayman.explain.node_fit import told
+from drayman.explain.reasons import Reason
+from drayman.explain.subjects import Subject, Writer
+from drayman.explain.wording import and_list, counted
+from drayman.placement.fit.taints import is_tolerated
+from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
+from drayman.placement.refusing import claim_marker
+
+_SHORT: Final = insufficient("")
+
+
+def _no_nodes(_: Subject) -> str:
+    return "The cluster has no nodes."
+
+
+def _class_missing(subject: Subject) -> str:
+    classes = subject.state.inventory.classes
+    for index, claim in enumerate(subject.demand.open):
+        for request in claim.spec.devices.requests:
+            asked = [(f"/{sub.name}", sub.device_class_name) for sub in request.first_available]
+            if request.exactly is not None:
+                asked = [("", request.exactly.device_class_name)]
+            for suffix, name in asked:
+                if name not in classes:
+                    missing = f"device class {name} does not exist"
+                    return (
+                        f"Claim {claim_marker(index)}, request {request.name}{suffix}: {missing}."
+                    )
+    return _told(subject)
+
+
+def _told(subject: Subject) -> str:
+    """What the rule itself says."""
+    text = subject.found.groups[0].verdict.reasons[0]
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _volume_unbound(subject: Subject) -> str:
+    needs, volumes = subject.demand.needs, subject.state.volumes
+    for ref in needs.shape.volumes:
+        name = f"{needs.name}-{ref.claim}" if ref.ephemeral else ref.claim
+        claim = volumes.claim(needs.namespace, name)
+        if claim is None:
+            return f"Volume claim {name} does not exist in namespace {needs.namespace}."
+        if claim.metadata.deletion_timestamp is not None:
+            return f"Volume claim {name} is being deleted."
+        if not claim.spec.volume_name:
+            return f"Volume claim {name} has still to be bound to a volume."
+        if volumes.volume(claim.spec.volume_name) is None:
+            gone = f"bound to volume {claim.spec.volume_name}, which does not exist"
+            return f"Volume claim {name} is {gone}."
+    return _told(subject)
+
+
+def _left_behind(subject: Subject) -> str:
+    claim = subject.demand.stale_extended
+    name = "" if claim is None else f" {claim.metadata.name}"
+    return (
+        f"Claim{name} for extended resources is left from an earlier attempt, and is being removed."
+    )
+
+
+def _binding_failed(subject: Subject) -> str:
+    demand = subject.demand
+    lost = [claim for claim in demand.held if claim.metadata.uid in demand.timed_out]
+    noun = "Claim" if len(lost) == 1 else "Claims"
+    names = and_list([claim.metadata.name for claim in lost])
+    return (
+        f"{noun} {names}: the driver reports a failure, or has not made the devices ready in time."
+    )
+
+
+def _search_limit(subject: Subject) -> str:
+    where = counted(len(subject.found.nodes), "node")
+    return (
+        f"The search for devices for {subject.claims} was given up on {where} before it had an"
+        " answer; it will be tried again."
+    )
+
+
+def _short(subject: Subject) -> str:
+    """The resources that are short, those of most nodes first."""
+    short: dict[str, int] = {}
+    for group in subject.found.groups:
+        for reason in group.verdict.reasons:
+            short[reason] = short.get(reason, 0) + group.number
+    names = []
+    for reason, _ in sorted(short.items(), key=lambda item: (-item[1], item[0])):
+        if reason == TOO_MANY_PODS:
+            names.append("pods")
+        elif reason.startswith(_SHORT):
+            names.append(reason.removeprefix(_SHORT))
+        else:
+            names.append("what the devices take of the node besides")
+    return and_list(names)
+
+
+def _nodes_full(subject: Subject) -> str:
+    has = subject.verb("has", "have")
+    return f"{subject.nodes} {has} not enough left of what the pod needs: {_short(subject)}."
+
+
+def _node_too_small(subject: Subject) -> str:
+    unknown = _offered_by_nobody(subject)
+    if unknown:
+        return f"No node offers {and_list(unknown)}, and no device class stands for that."
+    is_, has = subject.verb("is", "are"), subject.verb("has", "have")
+    return (
+        f"{subject.nodes} {is_} too small for the pod: even when empty {subject.verb('it', 'they')}"
+        f" {has} not enough of what it needs: {_short(subject)}."
+    )
+
+
+def _offered_by_nobody(subject: Subject) -> list[str]:
+    """Extended resources that the pod needs and that exist nowhere."""
+    needed = (name for name, amount in subject.demand.needs.shape.extended if amount)
+    nodes = subject.state.nodes.values()
+    return [
+        name
+        for name in needed
+        if name not in subject.demand.extended
+        and not any(node.facts.shape.extended.get(name) for node in nodes)
+    ]
+
+
+def _ports(subject: Subject) -> str:
+    ports = [str(number) for _, _, number in subject.demand.needs.shape.ports]
+    noun = "host port" if len(ports) == 1 else "one of the host ports"
+    has = subject.verb("has", "have")
+    return f"{subject.nodes} {has} a pod already that uses {noun} {and_list(ports)}."
+
+
+def _mismatch(subject: Subject) -> str:
+    name = subject.demand.needs.shape.node_name
+    if name:
+        return f"The pod asks for node {name}, which does not exist."
+    does = subject.verb("does", "do")
+    return f"{subject.nodes} {does} not match the node selector or affinity of the pod."
+
+
+def _cordoned(subject: Subject) -> str:
+    return f"{subject.nodes} {subject.verb('is', 'are')} cordoned."
+
+
+def _tainted(subject: Subject) -> str:
+    tolerations = subject.demand.needs.shape.tolerations
+    taints: dict[str, None] = {}
+    for name in subject.found.nodes:
+        for taint in subject.state.nodes[name].facts.shape.taints:
+            if not is_tolerated(taint, tolerations):
+                taints[taint_title((taint.key, taint.value, taint.effect))] = None
+    noun = "a taint" if len(taints) == 1 else "taints"
+    has = subject.verb("has", "have")
+    return f"{subject.nodes} {has} {noun} that the pod does not tolerate: {and_list(list(taints))}."
+
+
+def _ruled_out(subject: Subject) -> str:
+    why = told(subject.found.groups[0].verdict)[0]
+    return f"{subject.nodes} {subject.verb('is', 'are')} {why}."
+
+
+def _volume_elsewhere(subject: Subject) -> str:
+    return f"{subject.nodes} cannot reach a volume of the pod, which is somewhere else."
+
+
+def _claim_elsewhere(subject: Subject) -> str:
+    demand = subject.demand
+    names = [claim.metadata.name for claim in demand.held]
+    noun, has = ("Claim", "has its") if len(names) == 1 else ("Claims", "have their")
+    if demand.only_node is None:
+        return f"{noun} {and_list(names)} {has} devices where the pod cannot run."
+    where = f"{noun} {and_list(names)} {has} devices on node {demand.only_node}"
+    if demand.only_node not in subject.state.nodes:
+        return f"{where}, which does not exist."
+    why = f": {subject.found.detail}" if subject.found.detail else ""
+    return f"{where}, where the pod cannot run{why}."
+
+
+NODE_WRITERS: Final[Mapping[Reason, Writer]] = {
+    Reason.NO_NODES: _no_nodes,
+    Reason.CLASS_MISSING: _class_missing,
+    Reason.VOLUME_UNBOUND: _volume_unbound,
+    Reason.VOLUME_IN_USE: _told,
+    Reason.CLAIM_LEFT_BEHIND: _left_behind,
+    Reason.BINDING_FAILED: _binding_failed,
+    Reason.SEARCH_LIMIT: _search_limit,
+    Reason.NODE_MISMATCH: _mismatch,
+    Reason.NODE_TOO_SMALL: _node_too_small,
+    Reason.NODES_FULL: _nodes_full,
+    Reason.PORTS_IN_USE: _ports,
+    Reason.NODES_CORDONED: _cordoned,
+    Reason.NODES_TAINTED: _tainted,
+    Reason.CLAIM_ELSEWHERE: _claim_elsewhere,
+    Reason.VOLUME_ELSEWHERE: _volume_elsewhere,
+    Reason.POD_AFFINITY: _ruled_out,
+    Reason.POD_ANTI_AFFINITY: _ruled_out,
+    Reason.TOPOLOGY_SPREAD: _ruled_out,
+}

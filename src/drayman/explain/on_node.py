@@ -1,0 +1,34 @@
+"""Why the devices of one node do not serve a claim, whatever the other nodes have to say."""
+
+from __future__ import annotations
+
+from drayman.allocator import Reason as Test
+from drayman.explain.answer import Headline
+from drayman.explain.device_reasons import found_now, lack_ever
+from drayman.explain.finding import Finding, Group
+from drayman.explain.reasons import Reason
+from drayman.explain.sentences import sentence
+from drayman.placement.demand import Demand
+from drayman.placement.fit import Verdict
+from drayman.placement.refusing import DevicesVerdict, decisive, name_claims
+from drayman.placement.state import ClusterState
+
+
+def device_limit(state: ClusterState, demand: Demand, node: str, verdict: Verdict) -> Headline:
+    """What the verdict of a node's devices comes to."""
+    found = _finding(state, demand, Group(verdict, (node,)))
+    text = name_claims(sentence(state, demand, found), demand.open)
+    return Headline.of(found.reason, text)
+
+
+def _finding(state: ClusterState, demand: Demand, group: Group) -> Finding:
+    verdict = group.verdict
+    if not isinstance(verdict, DevicesVerdict):
+        return Finding(Reason.SEARCH_LIMIT, (group,))
+    if verdict.is_temporary:
+        return found_now([group], demand, pooled=False)
+    for shortage in decisive(verdict.shortages):
+        if shortage.lost_to(Test.TAINTED) and shortage.matching >= shortage.wanted:
+            return Finding(Reason.DEVICES_TAINTED, (group,), shortage)
+    lack = lack_ever(verdict, state.inventory.features)
+    return Finding(lack.reason, (group,), lack.shortage)

@@ -1,0 +1,160 @@
+"""Everything there is to say about one pod."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import msgspec
+
+from drayman.api.core import Pod
+from drayman.explain.answer import Explanation, Headline
+from drayman.explain.choice import alternatives, alternatives_of_running
+from drayman.explain.funnel import funnels, node_fit_steps
+from drayman.explain.headline import headline
+from drayman.explain.holders import Holders, holders
+from drayman.explain.nearest import nearest_miss, nearest_site
+from drayman.explain.reasons import Kind, Reason
+from drayman.explain.remedies.choosing import remedies_for
+from drayman.explain.spelling import KnownNames, misspelt
+from drayman.explain.survey import Survey
+from drayman.explain.waiting import waiting
+from drayman.explain.wording import and_list
+from drayman.placement.asking import Asker
+from drayman.placement.demand import Demand
+from drayman.placement.placing import Found, NotFound
+from drayman.placement.state import FINISHED
+from drayman.simulate.world import World
+
+
+def explain_pod(world: World, pod: Pod, *, with_remedies: bool = True) -> Explanation:
+    """Why the pod waits and what would help; where it would go, if it fits; or why it is where it is."""
+    early = waiting(world, pod)
+    if early is not None:
+        return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
+    asker = Asker(world.state, world.now)
+    demand = asker.demand(pod)
+    found = asker.find(demand)
+    if isinstance(found, Found):
+        return _fits(world, asker, demand, found)
+    return _pending(world, pod, demand, found, with_remedies=with_remedies)
+
+
+class Reasons:
+    """The reasons of many pods. Those that ask for the same have one reason, which is found once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._asker = Asker(world.state, world.now)
+        self._known: dict[Hashable, Reason] = {}
+
+    def of(self, pod: Pod) -> Reason:
+        early = waiting(self._world, pod)
+        if early is not None:
+            return early.reason
+        demand = self._asker.demand(pod)
+        known = self._known.get(demand.key)
+        if known is None:
+            found = self._asker.find(demand)
+            known = self._known[demand.key] = (
+                Reason.FITS
+                if isinstance(found, Found)
+                else headline(self._world.state, demand, found).reason
+            )
+        return known
+
+
+def _base(world: World, pod: Pod, first: Headline) -> Explanation:
+    versions = dict(world.versions)
+    versions["pod"] = pod.metadata.resource_version
+    return Explanation(
+        kind="Pod",
+        name=pod.metadata.name,
+        namespace=pod.metadata.namespace,
+        headline=first,
+        nodes=len(world.state.nodes),
+        unseen=world.unseen,
+        evidence=versions,
+    )
+
+
+def _not_to_be_placed(
+    world: World, pod: Pod, first: Headline, *, with_remedies: bool
+) -> Explanation:
+    base = msgspec.structs.replace(_base(world, pod, first), node=pod.spec.node_name)
+    if first.reason is Reason.RUNS:
+        is_over = pod.status.phase in FINISHED
+        return msgspec.structs.replace(
+            base,
+            devices=() if is_over else devices_of(world, pod),
+            alternatives=() if is_over else alternatives_of_running(world, pod),
+        )
+    if not with_remedies:
+        return base
+    help_ = remedies_for(world, pod, None, None)
+    return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
+
+
+def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
+    """The devices that the claims of a pod have."""
+    named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
+    named |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    extended = world.state.extended_claim_of(pod.metadata.uid)
+    if extended is not None:
+        named.add(extended.metadata.name)
+    found: dict[str, None] = {}
+    for name in sorted(name for name in named if name):
+        claim = world.claim(pod.metadata.namespace, name)
+        if claim is not None and claim.status.allocation is not None:
+            for result in claim.status.allocation.devices.results:
+                found[f"{result.driver}/{result.pool}/{result.device}"] = None
+    return tuple(found)
+
+
+def _fits(world: World, asker: Asker, demand: Demand, found: Found) -> Explanation:
+    survey = Survey(world.state, demand)
+    return msgspec.structs.replace(
+        _base(world, demand.pod, _fits_line(found)),
+        node=found.node.facts.name,
+        devices=_planned(found),
+        node_fit=node_fit_steps(survey),
+        funnels=funnels(survey, refused=False),
+        alternatives=alternatives(asker, demand, found.node.facts.name),
+    )
+
+
+def _fits_line(found: Found) -> Headline:
+    devices = _planned(found)
+    having = f" with {and_list(devices)}" if devices else ""
+    return Headline.of(Reason.FITS, f"The pod can go to node {found.node.facts.name}{having}.")
+
+
+def _planned(found: Found) -> tuple[str, ...]:
+    if found.plan is None:
+        return ()
+    results = [r for item in found.plan.claims for r in item.allocation.devices.results]
+    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+
+
+def _pending(
+    world: World, pod: Pod, demand: Demand, not_found: NotFound, *, with_remedies: bool
+) -> Explanation:
+    first = headline(world.state, demand, not_found)
+    survey = Survey(world.state, demand)
+    # What an earlier attempt has left is in the way everywhere: no node misses anything.
+    site = None if first.reason is Reason.CLAIM_LEFT_BEHIND else nearest_site(survey)
+    searched = first.reason is not Reason.SEARCH_LIMIT
+    known = Holders(world)
+    base = msgspec.structs.replace(
+        _base(world, pod, first),
+        node_fit=node_fit_steps(survey),
+        funnels=funnels(survey, refused=searched and site is not None),
+        nearest=site and nearest_miss(survey, site, known, searched=searched),
+        spelling=misspelt(survey, KnownNames(world.objects.slices)),
+    )
+    if first.reason.kind in (Kind.NOT_NOW, Kind.NOT_HERE):
+        who, more = holders(survey, site, known)
+        base = msgspec.structs.replace(base, holders=who, holders_left_out=more)
+    if not with_remedies:
+        return base
+    help_ = remedies_for(world, pod, demand, not_found, base.spelling)
+    return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)

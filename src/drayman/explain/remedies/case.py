@@ -1,0 +1,185 @@
+"""One pod that does not fit, with all that remedies are worked out from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from drayman.api.core import Pod
+from drayman.api.resource import (
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from drayman.explain.answer import Operation, Remedy
+from drayman.explain.remedies.patching import Patch, patch_of, patched, under
+from drayman.explain.remedies.trying import Fit, Trials
+from drayman.explain.remedies.users import Users
+from drayman.placement.demand import Demand
+from drayman.placement.fit import Verdict
+from drayman.placement.state import ClusterState, NodeState
+from drayman.simulate.world import World
+
+RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
+_CLAIM: Final = "ResourceClaim"
+_TEMPLATE: Final = "ResourceClaimTemplate"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request, or one of its alternatives, and where it is in the spec of its claim."""
+
+    name: str
+    spec: RequestSpec
+    path: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What claims without devices ask for, and the objects in which that is written. Claims of one template change together."""
+
+    title: str
+    spec: ResourceClaimSpec
+    positions: tuple[int, ...]
+    """Of the claims among those of the pod."""
+    places: tuple[tuple[str, str], ...]
+    """Kind and name of each object."""
+
+    def asks(self) -> Iterator[Ask]:
+        for i, request in enumerate(self.spec.devices.requests):
+            if request.exactly is not None:
+                yield Ask(request.name, request.exactly, ("devices", "requests", i, "exactly"))
+            for j, sub in enumerate(request.first_available):
+                path = ("devices", "requests", i, "firstAvailable", j)
+                yield Ask(f"{request.name}/{sub.name}", sub, path)
+
+    def naming(self, ask: Ask) -> str:
+        return f"request {ask.name} of {self.title}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Another way to ask."""
+
+    words: str
+    operations: tuple[Operation, ...]
+    pod: Pod
+    claims: tuple[ResourceClaim, ...]
+    commands: tuple[str, ...] = ()
+
+    def helping(self, fit: Fit) -> Remedy:
+        return remedy(self.words, self.operations, fit, self.commands)
+
+
+@dataclass(slots=True, eq=False)
+class Case:
+    """A pod, what it asks for, and what nodes said to that."""
+
+    world: World
+    pod: Pod
+    demand: Demand
+    verdicts: Mapping[str, Verdict]
+    nodes: Sequence[NodeState]
+    """All that are in question, the nearest first."""
+    trials: Trials
+    written: tuple[Written, ...]
+    users: Users
+
+    @property
+    def state(self) -> ClusterState:
+        return self.world.state
+
+    def with_spec(self, written: Written, words: str, patch: Patch) -> Remedy | None:
+        """What helps if the claims ask like this; None where it does not."""
+        claims = self.claims_with(written, patch)
+        return self.tried(Change(words, self.rewriting(written, patch), self.pod, claims))
+
+    def with_pod(
+        self,
+        words: str,
+        patch: Patch,
+        nodes: Sequence[NodeState] | None = None,
+        commands: tuple[str, ...] = (),
+    ) -> Remedy | None:
+        """What helps if the pod is like this; None where it does not."""
+        pod = patched(self.pod, patch)
+        change = Change(words, (self.pod_patch(patch),), pod, self.demand.claims, commands)
+        return self.tried(change, nodes)
+
+    def tried(self, change: Change, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
+        """Whether the pod fits if it asks differently."""
+        fit = self.trials.ask(change.pod, change.claims, nodes)
+        return None if fit is None else change.helping(fit)
+
+    def claims_with(self, written: Written, patch: Patch) -> tuple[ResourceClaim, ...]:
+        """The claims of the pod, with a patch of their spec."""
+        changed = list(self.demand.claims)
+        for position in written.positions:
+            changed[position] = patched(changed[position], under("/spec", patch))
+        return tuple(changed)
+
+    def rewriting(self, written: Written, patch: Patch) -> tuple[Operation, ...]:
+        namespace = self.pod.metadata.namespace
+        return tuple(
+            patch_of(
+                kind, name, under("/spec/spec" if kind == _TEMPLATE else "/spec", patch), namespace
+            )
+            for kind, name in written.places
+        )
+
+    def pod_patch(self, patch: Patch) -> Operation:
+        metadata = self.pod.metadata
+        return patch_of("Pod", metadata.name, patch, metadata.namespace)
+
+
+def remedy(
+    words: str, operations: tuple[Operation, ...], fit: Fit, commands: tuple[str, ...] = ()
+) -> Remedy:
+    """A change that was found to help."""
+    return Remedy(
+        sentence=as_sentence(words),
+        operations=operations,
+        node=fit.node,
+        devices=fit.devices,
+        commands=commands,
+    )
+
+
+def as_sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def written_of(pod: Pod, demand: Demand, world: World) -> tuple[Written, ...]:
+    """What the claims of a pod that have no devices ask for, each text once."""
+    found: dict[tuple[str, str], Written] = {}
+    for position, (claim, template) in enumerate(zip(demand.claims, _templates(pod), strict=True)):
+        if claim.status.allocation is not None:
+            continue
+        exists = world.claim(claim.metadata.namespace, claim.metadata.name) is not None
+        places = [(_CLAIM, claim.metadata.name)] if exists else []
+        if template and world.template(claim.metadata.namespace, template) is not None:
+            places.insert(0, (_TEMPLATE, template))
+        if not places:
+            continue  # made from a template that is gone since: nothing is left to be changed
+        kind, name = places[0]
+        title = f"template {name}" if kind == _TEMPLATE else f"claim {name}"
+        known = found.get(places[0])
+        if known is not None:
+            positions, places = (*known.positions, position), [*known.places, *places[1:]]
+        else:
+            positions = (position,)
+        found[kind, name] = Written(title, claim.spec, positions, tuple(places))
+    return tuple(found.values())
+
+
+def _templates(pod: Pod) -> Iterator[str]:
+    """For each claim of a pod the template that it was or is to be made from, if any."""
+    generated = {status.name: status for status in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        status = generated.get(entry.name)
+        if entry.resource_claim_name:
+            yield ""
+        elif status is None or status.resource_claim_name is not None:
+            yield entry.resource_claim_template_name or ""

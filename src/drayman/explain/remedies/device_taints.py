@@ -1,0 +1,204 @@
+"""Devices that somebody keeps pods away from: tolerate that, or have the taints taken off.
+
+Which taints have to go is found as for pods that are in the way: all that are on a node are thought away, then put back one by one as
+long as the pod still fits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeAlias
+
+from drayman.api.codec import to_dict
+from drayman.api.resource import DeviceTaintRule, DeviceToleration, ResourceSlice
+from drayman.explain.answer import Operation, Remedy
+from drayman.explain.remedies.case import Ask, Case, Written, remedy
+from drayman.explain.remedies.changing import with_slice, without_rule
+from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
+from drayman.explain.remedies.trying import Fit
+from drayman.explain.wording import and_list
+from drayman.inventory.device import DeviceRecord
+from drayman.inventory.taints import Taints
+from drayman.inventory.view import NodeView
+from drayman.placement.state import NodeState
+
+_Taints: TypeAlias = tuple[tuple[str, str, str], ...]
+_MOST_LOOKED_AT: Final = 512
+"""Nodes on which taints are looked for."""
+_MOST_KINDS: Final = 4
+_MOST_NODES: Final = 4
+_MOST_ON_A_NODE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule that taints devices of a node."""
+
+    rule: DeviceTaintRule
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """Taints that the driver has put on a device itself."""
+
+    record: DeviceRecord
+
+
+def tolerated_taints(case: Case) -> Iterator[Remedy]:
+    """Tolerations with which a request gets tainted devices."""
+    for written in case.written:
+        for ask in written.asks():
+            kinds: Counter[_Taints] = Counter()
+            for _, view in _tainted(case, ask.spec.tolerations):
+                kinds.update(taints for _, taints in _untolerated(view, ask.spec.tolerations))
+            for taints, _ in kinds.most_common(_MOST_KINDS):
+                found = _tolerating(case, written, ask, taints)
+                if found is not None:
+                    yield found
+
+
+def removed_taints(case: Case) -> Iterator[Remedy]:
+    """Taints of devices without which the pod fits, the fewest on one node."""
+    if not case.state.inventory.features.device_taints:
+        return
+    for node, view in islice(_tainted(case, ()), _MOST_NODES):
+        culprits = _culprits(case, view)
+        if len(culprits) <= _MOST_ON_A_NODE and _fits_without(case, node, culprits):
+            yield from _without(case, node, _needed(case, node, culprits))
+            return
+
+
+def _tolerating(case: Case, written: Written, ask: Ask, taints: _Taints) -> Remedy | None:
+    known = [to_dict(toleration) for toleration in ask.spec.tolerations]
+    added = [
+        {"key": key, "operator": "Equal", "value": value, "effect": effect}
+        if value
+        else {"key": key, "operator": "Exists", "effect": effect}
+        for key, value, effect in taints
+    ]
+    noun = "taint" if len(taints) == 1 else "taints"
+    sentence = f"tolerate the {noun} {_listed(taints)} of devices in {written.naming(ask)}"
+    return case.with_spec(written, sentence, (put([*known, *added], *ask.path, "tolerations"),))
+
+
+def _tainted(
+    case: Case, tolerations: tuple[DeviceToleration, ...]
+) -> Iterator[tuple[NodeState, NodeView]]:
+    """The nearest nodes with devices whose taints are not tolerated."""
+    for node in islice(case.nodes, _MOST_LOOKED_AT):
+        view = case.state.inventory.view(node.node, case.state.ledger)
+        if view.tolerated(tolerations) != view.hardware.everything:
+            yield node, view
+
+
+def _untolerated(
+    view: NodeView, tolerations: tuple[DeviceToleration, ...]
+) -> Iterator[tuple[DeviceRecord, _Taints]]:
+    for part, taints in zip(view.parts, view.taints, strict=True):
+        for record in part.hardware.records:
+            found = taints.untolerated(record, tolerations)
+            if found:
+                yield record, found
+
+
+def _culprits(case: Case, view: NodeView) -> list[_Rule | _Published]:
+    """What taints devices of a node. Rules come last, as they are easiest to take back."""
+    published: list[_Rule | _Published] = []
+    rules: dict[str, _Rule | _Published] = {}
+    for record, _ in _untolerated(view, ()):
+        own = _blocking(record)
+        if own:
+            published.append(_Published(record))
+        for rule in case.world.objects.taint_rules:
+            if _blocking(record, rule) != own:
+                rules[rule.metadata.name] = _Rule(rule)
+    return [*published, *rules.values()]
+
+
+def _needed(
+    case: Case, node: NodeState, culprits: list[_Rule | _Published]
+) -> list[_Rule | _Published]:
+    """Those of the culprits without which it cannot be done."""
+    gone = list(culprits)
+    for culprit in culprits:
+        rest = [other for other in gone if other is not culprit]
+        if _fits_without(case, node, rest):
+            gone = rest
+    return gone
+
+
+def _fits_without(
+    case: Case, node: NodeState, culprits: Sequence[_Rule | _Published]
+) -> Fit | None:
+    with ExitStack() as changes:
+        for culprit in culprits:
+            if isinstance(culprit, _Rule):
+                changes.enter_context(without_rule(case.state, culprit.rule))
+        for before, patch in _slices(culprits):
+            changes.enter_context(with_slice(case.state, patched(before, patch), before))
+        return case.trials.first_fit(case.demand, [node])
+
+
+def _without(
+    case: Case, node: NodeState, culprits: Sequence[_Rule | _Published]
+) -> Iterator[Remedy]:
+    fit = _fits_without(case, node, culprits)
+    if fit is None:
+        return
+    rules = [culprit.rule for culprit in culprits if isinstance(culprit, _Rule)]
+    records = [culprit.record for culprit in culprits if isinstance(culprit, _Published)]
+    operations = [
+        Operation(verb="delete", kind="DeviceTaintRule", name=rule.metadata.name) for rule in rules
+    ]
+    operations += [
+        patch_of("ResourceSlice", before.metadata.name, patch)
+        for before, patch in _slices(culprits)
+    ]
+    commands = [f"kubectl delete devicetaintrule {rule.metadata.name}" for rule in rules]
+    parts = []
+    if rules:
+        noun = "rule" if len(rules) == 1 else "rules"
+        names = and_list([rule.metadata.name for rule in rules])
+        parts.append(f"delete the device taint {noun} {names}")
+    if records:
+        names = and_list([f"{record.id.device} of {record.id.pool}" for record in records])
+        parts.append(f"have driver {records[0].id.driver} take the taints off {names}")
+    yield remedy(" and ".join(parts), tuple(operations), fit, () if records else tuple(commands))
+
+
+def _slices(culprits: Sequence[_Rule | _Published]) -> list[tuple[ResourceSlice, Patch]]:
+    """The slices that have to be published without taints, and how."""
+    found: dict[str, tuple[ResourceSlice, Patch]] = {}
+    for culprit in culprits:
+        if isinstance(culprit, _Rule):
+            continue
+        slice_, device = culprit.record.slice, culprit.record.device
+        index = next(
+            i for i, other in enumerate(slice_.spec.devices or ()) if other.name == device.name
+        )
+        blocking = _blocking(culprit.record)
+        kept = [
+            to_dict(taint)
+            for taint in device.taints
+            if (taint.key, taint.value, taint.effect) not in blocking
+        ]
+        path = ("spec", "devices", index, "taints")
+        _, patch = found.get(slice_.metadata.name, (slice_, ()))
+        step = put(kept, *path) if kept else cut(*path)
+        found[slice_.metadata.name] = (slice_, (*patch, step))
+    return list(found.values())
+
+
+def _blocking(record: DeviceRecord, *rules: DeviceTaintRule) -> _Taints:
+    """The taints of a device that keep pods away: its own, and those of these rules."""
+    return Taints((record,), rules).blocking(record)
+
+
+def _listed(taints: _Taints) -> str:
+    return and_list(
+        [f"{key}={value}:{effect}" if value else f"{key}:{effect}" for key, value, effect in taints]
+    )

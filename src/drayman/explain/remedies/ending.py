@@ -1,0 +1,127 @@
+"""Jobs that have what is needed, and will give it back by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.api.jobs import Job
+from drayman.cel.times import Duration
+from drayman.explain.answer import Operation, Remedy
+from drayman.explain.remedies.case import Case, remedy
+from drayman.explain.remedies.changing import without_users
+from drayman.explain.remedies.commands import wait_command
+from drayman.explain.remedies.rooms import Room
+from drayman.explain.remedies.trying import Fit
+from drayman.explain.remedies.users import User, controller_of
+from drayman.explain.wording import and_list
+from drayman.placement.state import NodeState
+from drayman.placement.times import seconds_of, timestamp_of
+
+RUN_FOR: Final = "drayman.dev/run-for"
+"""Annotation of a pod: how long its containers run."""
+_MOST_JOBS: Final = 8
+_FAR: Final = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """A job, all that goes with it, and when that will be at the latest."""
+
+    job: Job
+    users: tuple[User, ...]
+    end: float
+
+    @property
+    def name(self) -> str:
+        metadata = self.job.metadata
+        return f"{metadata.namespace}/{metadata.name}"
+
+    def nodes(self, case: Case) -> list[NodeState]:
+        names = {pod.spec.node_name: None for user in self.users for pod in user.pods}
+        return [case.state.nodes[name] for name in names if name in case.state.nodes]
+
+
+def ended_jobs(case: Case, found: Sequence[Room]) -> Iterator[Remedy]:
+    """Jobs after whose end the pod fits: single ones, the first to end first, or else those that fill the cheapest room."""
+    endings = _endings(case, found)
+    helped = False
+    for ending in sorted(endings.values(), key=lambda each: (each.end, each.name))[:_MOST_JOBS]:
+        fit = _fit_after(case, [ending])
+        if fit is not None:
+            helped = True
+            yield _waiting([ending], fit)
+    if helped:
+        return
+    for room in found:
+        names = [_job_of(pod) for user in room.users for pod in user.pods]
+        jobs = {uid: endings[uid] for uid in names if uid in endings}
+        if len(jobs) > 1 and None not in names and len(jobs) == len(set(names)):
+            fit = _fit_after(case, list(jobs.values()))
+            if fit is not None:
+                yield _waiting(list(jobs.values()), fit)
+                return
+
+
+def _endings(case: Case, found: Sequence[Room]) -> dict[str, _Ending]:
+    """The jobs with pods on the nodes where room was found, by uid."""
+    jobs = {job.metadata.uid: job for job in case.world.objects.jobs}
+    endings: dict[str, _Ending] = {}
+    for room in found:
+        for pod in case.users.pods_on(room.node.facts.name):
+            uid = _job_of(pod)
+            if uid is None or uid in endings or uid not in jobs:
+                continue
+            pods = case.users.pods_owned_by("Job", uid)
+            going = case.users.of_pods(pods)
+            # What the pods share with others is not given back when the job ends.
+            if all(_job_of(each) == uid for user in going for each in user.pods):
+                endings[uid] = _Ending(jobs[uid], tuple(going), _end(jobs[uid], pods))
+    return endings
+
+
+def _fit_after(case: Case, endings: Sequence[_Ending]) -> Fit | None:
+    with without_users(case.state, [user for ending in endings for user in ending.users]):
+        nodes = [node for ending in endings for node in ending.nodes(case)]
+        return case.trials.first_fit(case.demand, nodes)
+
+
+def _waiting(endings: Sequence[_Ending], fit: Fit) -> Remedy:
+    noun = "job" if len(endings) == 1 else "jobs"
+    end = max(ending.end for ending in endings)
+    when = "" if end == _FAR else f", which is at {timestamp_of(end)} at the latest"
+    names = and_list([ending.name for ending in endings])
+    metadata = [ending.job.metadata for ending in endings]
+    operations = tuple(
+        Operation(verb="wait", kind="Job", name=m.name, namespace=m.namespace) for m in metadata
+    )
+    commands = tuple(
+        wait_command("Job", m.name, m.namespace, "condition=complete") for m in metadata
+    )
+    return remedy(f"wait for the end of {noun} {names}{when}", operations, fit, commands)
+
+
+def _job_of(pod: Pod) -> str | None:
+    owner = controller_of(pod)
+    return owner.uid if owner is not None and owner.kind == "Job" else None
+
+
+def _end(job: Job, pods: Sequence[Pod]) -> float:
+    """When the pods that run now will have ended, as far as somebody has said."""
+    begun, most = seconds_of(job.status.start_time), job.spec.active_deadline_seconds
+    deadline = _FAR if begun is None or most is None else begun + most
+    if (job.spec.completions or 0) > job.status.succeeded + len(pods):
+        return deadline  # others will follow those
+    return min(deadline, max((_end_of_pod(pod) for pod in pods), default=_FAR))
+
+
+def _end_of_pod(pod: Pod) -> float:
+    begun, text = seconds_of(pod.status.start_time), pod.metadata.annotations.get(RUN_FOR)
+    if begun is None or text is None:
+        return _FAR
+    try:
+        return begun + Duration.parse(text).seconds
+    except ValueError:
+        return _FAR  # the annotation is of no use to the simulated node either

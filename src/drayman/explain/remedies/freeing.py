@@ -1,0 +1,113 @@
+"""Deleting what is in the way: pods that use what is needed, and claims that nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from drayman.api.core import Pod
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.explain.answer import Operation, Remedy
+from drayman.explain.remedies.case import Case, remedy
+from drayman.explain.remedies.changing import without_users
+from drayman.explain.remedies.commands import delete_commands
+from drayman.explain.remedies.rooms import Room
+from drayman.explain.remedies.trying import Fit
+from drayman.explain.remedies.users import User, controller_of
+from drayman.explain.wording import and_list
+
+
+def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:
+    """The cheapest room."""
+    for room in found[:1]:
+        yield _deleting(room.users, room.fit, "")
+
+
+def released_claims(case: Case) -> Iterator[Remedy]:
+    """Claims that have their devices where the pod cannot go: without those who use them they are allocated anew."""
+    for claim in case.demand.held:
+        user = case.users.of_claim(claim)
+        if user is None or not user.pods:
+            continue
+        released = {each.metadata.uid for each in user.claims}
+        claims = [
+            replace(each, status=ResourceClaimStatus()) if each.metadata.uid in released else each
+            for each in case.demand.claims
+        ]
+        with without_users(case.state, [user]):
+            fit = case.trials.ask(case.pod, claims, list(case.state.nodes.values()))
+        if fit is not None:
+            yield _deleting([user], fit, f" so that claim {claim.metadata.name} can move")
+
+
+def removed_leftovers(case: Case) -> Iterator[Remedy]:
+    """A claim for extended resources that an earlier attempt has left behind: the next one makes its own."""
+    claim = case.demand.stale_extended
+    if claim is None or case.state.is_under_way(claim):
+        return
+    with without_users(case.state, [User((), (claim,))]):
+        fit = case.trials.ask(case.pod, case.demand.claims)
+    if fit is not None:
+        name = _full_name(claim)
+        yield remedy(
+            f"delete claim {name}, which an earlier attempt has left behind",
+            (_operation("delete", claim.kind, claim.metadata),),
+            fit,
+            (_delete_command(claim),),
+        )
+
+
+def _deleting(users: Sequence[User], fit: Fit, purpose: str) -> Remedy:
+    pods = sorted((pod for user in users for pod in user.pods), key=_full_name)
+    leaving = [pod for pod in pods if pod.metadata.deletion_timestamp is not None]
+    deleted = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    unused = [claim for user in users if not user.pods for claim in user.claims]
+    operations = [_operation("wait", pod.kind, pod.metadata) for pod in leaving]
+    operations += [_operation("delete", pod.kind, pod.metadata) for pod in deleted]
+    operations += [_operation("delete", claim.kind, claim.metadata) for claim in unused]
+    parts = []
+    if leaving:
+        verb = "is" if len(leaving) == 1 else "are"
+        parts.append(f"wait for {_listed(leaving)}, which {verb} being deleted")
+    if deleted:
+        parts.append(f"delete {_listed(deleted)}")
+    if unused:
+        names = and_list([_full_name(claim) for claim in unused])
+        noun = "claim" if len(unused) == 1 else "claims"
+        parts.append(f"delete {noun} {names}, which no pod uses")
+    commands = [*delete_commands(deleted), *(_delete_command(claim) for claim in unused)]
+    sentence = f"{', and '.join(parts)}{purpose}{_returning(deleted)}"
+    return remedy(sentence, tuple(operations), fit, tuple(commands))
+
+
+def _delete_command(claim: ResourceClaim) -> str:
+    return f"kubectl delete resourceclaim {claim.metadata.name} -n {claim.metadata.namespace}"
+
+
+def _returning(pods: Sequence[Pod]) -> str:
+    """A warning for pods that somebody would make anew."""
+    owners = [owner for pod in pods if (owner := controller_of(pod)) is not None]
+    again = "it" if len(pods) == 1 else "them"
+    jobs = {f"job/{o.name}": None for o in owners if o.kind == "Job"}
+    others = {f"{o.kind.lower()}/{o.name}": None for o in owners if o.kind != "Job"}
+    parts = [
+        f"{verb} {and_list(list(names))}"
+        for verb, names in (("suspend", jobs), ("scale down", others))
+        if names
+    ]
+    return f", and {' and '.join(parts)}, which would make {again} anew" if parts else ""
+
+
+def _operation(verb: str, kind: str, metadata: ObjectMeta) -> Operation:
+    return Operation(verb=verb, kind=kind, name=metadata.name, namespace=metadata.namespace)
+
+
+def _listed(pods: Sequence[Pod]) -> str:
+    noun = "pod" if len(pods) == 1 else "pods"
+    return f"{noun} {and_list([_full_name(pod) for pod in pods])}"
+
+
+def _full_name(owned: Pod | ResourceClaim) -> str:
+    return f"{owned.metadata.namespace}/{owned.metadata.name}"

@@ -1,0 +1,136 @@
+"""Names that no device has, written like ones that devices have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from drayman.api.resource import DeviceClass, DeviceSelector
+from drayman.cel.lexer import Token, TokenKind, tokenize
+from drayman.explain.answer import Remedy, Spelling
+from drayman.explain.remedies.case import Case, remedy
+from drayman.explain.remedies.changing import with_class
+from drayman.explain.remedies.patching import patch_of, patched, put
+
+_QUOTED: Final = re.compile(r"""([rR]?)("{3}|'{3}|"|')(.*)\2""", re.DOTALL)
+_CONSTRAINTS: Final = ("matchAttribute", "distinctAttribute")
+
+
+def respelt_names(case: Case, spelling: Sequence[Spelling]) -> Iterator[Remedy]:
+    """Names of attributes and capacities corrected where they are written: in a request, a constraint or a class."""
+    for text, corrections in _corrections(spelling):
+        yield from _in_selectors(case, text, corrections)
+        yield from _in_constraints(case, text, corrections)
+        yield from _in_classes(case, text, corrections)
+
+
+def respelt(expression: str, corrections: Mapping[str, str]) -> str:
+    """An expression with full names (`domain/name`) replaced by others, where both parts are written."""
+    tokens, _ = tokenize(expression)
+    pieces, end = [], 0
+    for token in tokens:
+        if token.kind is TokenKind.END:
+            break
+        pieces += [expression[end : token.offset], _corrected(token, corrections)]
+        end = token.offset + len(token.text)
+    return "".join((*pieces, expression[end:]))
+
+
+def _corrections(spelling: Sequence[Spelling]) -> Iterator[tuple[str, dict[str, str]]]:
+    """For each text with names that do not exist the replacements to be tried. Several names are corrected together."""
+    texts: dict[str, dict[str, Spelling]] = {}
+    for each in spelling:
+        if each.similar:
+            texts.setdefault(each.selector, {})[each.attribute] = each
+    for text, names in texts.items():
+        if len(names) == 1:
+            ((wrong, found),) = names.items()
+            for name, _ in found.similar:
+                yield text, {wrong: name}
+        else:
+            yield text, {wrong: found.similar[0][0] for wrong, found in names.items()}
+
+
+def _in_selectors(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
+    for written in case.written:
+        for ask in written.asks():
+            for index in _places(ask.spec.selectors, text):
+                sentence = f"{_words(corrections)} in the selector of {written.naming(ask)}"
+                path = (*ask.path, "selectors", index, "cel", "expression")
+                patch = (put(respelt(text, corrections), *path),)
+                found = case.with_spec(written, sentence, patch)
+                if found is not None:
+                    yield found
+
+
+def _in_constraints(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
+    for written in case.written:
+        for index, constraint in enumerate(written.spec.devices.constraints):
+            values = (constraint.match_attribute, constraint.distinct_attribute)
+            for field, value in zip(_CONSTRAINTS, values, strict=True):
+                if value is None or text != f"{field}: {value}" or value not in corrections:
+                    continue
+                sentence = f"{_words(corrections)} in a constraint of {written.title}"
+                patch = (put(corrections[value], "devices", "constraints", index, field),)
+                found = case.with_spec(written, sentence, patch)
+                if found is not None:
+                    yield found
+
+
+def _in_classes(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
+    names = {ask.spec.device_class_name for written in case.written for ask in written.asks()}
+    classes = case.state.inventory.classes
+    for device_class in (classes[name] for name in sorted(names) if name in classes):
+        for index in islice(_places(device_class.spec.selectors, text), 1):
+            yield from _in_class(case, device_class, index, corrections)
+
+
+def _in_class(
+    case: Case, device_class: DeviceClass, index: int, corrections: Mapping[str, str]
+) -> Iterator[Remedy]:
+    selector, name = device_class.spec.selectors[index], device_class.metadata.name
+    text = "" if selector.cel is None else selector.cel.expression
+    path = ("spec", "selectors", index, "cel", "expression")
+    patch = (put(respelt(text, corrections), *path),)
+    with with_class(case.state, patched(device_class, patch), device_class):
+        fit = case.trials.first_fit(case.demand)
+    if fit is not None:
+        sentence = f"{_words(corrections)} in the selector of class {name}"
+        yield remedy(sentence, (patch_of("DeviceClass", name, patch),), fit)
+
+
+def _places(selectors: Sequence[DeviceSelector], text: str) -> Iterator[int]:
+    for index, selector in enumerate(selectors):
+        if selector.cel is not None and selector.cel.expression == text:
+            yield index
+
+
+def _corrected(token: Token, corrections: Mapping[str, str]) -> str:
+    if token.kind is TokenKind.IDENTIFIER:
+        return _part(token.text, corrections)
+    match = _QUOTED.fullmatch(token.text) if token.kind is TokenKind.STRING else None
+    if match is None:
+        return token.text
+    prefix, quotes, content = match.groups()
+    return f"{prefix}{quotes}{_part(content, corrections)}{quotes}"
+
+
+def _part(text: str, corrections: Mapping[str, str]) -> str:
+    """A domain or a name, corrected if it is one that is wrong."""
+    for wrong, right in corrections.items():
+        for bad, good in zip(wrong.rpartition("/"), right.rpartition("/"), strict=True):
+            if bad and text == bad:
+                return good
+    return text
+
+
+def _words(corrections: Mapping[str, str]) -> str:
+    shown = []
+    for wrong, right in corrections.items():
+        domain, _, name = wrong.rpartition("/")
+        other_domain, _, other = right.rpartition("/")
+        same = domain == other_domain
+        shown.append(f"{other} instead of {name}" if same else f"{right} instead of {wrong}")
+    return f"write {' and '.join(shown)}"

@@ -1,0 +1,151 @@
+"""Room for a pod on a node where others are in the way: the fewest and least important of them that would have to go.
+
+As in preemption, but for a person to decide, so priority is no limit. On each node everybody is thought away who could go, then given
+back one by one, the most important first, as long as the pod still fits. Among equals it is tried both ways: giving back those with few
+devices first leaves the fewest victims, giving back those with many first frees no more than is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from drayman.explain.remedies.case import Case
+from drayman.explain.remedies.changing import without_users
+from drayman.explain.remedies.nearness import free_devices
+from drayman.explain.remedies.trying import Fit
+from drayman.explain.remedies.users import User
+from drayman.placement.fit import FITS
+from drayman.placement.state import ClusterState, NodeState
+
+MOST_NODES: Final = 6
+_MOST_WEIGHED: Final = 512
+"""Nodes among which those are chosen."""
+_MOST_USERS: Final = 40
+"""On a node with more of them than this, it is left to people to choose."""
+_MOST_TWICE: Final = 16
+"""With more of them than this, they are given back in one order only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Who would have to leave a node, and what the pod then gets there."""
+
+    node: NodeState
+    users: tuple[User, ...]
+    fit: Fit
+
+    def cost(self, namespace: str) -> tuple[int, int, int, int, int]:
+        """Less is better: the least important, the fewest, the asker's own, and no more devices than needed."""
+        pods = [pod for user in self.users for pod in user.pods]
+        return (
+            max(user.priority for user in self.users),
+            len(pods),
+            sum(pod.metadata.namespace != namespace for pod in pods),
+            sum(user.devices for user in self.users),
+            self.node.index,
+        )
+
+
+def rooms(case: Case) -> list[Room]:
+    """Room on some of the nodes that could do it, the cheapest first."""
+    found = [room for node in _promising(case) for room in _room(case, node)]
+    return sorted(found, key=lambda room: room.cost(case.pod.metadata.namespace))
+
+
+def _promising(case: Case) -> list[NodeState]:
+    """Nodes where those in the way seem to be least important."""
+    resolvable = (node for node in case.nodes if _is_resolvable(case, node))
+    wanted = sum(
+        max((sub.count for sub in request.first_available), default=1)
+        if request.exactly is None
+        else request.exactly.count
+        for claim in case.demand.open
+        for request in claim.spec.devices.requests
+    )
+
+    def importance(node: NodeState) -> tuple[int, int, int]:
+        missing = max(wanted - free_devices(case.state, node), 1)
+        pods = case.users.pods_on(node.facts.name)
+        ranks = sorted(p.spec.priority or 0 for p in pods if p.spec.resource_claims or not wanted)
+        in_the_way = ranks[:missing] or [0]
+        return in_the_way[-1], len(in_the_way), node.index
+
+    return sorted(islice(resolvable, _MOST_WEIGHED), key=importance)[:MOST_NODES]
+
+
+def _is_resolvable(case: Case, node: NodeState) -> bool:
+    """Whether a node might take the pod if others left it."""
+    verdict = case.verdicts.get(node.facts.name)
+    if verdict is not None:
+        return verdict.resolvable
+    return case.state.static_verdicts.verdict(case.demand.needs, node.facts) is FITS
+
+
+def _room(case: Case, node: NodeState) -> Iterator[Room]:
+    present = case.users.on(node)
+    if not present or len(present) > _MOST_USERS:
+        return
+    orders = [_order(present, 1)]
+    if len(present) <= _MOST_TWICE:
+        orders.append(_order(present, -1))
+    found = [room for order in orders for room in _without(case, node, order)]
+    if found:
+        yield min(found, key=lambda room: room.cost(case.pod.metadata.namespace))
+
+
+def _order(users: Sequence[User], sign: int) -> list[User]:
+    """In which order users are given back: pods that are going anyway last."""
+    return sorted(users, key=lambda u: (u.is_leaving, -u.priority, sign * u.devices, u.age))
+
+
+def _without(case: Case, node: NodeState, users: Sequence[User]) -> Iterator[Room]:
+    with _Absence(case.state) as absence:
+        for user in users:
+            absence.take_away(user)
+        if not case.trials.fits(case.demand, node):
+            return
+        idle = [user for user in users if not user.devices and case.demand.open]
+        victims = list(users)
+        for user in idle:
+            absence.give_back(user)
+        if idle and case.trials.fits(case.demand, node):
+            victims = [user for user in users if user not in idle]
+        else:
+            for user in idle:
+                absence.take_away(user)
+        for user in tuple(victims):
+            absence.give_back(user)
+            if case.trials.fits(case.demand, node):
+                victims.remove(user)
+            else:
+                absence.take_away(user)
+        fit = case.trials.fit_on(case.demand, node)
+    if victims and fit is not None:
+        yield Room(node, tuple(victims), fit)
+
+
+class _Absence:
+    """Users that are thought away, each for itself."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._gone: dict[frozenset[str], ExitStack] = {}
+
+    def take_away(self, user: User) -> None:
+        undoing = ExitStack()
+        undoing.enter_context(without_users(self._state, [user]))
+        self._gone[user.key] = undoing
+
+    def give_back(self, user: User) -> None:
+        self._gone.pop(user.key).close()
+
+    def __enter__(self) -> _Absence:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._gone:
+            self._gone.popitem()[1].close()

@@ -1,0 +1,128 @@
+"""Trying changes out: does the pod fit somewhere, asked like this, on the state as it is at the moment?
+
+A cluster has thousands of nodes and a pod dozens of possible remedies, so not every remedy is tried on every node: the ones that came
+closest are looked at first, the first that fits is the answer, and nodes that look alike to a question (`allocator.signature`) share
+theirs. What was left out is noted and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.allocator import Plan, Policy, search, signature
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.placement.asking import Asker
+from drayman.placement.demand import Demand
+from drayman.placement.fit import FITS, volume_check
+from drayman.placement.placing import Placer
+from drayman.placement.state import ClusterState, NodeState
+
+MOST_NODES: Final = 64
+"""Nodes on which one remedy is tried."""
+MOST_SEARCHES: Final = 1000
+"""Searches for all remedies of one pod together."""
+_MOST_LOOKS: Final = 6000
+"""How often a node is looked at for them, most often to find that it is like one that was searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Where a pod fits after a change, and the devices it gets there."""
+
+    node: str
+    devices: tuple[str, ...]
+
+
+class Trials:
+    """Puts questions to nodes, and counts."""
+
+    def __init__(
+        self, state: ClusterState, now: float, nodes: Sequence[NodeState], searches: int
+    ) -> None:
+        self._state = state
+        self._asker = Asker(state, now)
+        self._placer = Placer(state, Policy.BEST)
+        self._nodes = nodes
+        self._left = searches
+        self._looks_left = _MOST_LOOKS
+        self.left_out = 0
+        """On how many nodes a change that did not help elsewhere was not tried, at most."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether as many searches were made as may be."""
+        return self._left <= 0 or self._looks_left <= 0
+
+    def demand(self, pod: Pod) -> Demand:
+        """What a pod asks for. Raises ClaimsNotReadyError."""
+        return self._asker.demand(pod)
+
+    def demand_with(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Demand:
+        return self._asker.demand_with(pod, claims)
+
+    def ask(
+        self, pod: Pod, claims: Sequence[ResourceClaim], nodes: Sequence[NodeState] | None = None
+    ) -> Fit | None:
+        """Where the pod would fit if it and its claims were like this; the nearest nodes are asked unless told which."""
+        demand = self.demand_with(pod, claims)
+        return self.first_fit(demand, nodes)
+
+    def first_fit(self, demand: Demand, nodes: Sequence[NodeState] | None = None) -> Fit | None:
+        if self._is_hopeless(demand):
+            return None
+        refused: set[Hashable] = set()
+        chosen = self._nodes if nodes is None else nodes
+        for node in chosen[:MOST_NODES]:
+            if self.is_spent:
+                return None
+            looks = self._looks(demand, node)
+            if looks in refused:
+                continue
+            if self.fits(demand, node):
+                return self.fit_on(demand, node)
+            refused.add(looks)
+        self.left_out = max(self.left_out, len(chosen) - MOST_NODES)
+        return None
+
+    def fits(self, demand: Demand, node: NodeState) -> bool:
+        """Whether the pod fits on a node now; no if nothing may be searched any more."""
+        if self.is_spent or self._is_hopeless(demand):
+            return False
+        self._left -= 1
+        return self._placer.fits_on(demand, node)
+
+    def fit_on(self, demand: Demand, node: NodeState) -> Fit | None:
+        """The devices that the pod gets on a node on which it fits."""
+        wanted = demand.on(node.facts)
+        if not wanted.claims:
+            return Fit(node.facts.name, ())
+        view = self._state.inventory.view(node.node, self._state.ledger)
+        plan = search(view, wanted.question)
+        if not isinstance(plan, Plan):
+            return None
+        results = (r for item in plan.claims for r in item.allocation.devices.results)
+        return Fit(node.facts.name, tuple(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+
+    def _is_hopeless(self, demand: Demand) -> bool:
+        """Whether something stands in the way that no node has a say in."""
+        if demand.impossible is not None:
+            return True
+        if not demand.needs.shape.volumes:
+            return False
+        return volume_check(demand.needs, self._state.volumes).refusal is not FITS
+
+    def _looks(self, demand: Demand, node: NodeState) -> Hashable:
+        """Equal for nodes that give equal answers."""
+        self._looks_left -= 1
+        shape = demand.needs.shape
+        if shape.by_name or shape.volumes or demand.held:
+            return node.index
+        if self._state.neighbourhood.concerns(demand.needs):
+            return node.index
+        wanted = demand.on(node.facts)
+        view = self._state.inventory.view(node.node, self._state.ledger)
+        devices = signature(view, wanted.question) if wanted.claims else None
+        return node.facts.shape, node.usage.room_key, wanted.delegated, devices

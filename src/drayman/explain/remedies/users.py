@@ -1,0 +1,216 @@
+"""Who uses what a pod needs: pods and claims that can only go together.
+
+A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are one user. A claim with devices that
+no pod uses is a user by itself. Pods that would come back at once (those of daemon sets, and those that a node runs by itself), pods of
+the same controller as the one that waits, which is no better off for them, and those that the asker may not see, are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.api.meta import OwnerReference
+from drayman.api.resource import ResourceClaim
+from drayman.inventory.bitsets import positions
+from drayman.placement.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.state import FINISHED, ClusterState, NodeState
+from drayman.simulate.world import World
+
+_LASTING: Final = ("DaemonSet", "Node")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Pods that go together, and the claims that then give back their devices."""
+
+    pods: tuple[Pod, ...]
+    claims: tuple[ResourceClaim, ...]
+
+    @property
+    def key(self) -> frozenset[str]:
+        return frozenset(
+            [pod.metadata.uid for pod in self.pods] + [c.metadata.uid for c in self.claims]
+        )
+
+    @property
+    def priority(self) -> int:
+        return max((pod.spec.priority or 0 for pod in self.pods), default=0)
+
+    @property
+    def devices(self) -> int:
+        """How many, or shares of how many, they have."""
+        found = [claim.status.allocation for claim in self.claims]
+        return sum(len(each.devices.results) for each in found if each is not None)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether all of it is on its way out already."""
+        times = [pod.metadata.deletion_timestamp for pod in self.pods]
+        return bool(times) and None not in times
+
+    @property
+    def age(self) -> str:
+        """Since when the youngest is there, as text that sorts by time."""
+        times = [pod.status.start_time or pod.metadata.creation_timestamp for pod in self.pods]
+        return max((time or "" for time in times), default="")
+
+
+class Users:
+    """Finds the users of nodes. What it looks things up in is made when first needed."""
+
+    def __init__(self, world: World, pod: Pod) -> None:
+        self._world = world
+        self._own = pod
+
+    @property
+    def _state(self) -> ClusterState:
+        return self._world.state
+
+    def on(self, node: NodeState) -> list[User]:
+        """Who runs on a node or holds devices that it sees."""
+        found = {user.key: user for user in self._running(node)}
+        known = {claim.metadata.uid for user in found.values() for claim in user.claims}
+        for user in self._holding(node, known):
+            found.setdefault(user.key, user)
+        return list(found.values())
+
+    def of_pods(self, pods: Iterable[Pod]) -> list[User]:
+        found = (self.of(pod) for pod in pods)
+        return list({user.key: user for user in found if user is not None}.values())
+
+    def of(self, pod: Pod) -> User | None:
+        """The user that a pod belongs to; None if it is not to be thought away."""
+        return self._closure([pod], [])
+
+    def of_claim(self, claim: ResourceClaim) -> User | None:
+        return self._closure([], [claim])
+
+    def pods_owned_by(self, kind: str, uid: str) -> list[Pod]:
+        return self._by_owner.get((kind, uid), [])
+
+    def pods_on(self, node: str) -> list[Pod]:
+        return self._by_node.get(node, [])
+
+    def _running(self, node: NodeState) -> Iterator[User]:
+        for pod in self.pods_on(node.facts.name):
+            user = self.of(pod)
+            if user is not None:
+                yield user
+
+    def _holding(self, node: NodeState, known: set[str]) -> Iterator[User]:
+        """Those who hold devices, but for claims that are known."""
+        view = self._state.inventory.view(node.node, self._state.ledger)
+        if view.hardware.is_vast:
+            return
+        for position in positions(view.in_use | view.shared):
+            holders = self._state.ledger.holders_of(view.id_of(position))
+            for holder in (each for each in holders if each not in known):
+                claim = self._claims.get(holder)
+                user = None if claim is None else self.of_claim(claim)
+                if user is not None:
+                    yield user
+
+    def _closure(self, pods: list[Pod], claims: list[ResourceClaim]) -> User | None:
+        """All that goes together with these."""
+        gone: dict[str, Pod] = {}
+        released: dict[str, ResourceClaim] = {}
+        while pods or claims:
+            while claims:
+                claim = claims.pop()
+                users = self._users_of(claim)
+                if users is None:
+                    return None
+                if claim.metadata.uid not in released:
+                    released[claim.metadata.uid] = claim
+                    pods += users
+            if pods and (pod := pods.pop()).metadata.uid not in gone:
+                if self._stays(pod):
+                    return None
+                gone[pod.metadata.uid] = pod
+                claims += self._claims_of(pod)
+        return User(tuple(gone.values()), tuple(released.values()))
+
+    def _users_of(self, claim: ResourceClaim) -> list[Pod] | None:
+        """The pods that keep a claim; None if it cannot be freed by removing pods that are known."""
+        found: list[Pod] = []
+        if self._state.is_under_way(claim):
+            return None
+        for consumer in claim.status.reserved_for:
+            if consumer.resource == "pods" and consumer.uid in self._pods:
+                found.append(self._pods[consumer.uid])
+            elif consumer.resource == "podgroups":
+                key = (claim.metadata.namespace, consumer.name)
+                found += self._by_group.get(key, [])
+            else:
+                return None
+        return found
+
+    def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
+        """The claims of a pod that have devices."""
+        try:
+            claims = claims_of(pod, self._state.find_claim)
+        except ClaimsNotReadyError:
+            claims = ()
+        extended = self._state.extended_claim_of(pod.metadata.uid)
+        found = claims if extended is None else (*claims, extended)
+        return [claim for claim in found if claim.status.allocation is not None]
+
+    def _stays(self, pod: Pod) -> bool:
+        if pod.metadata.uid == self._own.metadata.uid:
+            return True
+        owner, own = controller_of(pod), controller_of(self._own)
+        if owner is None:
+            return False
+        return owner.kind in _LASTING or (own is not None and owner.uid == own.uid)
+
+    @cached_property
+    def _pods(self) -> dict[str, Pod]:
+        """Those that count, by uid."""
+        return {
+            pod.metadata.uid: pod
+            for pod in self._world.objects.pods
+            if pod.spec.node_name and pod.status.phase not in FINISHED
+        }
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in self._pods.values():
+            found.setdefault(pod.spec.node_name, []).append(pod)
+        return found
+
+    @cached_property
+    def _by_owner(self) -> dict[tuple[str, str], list[Pod]]:
+        found: dict[tuple[str, str], list[Pod]] = {}
+        for pod in self._pods.values():
+            owner = controller_of(pod)
+            if owner is not None:
+                found.setdefault((owner.kind, owner.uid), []).append(pod)
+        return found
+
+    @cached_property
+    def _by_group(self) -> dict[tuple[str, str], list[Pod]]:
+        found: dict[tuple[str, str], list[Pod]] = {}
+        for pod in self._pods.values():
+            group = pod.spec.scheduling_group
+            if group is not None and group.pod_group_name:
+                key = (pod.metadata.namespace, group.pod_group_name)
+                found.setdefault(key, []).append(pod)
+        return found
+
+    @cached_property
+    def _claims(self) -> dict[str, ResourceClaim]:
+        """Those with devices, by uid."""
+        return {
+            claim.metadata.uid: claim
+            for claim in self._world.objects.claims
+            if claim.status.allocation is not None
+        }
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)

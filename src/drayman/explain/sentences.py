@@ -1,0 +1,24 @@
+"""The sentence after the reason: which claim and request, which nodes, how many, and why.
+
+Copies of a pod share a sentence, so claims are named by markers (`placement.refusing.name_claims`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from drayman.explain.device_sentences import DEVICE_WRITERS
+from drayman.explain.finding import Finding
+from drayman.explain.node_sentences import NODE_WRITERS
+from drayman.explain.reasons import Reason
+from drayman.explain.subjects import Subject, Writer
+from drayman.placement.demand import Demand
+from drayman.placement.state import ClusterState
+
+_WRITERS: Final[Mapping[Reason, Writer]] = {**NODE_WRITERS, **DEVICE_WRITERS}
+
+
+def sentence(state: ClusterState, demand: Demand, found: Finding) -> str:
+    """What is said about a finding."""
+    return _WRITERS[found.reason](Subject(state, demand, found))

@@ -1,0 +1,196 @@
+"""Names in claims that no device has: most of the time they are misspelt.
+
+A selector that reads an attribute which does not exist matches nothing or fails on every device, and says no more than that. Here the
+names it reads are compared with those that devices have. Only selectors that accept no device are looked at: one that asks whether an
+attribute is there may well name one that is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Final
+
+from drayman.allocator.question import WantedDevices
+from drayman.api.resource import DeviceClass, ResourceSlice
+from drayman.cel.device import compile_selector
+from drayman.cel.device_types import Features as CelFeatures
+from drayman.cel.errors import CompileError
+from drayman.cel.reads import Group
+from drayman.explain.answer import Spelling
+from drayman.explain.naming import claim_title
+from drayman.explain.survey import Outlook, Survey
+
+ATTRIBUTE: Final = "attribute"
+CAPACITY: Final = "capacity"
+_MOST_SIMILAR: Final = 3
+_FAR: Final = 1 << 10
+
+
+class KnownNames:
+    """The attributes and capacities that devices have, by full name, with the number of devices."""
+
+    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+        self._slices = tuple(slices)
+
+    @cached_property
+    def attributes(self) -> Mapping[str, int]:
+        return self._count(of_attributes=True)
+
+    @cached_property
+    def capacities(self) -> Mapping[str, int]:
+        return self._count(of_attributes=False)
+
+    def of(self, what: str) -> Mapping[str, int]:
+        return self.attributes if what == ATTRIBUTE else self.capacities
+
+    def _count(self, *, of_attributes: bool) -> Mapping[str, int]:
+        # Devices of one make have the same names, so sets of names are counted first.
+        sets: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for piece in _newest(self._slices):
+            for device in piece.spec.devices or ():
+                held = tuple(device.attributes if of_attributes else device.capacity)
+                sets[piece.spec.driver, held] += 1
+        found: Counter[str] = Counter()
+        for (driver, names), devices in sets.items():
+            for name in names:
+                found[full_name(driver, name)] += devices
+        return found
+
+
+def _newest(slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
+    """The slices of the latest generation of each pool."""
+    found = tuple(slices)
+    latest: dict[tuple[str, str], int] = {}
+    for piece in found:
+        key = (piece.spec.driver, piece.spec.pool.name)
+        latest[key] = max(latest.get(key, 0), piece.spec.pool.generation)
+    for piece in found:
+        if latest[piece.spec.driver, piece.spec.pool.name] == piece.spec.pool.generation:
+            yield piece
+
+
+def full_name(driver: str, name: str) -> str:
+    """A name with its domain, which is the driver's if it is left out."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def misspelt(survey: Survey, known: KnownNames) -> tuple[Spelling, ...]:
+    """The names in the claims of a pod that no device has."""
+    found: dict[tuple[str, str, str, str], Spelling] = {}
+    for outlook in _one_of_each_question(survey):
+        for request in outlook.wanted.question.requests:
+            for wanted in request.alternatives:
+                claim = claim_title(outlook.wanted.claims[wanted.claim])
+                for source, what, name in _names_read(survey, outlook, wanted):
+                    if name not in known.of(what):
+                        found.setdefault(
+                            (claim, wanted.name, what, name),
+                            Spelling(
+                                claim=claim,
+                                request=wanted.name,
+                                selector=source,
+                                attribute=name,
+                                what=what,
+                                similar=similar(name, known.of(what)),
+                            ),
+                        )
+    return tuple(found.values())
+
+
+def _one_of_each_question(survey: Survey) -> Iterator[Outlook]:
+    asked = set()
+    for outlook in survey.outlooks:
+        if outlook.wanted.delegated not in asked:
+            asked.add(outlook.wanted.delegated)
+            yield outlook
+
+
+def _names_read(
+    survey: Survey, outlook: Outlook, wanted: WantedDevices
+) -> Iterator[tuple[str, str, str]]:
+    """Where a name is written, whether it is that of an attribute or a capacity, and the full name."""
+    device_class = survey.state.inventory.classes.get(wanted.spec.device_class_name)
+    for expression in _expressions(wanted, device_class):
+        if not _accepted_anywhere(survey, expression):
+            for what, name in _reads(expression, survey):
+                yield expression, what, name
+    question = outlook.wanted.question
+    for index in wanted.matches:
+        name = question.matches[index].name
+        yield f"matchAttribute: {name}", ATTRIBUTE, name
+    for index in wanted.distincts:
+        name = question.distincts[index].name
+        yield f"distinctAttribute: {name}", ATTRIBUTE, name
+
+
+def _expressions(wanted: WantedDevices, device_class: DeviceClass | None) -> Iterator[str]:
+    of_class = () if device_class is None else device_class.spec.selectors
+    for selector in (*of_class, *wanted.spec.selectors):
+        if selector.cel is not None:
+            yield selector.cel.expression
+
+
+def _accepted_anywhere(survey: Survey, expression: str) -> bool:
+    for outlook in survey.outlooks:
+        view = outlook.view
+        for hardware in (view.hardware, *(usage.hardware for usage in view.left_out)):
+            if hardware.select((expression,))[0]:
+                return True
+    return False
+
+
+def _reads(expression: str, survey: Survey) -> Iterator[tuple[str, str]]:
+    lists = survey.state.inventory.features.list_attributes
+    try:
+        reads = compile_selector(expression, features=CelFeatures(list_attributes=lists)).reads
+    except CompileError:
+        return  # the reason says so: it reads nothing
+    groups: tuple[tuple[str, Group], ...] = (
+        (ATTRIBUTE, reads.attributes),
+        (CAPACITY, reads.capacity),
+    )
+    for what, group in groups:
+        for domain, name in sorted(group.keys):
+            yield what, f"{domain}/{name}"
+
+
+def similar(name: str, known: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Names that this one may stand for, nearest first, each with the number of devices that have it."""
+    ranked = sorted((_remoteness(name, other), other) for other in known)
+    near = [other for far, other in ranked if far < _FAR]
+    return tuple((other, known[other]) for other in near[:_MOST_SIMILAR])
+
+
+def _remoteness(name: str, other: str) -> int:
+    """How many typing errors lie between two names, domain and name apart; `_FAR` if it cannot be a slip."""
+    domain, _, own = name.rpartition("/")
+    other_domain, _, its = other.rpartition("/")
+    slips = edits(own.lower(), its.lower())
+    if slips > _tolerable(own):
+        return _FAR
+    if domain == other_domain:
+        return slips
+    # The right name in another domain is a common mistake, however different the domains are.
+    strangeness = edits(domain, other_domain)
+    if strangeness <= _tolerable(domain):
+        return slips + strangeness
+    return _FAR if slips else _tolerable(own) + _tolerable(domain)
+
+
+def _tolerable(name: str) -> int:
+    return 1 + len(name) // 4
+
+
+def edits(first: str, second: str) -> int:
+    """How many letters have to be changed, put in, left out or swapped with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(second) + 1))
+    for i, letter in enumerate(first, 1):
+        last, before, row = before, row, [i] + [0] * len(second)
+        for j, other in enumerate(second, 1):
+            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            swapped = i > 1 and j > 1 and letter == second[j - 2] and first[i - 2] == other
+            row[j] = min(best, last[j - 2] + 1) if swapped else best
+    return row[-1]

@@ -1,0 +1,171 @@
+"""Reasons to wait that come before any node is looked at.
+
+Some are in the pod itself: it is gated, or somebody else's to schedule. Others are in what it needs to have first: claims that do not
+exist yet, or devices that it has been given and that their driver has still to make ready.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.claim_generation import make_claim
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.resource import ResourceClaim
+from drayman.explain.answer import Headline
+from drayman.explain.reasons import Reason
+from drayman.explain.wording import and_list, counted
+from drayman.placement.asking import BINDING_TIMEOUT_S
+from drayman.placement.claims import (
+    ClaimsNotReadyError,
+    Lack,
+    claims_of,
+    is_reserved_for,
+    missing_group,
+    readiness,
+)
+from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.times import seconds_of
+from drayman.simulate.world import World
+
+SCHEDULERS: Final = frozenset({"default-scheduler", "drayman"})
+"""The schedulers whose decisions are explained."""
+
+
+def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SCHEDULERS) -> Headline | None:
+    """Why no node is to be looked for, or none any more; None if one is."""
+    own = _settled(pod) or _of_the_pod(pod, schedulers)
+    if own is not None:
+        return own
+    state = world.state
+    try:
+        claims = _claims(state, pod)
+    except ClaimsNotReadyError as error:
+        return lacking(state, pod, error)
+    return _of_the_group(state, pod) or _of_the_devices(pod, claims, world.now)
+
+
+def lacking(
+    state: ClusterState, pod: Pod, error: ClaimsNotReadyError, *, knows_templates: bool = True
+) -> Headline:
+    """What a pod lacks that cannot be scheduled for want of a claim.
+
+    A state that does not follow templates cannot tell one that is missing from one that is still to be used.
+    """
+    name = error.name
+    match error.lack:
+        case Lack.CLAIM:
+            return Headline.of(Reason.CLAIM_MISSING, _sentence(error))
+        case Lack.DELETING:
+            return Headline.of(
+                Reason.CLAIM_DELETING,
+                f"Claim {name} is being deleted; no pod can begin to use it any more.",
+            )
+        case Lack.FOREIGN:
+            return Headline.of(
+                Reason.CLAIM_FOREIGN,
+                f"Claim {name} has the name of the pod's claim, but was made for somebody else.",
+            )
+        case Lack.GROUP:
+            return Headline.of(
+                Reason.POD_GROUP_MISSING,
+                f"Pod group {name} does not exist, so it is not known which claims the pod shares.",
+            )
+        case Lack.GENERATED:
+            if knows_templates and state.find_template(pod.metadata.namespace, name) is None:
+                return Headline.of(
+                    Reason.TEMPLATE_MISSING,
+                    f"{_sentence(error)[:-1]}, which does not exist in namespace"
+                    f" {pod.metadata.namespace}.",
+                )
+            return Headline.of(Reason.CLAIM_PENDING, _sentence(error))
+
+
+def _settled(pod: Pod) -> Headline | None:
+    """For a pod that no longer waits for a node."""
+    metadata, status = pod.metadata, pod.status
+    if status.phase in FINISHED:
+        return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
+    if metadata.deletion_timestamp is not None:
+        where = f" and still on node {pod.spec.node_name}" if pod.spec.node_name else ""
+        return Headline.of(Reason.TERMINATING, f"The pod is being deleted{where}.")
+    if pod.spec.node_name:
+        return Headline.of(Reason.RUNS, f"The pod is on node {pod.spec.node_name}.")
+    return None
+
+
+def _of_the_pod(pod: Pod, schedulers: frozenset[str]) -> Headline | None:
+    gates = [gate.name for gate in pod.spec.scheduling_gates]
+    if gates:
+        noun = "a scheduling gate" if len(gates) == 1 else f"{len(gates)} scheduling gates"
+        return Headline.of(Reason.GATED, f"The pod is held back by {noun}: {and_list(gates)}.")
+    scheduler = pod.spec.scheduler_name or "default-scheduler"
+    if scheduler not in schedulers:
+        return Headline.of(
+            Reason.OTHER_SCHEDULER,
+            f"The pod is left to the scheduler {scheduler}; this one does not touch it.",
+        )
+    return None
+
+
+def _claims(state: ClusterState, pod: Pod) -> tuple[ResourceClaim, ...]:
+    """Raises ClaimsNotReadyError."""
+
+    def draft(pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
+        name = entry.resource_claim_template_name or ""
+        template = state.find_template(pod.metadata.namespace, name)
+        return None if template is None else make_claim(pod, entry, template, "")
+
+    claims = claims_of(pod, state.find_claim, draft)
+    group = pod.spec.scheduling_group
+    if group is not None and claims and state.groups.of(pod) is None:
+        raise missing_group(group.pod_group_name)
+    return claims
+
+
+def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
+    """For a claim that the pod shares with its group: that is not the scheduler's to make."""
+    group = state.groups.of(pod)
+    if group is None:
+        return None
+    known = {status.name for status in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        template = entry.resource_claim_template_name
+        if template and entry.name not in known and entry in group.spec.resource_claims:
+            return Headline.of(
+                Reason.CLAIM_PENDING,
+                f"Waiting for the claim of entry {entry.name}, which the pod shares with its group,"
+                f" to be made from template {template}.",
+            )
+    return None
+
+
+def _of_the_devices(pod: Pod, claims: tuple[ResourceClaim, ...], now: float) -> Headline | None:
+    """For devices that the pod has been given, and that have still to be made ready."""
+    for claim in claims:
+        told = unready(claim, now) if is_reserved_for(claim, pod) else None
+        if told is not None:
+            return told
+    return None
+
+
+def unready(claim: ResourceClaim, now: float) -> Headline | None:
+    """What keeps the devices of a claim from being used; None if they are ready, or there are none."""
+    state, name = readiness(claim), claim.metadata.name
+    if state.failure:
+        return Headline.of(Reason.BINDING_FAILED, f"Claim {name}: {state.failure}.")
+    allocation = claim.status.allocation
+    if not state.pending or allocation is None:
+        return None
+    has = f"Claim {name} has {counted(len(state.pending), 'device')} that the driver has"
+    which = and_list(state.pending)
+    since = seconds_of(allocation.allocation_timestamp)
+    if since is not None and since + BINDING_TIMEOUT_S < now:
+        minutes = counted(int(BINDING_TIMEOUT_S // 60), "minute")
+        late = f"{has} not made ready within {minutes}: {which}."
+        return Headline.of(Reason.BINDING_FAILED, late)
+    return Headline.of(Reason.DEVICES_NOT_READY, f"{has} still to make ready: {which}.")
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,36 @@
+"""Numbers and lists as people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_MOST_NAMED: Final = 3
+_LONGEST_QUOTE: Final = 120
+_COMPILER_PREFIX: Final = re.compile(r"ERROR: <input>:\d+:\d+: ")
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """1 device, 2 devices."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def and_list(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+    """a, b and c; or the first few and how many there are besides."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def quoted(expression: str) -> str:
+    """An expression on one line, the end of a long one left out."""
+    text = " ".join(expression.split())
+    return f"`{text if len(text) <= _LONGEST_QUOTE else f'{text[: _LONGEST_QUOTE - 3]}...'}`"
+
+
+def without_source(error: str) -> str:
+    """What a compiler complains about, without the picture of where."""
+    return _COMPILER_PREFIX.sub("", error.partition("\n")[0])
