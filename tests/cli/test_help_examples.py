@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,16 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
+from cli.explain.manifests import job, pod, template
 from drayman.cli.main import COMMANDS, cli
+from drayman.cluster import HttpClient
+from drayman.cluster.resources import (
+    JOBS,
+    NAMESPACES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+)
 
 CLAIM: Final = """\
 apiVersion: resource.k8s.io/v1
@@ -44,8 +55,9 @@ PROBLEM: Final = json.dumps({"name": "p", "node": {"metadata": {"name": "n"}}, "
 DEVICE: Final = {"name": "d", "driver": "gpu.nvidia.com", "device": {"name": "gpu-0"}}
 SLICES: Final = {"apiVersion": "v1", "kind": "List", "items": [SLICE]}
 ABOUT_A_RUNNING_CLUSTER: Final = ("down", "status", "kubeconfig")
-ABOUT_SIMULATED_NODES: Final = ("node", "device")
+ABOUT_SIMULATED_NODES: Final = ("node", "device", "map", "top", "migrate")
 """Their examples follow from one another."""
+ABOUT_PLANS: Final = ("plan", "capacity", "snapshot")
 
 
 def examples(command: str) -> list[str]:
@@ -81,6 +93,8 @@ def folder(tmp_path: Path) -> Path:
     programs.mkdir()
     start = [sys.executable, "-c", "from drayman.cli.main import main; main()"]
     executable(programs / "drayman", f'exec {shlex.join(start)} "$@"')
+    plugin = [sys.executable, "-c", "from drayman.cli.main import plugin; plugin()"]
+    executable(programs / "kubectl-drayman", f'exec {shlex.join(plugin)} "$@"')
     executable(programs / "helm", "cat claim.yaml")
     executable(programs / "kubectl", "cat slices.yaml")
     return tmp_path
@@ -141,6 +155,67 @@ def serve_beside_a_cluster(found: list[str], folder: Path) -> None:
         works("drayman down", folder)
 
 
+async def submit_what_is_explained(kubeconfig: Path) -> None:
+    """The pod, the claim and the job of the examples."""
+    claim = {**template("gpus"), "kind": "ResourceClaim"}
+    claim["spec"] = claim["spec"]["spec"]
+    kinds = {
+        "Pod": PODS,
+        "Job": JOBS,
+        "ResourceClaim": RESOURCE_CLAIMS,
+        "ResourceClaimTemplate": RESOURCE_CLAIM_TEMPLATES,
+    }
+    async with HttpClient.from_environment(kubeconfig) as client:
+        await client.create(NAMESPACES.as_values(), {"metadata": {"name": "team-a"}})
+        await client.create(kinds["ResourceClaim"].as_values(), claim, "team-a")
+        for body in (template("one"), pod("trainer", "one"), job("sweep", "one", pods=2)):
+            await client.create(kinds[body["kind"]].as_values(), body, "default")
+
+
+def explain_what_is_there(found: list[str], folder: Path) -> None:
+    """Each example gives an answer, whatever it is; one that goes on does so until it is interrupted."""
+    settings = folder / ".kube" / "config"
+    works(f"drayman up --detach --port 0 --profile example=1 --kubeconfig {settings}", folder)
+    try:
+        asyncio.run(submit_what_is_explained(settings))
+        for line in found:
+            with start(line.replace("kubectl drayman", "kubectl-drayman"), folder) as process:
+                assert process.stdout is not None
+                assert process.stdout.readline()
+                if "--watch" in line:
+                    process.send_signal(signal.SIGINT)
+                _, errors = process.communicate()
+            assert process.returncode in ((130,) if "--watch" in line else (0, 1)), (line, errors)
+            assert errors.strip() == ""
+    finally:
+        works("drayman down", folder)
+
+
+def plan_on_a_cluster(found: list[str], folder: Path) -> None:
+    """Each example gives an answer, on the cluster or on what was saved of it."""
+    settings = folder / ".kube" / "config"
+    manifests = "\n---\n".join(map(json.dumps, (template("one"), job("sweep", "one", pods=2))))
+    (folder / "job.yaml").write_text(manifests)
+    (folder / "app").mkdir()
+    (folder / "app" / "job.yaml").write_text(manifests)
+    (folder / "claim.yaml").write_text(CLAIM.replace("gpu.nvidia.com", "gpu.example.com"))
+    executable(folder / "bin" / "helm", "cat job.yaml")
+    works(f"drayman up --detach --port 0 --profile example=1 --kubeconfig {settings}", folder)
+    try:
+        works("drayman snapshot > cluster.yaml", folder)
+        for line in found:
+            # Where nothing else runs, the context of an example is that of the file.
+            with start(
+                line.replace("--context staging", f"--kubeconfig {settings}"), folder
+            ) as process:
+                output, errors = process.communicate()
+            assert process.returncode in (0, 1), (line, errors)
+            assert errors.strip() == ""
+            assert output or ">" in line
+    finally:
+        works("drayman down", folder)
+
+
 @pytest.mark.parametrize("command", ["", *COMMANDS], ids=["drayman", *COMMANDS])
 def test_examples_of_the_help_work(command: str, folder: Path) -> None:
     """Each does what it is there for; those about a running cluster find one."""
@@ -151,6 +226,12 @@ def test_examples_of_the_help_work(command: str, folder: Path) -> None:
         return
     if command == "scheduler":
         serve_beside_a_cluster(found, folder)
+        return
+    if command in ABOUT_PLANS:
+        plan_on_a_cluster(found, folder)
+        return
+    if command == "explain":
+        explain_what_is_there(found, folder)
         return
     for line in found:
         line = on_this_machine(line, folder)

@@ -12,9 +12,10 @@ import click
 
 from drayman.cli.cluster.options import data_dir_option, folder_of
 from drayman.cli.errors import UserError
+from drayman.cli.settings import current_settings
 
 if TYPE_CHECKING:
-    from drayman.cluster import Client
+    from drayman.cluster import HttpClient
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -31,10 +32,36 @@ def cluster_options(function: F) -> F:
     return named(data_dir_option(function))
 
 
-def kubeconfig_of(kubeconfig: Path | None, data_dir: Path | None) -> Path | None:
+def context_option(function: F) -> F:
+    """`--context`, as `context`."""
+    return click.option(
+        "--context",
+        default="",
+        metavar="NAME",
+        help="A context of the kubeconfig, in place of its current one.",
+    )(function)
+
+
+def namespace_option(function: F) -> F:
+    """`--namespace`, as `namespace`, which is None where it is not given."""
+    return click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Default: the namespace of the kubeconfig's context.",
+    )(function)
+
+
+def kubeconfig_of(kubeconfig: Path | None, data_dir: Path | None, context: str = "") -> Path | None:
     """The file that was named, or that of the running instance; None to look where kubectl does. Raises UserError."""
     if kubeconfig is not None:
         return kubeconfig
+    if current_settings().as_plugin:
+        data_dir = data_dir if _on_command_line("data_dir") else None
+        if data_dir is None:
+            return None
+    elif context and data_dir is None:  # the file of an instance has but one
+        return None
     folder = folder_of(data_dir)
     record = folder.running()
     if record is not None:
@@ -47,17 +74,27 @@ def kubeconfig_of(kubeconfig: Path | None, data_dir: Path | None) -> Path | None
     )
 
 
+def _on_command_line(option: str) -> bool:
+    """Whether it was given there, and not in a variable of the environment that means `drayman` alone."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def talk(
-    kubeconfig: Path | None, data_dir: Path | None, work: Callable[[Client], Awaitable[T]]
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+    work: Callable[[HttpClient], Awaitable[T]],
+    *,
+    context: str = "",
 ) -> T:
     """Do something with a client. What the cluster refuses is the user's to read."""
     from drayman.cluster import HttpClient
     from drayman.cluster.errors import ClusterError
 
-    path = kubeconfig_of(kubeconfig, data_dir)
+    path = kubeconfig_of(kubeconfig, data_dir, context)
 
     async def connected() -> T:
-        async with HttpClient.from_environment(path) as client:
+        async with HttpClient.from_environment(path, context) as client:
             return await work(client)
 
     try:

@@ -1,15 +1,19 @@
 """What ends a command early.
 
 Exit statuses: 0 for success, 1 for input that is wrong, 2 for a wrong command line (click's own), 70 for a fault of ours,
-130 and 141 for an interrupt and a closed pipe, as shells have it.
+130 and 141 for an interrupt and a closed pipe, as shells have it. Commands that answer a question with 0 or 1 end with 2 for all that is
+wrong: see `no_answer`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import click
 
+NO_ANSWER: Final = 2
 INTERNAL_ERROR: Final = 70
 INTERRUPTED: Final = 130
 CLOSED_PIPE: Final = 141
@@ -39,3 +43,24 @@ class UserError(click.ClickException):
         if len(message) > LONGEST_MESSAGE:
             message = f"{message[:LONGEST_MESSAGE]}..."
         click.echo(f"error: {printable(message)}", file=file, err=True)
+
+
+class NoAnswerError(UserError):
+    """Something is wrong where another exit status would be an answer."""
+
+    exit_code = NO_ANSWER
+
+
+@contextmanager
+def no_answer() -> Iterator[None]:
+    """Whatever is wrong in here ends the command with 2. Decorates commands of which 1 is an answer."""
+    try:
+        yield
+    except UserError as error:
+        raise NoAnswerError(error.message) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise NoAnswerError(f"output cannot be written: {reason(error)}") from error
+    except MemoryError as error:
+        raise NoAnswerError("there is not enough memory for this input") from error

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import TextIOWrapper
 from types import FrameType
 from typing import Final, TextIO
@@ -23,19 +22,27 @@ from drayman.cli.errors import (
     reason,
 )
 from drayman.cli.lazy import LazyGroup
+from drayman.cli.settings import Settings
 
 COMMANDS: Final = {
     "up": "drayman.cli.cluster.up:up",
     "down": "drayman.cli.cluster.down:down",
     "status": "drayman.cli.cluster.down:status",
     "kubeconfig": "drayman.cli.cluster.down:kubeconfig",
+    "explain": "drayman.cli.explain.command:explain",
     "scheduler": "drayman.cli.scheduler:scheduler",
     "bench": "drayman.cli.bench.command:bench",
     "profiles": "drayman.cli.profiles:profiles",
     "node": "drayman.cli.nodes:node",
     "device": "drayman.cli.simulated_devices:device",
+    "map": "drayman.cli.map.command:map_",
+    "top": "drayman.cli.top.command:top",
     "demo": "drayman.cli.demo.command:demo",
+    "plan": "drayman.cli.plan:plan",
+    "capacity": "drayman.cli.capacity:capacity",
+    "snapshot": "drayman.cli.snapshot:snapshot",
     "validate": "drayman.cli.validate:validate",
+    "migrate": "drayman.cli.migrate:migrate",
     "allocate": "drayman.cli.allocate:allocate",
     "cel": "drayman.cli.cel:cel",
 }
@@ -50,13 +57,6 @@ Examples:
 
 _SIGNALLED: Final = 128
 """What shells add to the number of the signal that ended a process."""
-
-
-@dataclass(slots=True)
-class Settings:
-    """The options of `drayman` itself."""
-
-    debug: bool = False
 
 
 @click.group(
@@ -76,6 +76,15 @@ def cli(settings: Settings | None, debug: bool) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    _main(Settings(), "drayman")
+
+
+def plugin() -> None:
+    """The same for `kubectl drayman ...`: kubectl runs the executable `kubectl-drayman`."""
+    _main(Settings(as_plugin=True), "kubectl drayman")
+
+
+def _main(settings: Settings, program: str) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if (
             signal.getsignal(number) is not signal.SIG_IGN
@@ -84,7 +93,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:], settings, program))
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -92,11 +101,13 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(_SIGNALLED + number)
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(
+    arguments: Sequence[str], settings: Settings | None = None, program: str = "drayman"
+) -> int:
     """Run a command line and return its exit status. Nothing escapes as a traceback unless it is asked for."""
-    settings = Settings()
+    settings = settings or Settings()
     try:
-        status = cli.main(list(arguments), prog_name="drayman", standalone_mode=False, obj=settings)
+        status = cli.main(list(arguments), prog_name=program, standalone_mode=False, obj=settings)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status if isinstance(status, int) else 0

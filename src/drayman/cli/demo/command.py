@@ -7,19 +7,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from drayman.cli.errors import UserError
+from drayman.cli.explain.command import as_data
 from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from drayman.allocator import Refusal
     from drayman.api.core import Pod
     from drayman.api.resource import DeviceRequestAllocationResult
-    from drayman.cli.demo.remedies import Remedy
-    from drayman.cli.demo.scene import Layout, Scene
     from drayman.cli.demo.staging import Result
+    from drayman.explain.answer import Explanation
 
 _EPILOG: Final = """\b
 Examples:
@@ -38,16 +38,6 @@ class Act:
     title: str
     pod: Pod
     granted: tuple[DeviceRequestAllocationResult, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a pod waits, asked of one node, and what would help."""
-
-    scene: Scene
-    refusal: Refusal
-    remedies: tuple[Remedy, ...]
-    freeing: tuple[Remedy, ...]
 
 
 @click.command(epilog=_EPILOG)
@@ -79,7 +69,7 @@ def demo(output_format: str | None) -> None:
             out.print()
     _draw(out, result, acts)
     if waiting is not None and why is not None:
-        _tell_waiting(out, waiting, why)
+        _tell_waiting(out, result, waiting, why)
 
 
 def _acts(result: Result) -> list[Act]:
@@ -100,19 +90,10 @@ def _acts(result: Result) -> list[Act]:
 
 
 def _explain(result: Result, act: Act) -> Explanation:
-    """Ask the first node, which has what the pod wants most of, and try what would help."""
-    from drayman.allocator import Policy, Refusal, search
-    from drayman.cli.demo.remedies import freeing_helps, remedies
-    from drayman.cli.demo.scene import build
+    """As `drayman explain` does. Versions say nothing about a cluster that is gone by now."""
+    from drayman.explain.pod import explain_pod
 
-    scene = build(result.hardware.nodes[0], result.claims)
-    (claim,) = result.claims_of(act.pod)
-    outcome = search(scene.view(), [claim], policy=Policy.BEST)
-    if not isinstance(outcome, Refusal):
-        raise UserError(f"{act.pod.metadata.name}: {outcome}")
-    return Explanation(
-        scene, outcome, tuple(remedies(scene, claim)), tuple(freeing_helps(scene, claim))
-    )
+    return msgspec.structs.replace(explain_pod(result.world, act.pod), evidence={})
 
 
 def _as_data(acts: list[Act], why: Explanation | None) -> dict[str, Any]:
@@ -132,21 +113,8 @@ def _pod_data(act: Act, why: Explanation | None) -> dict[str, Any]:
     }
     if act.granted or why is None:
         return data
-    data["message"] = _message(act.pod)
-    data["kind"] = why.refusal.kind.value
-    data["rejections"] = [
-        {"request": each.request, "reason": each.reason.value, "remaining": each.remaining}
-        for each in why.refusal.rejections
-    ]
-    data["remedies"] = [
-        {"change": each.change, "devices": [device.device for device in each.devices]}
-        for each in (*why.remedies, *why.freeing)
-    ]
+    data["explanation"] = as_data(why)
     return data
-
-
-def _message(pod: Pod) -> str:
-    return next((c.message for c in pod.status.conditions if c.type_ == "PodScheduled"), "")
 
 
 def _tell_granted(out: Console, result: Result, act: Act) -> None:
@@ -176,43 +144,29 @@ def _places(result: Result) -> dict[tuple[str, str, str], str]:
 
 def _draw(out: Console, result: Result, acts: list[Act]) -> None:
     """The matrix of the first node, with what was chosen there."""
-    from drayman.cli.demo.scene import build, layout
+    from drayman.cli.demo.scene import layout
     from drayman.cli.matrix import Drawing
     from drayman.inventory import DeviceId
 
-    scene = build(result.hardware.nodes[0])
-    places = layout(scene)
+    hardware = result.hardware.nodes[0]
+    places = layout(hardware)
     marks = {
         places.rows[device]: act.number
         for act in acts
         for entry in act.granted
         if (device := DeviceId(entry.driver, entry.pool, entry.device)) in places.rows
     }
-    out.print(f"[bold]{scene.node.metadata.name}[/]")
+    out.print(f"[bold]{hardware.node.metadata.name}[/]")
     for line in Drawing(places.matrix, list(places.names.values()), marks).lines(out.width):
         out.print(line)
     out.print()
 
 
-def _tell_waiting(out: Console, act: Act, why: Explanation) -> None:
-    from drayman.cli.demo.scene import layout
-    from drayman.cli.demo.words import KINDS, funnel
+def _tell_waiting(out: Console, result: Result, act: Act, why: Explanation) -> None:
+    from rich.padding import Padding
 
-    kind = why.refusal.kind
-    node = why.scene.node.metadata.name
+    from drayman.cli.explain.drawing import Drawing
+    from drayman.cli.explain.layout import Trimmed
+
     out.print(f"[bold]{act.number}  {act.title}[/]")
-    out.print(f"   {act.pod.metadata.name}: [red]{act.pod.status.phase}[/]")
-    out.print(f"   [bold]why[/], for {node}")
-    out.print(f"     {kind.value}: {KINDS[kind]}")
-    for line in funnel(why.refusal.rejections):
-        out.print(f"     {line}")
-    out.print("   [bold]what would help[/] (each was tried)")
-    places = layout(why.scene)
-    for remedy in (*why.remedies, *why.freeing):
-        out.print(f"     [green]+[/] {remedy.change}: {_names(places, remedy)}")
-    if not why.freeing:
-        out.print("     [red]-[/] freeing devices would not: it does not fit on the empty node")
-
-
-def _names(places: Layout, remedy: Remedy) -> str:
-    return ", ".join(places.names[device] for device in remedy.devices)
+    out.print(Trimmed(Padding(Drawing(why, result.world.now), (0, 0, 0, 3))))

@@ -18,9 +18,11 @@ from drayman.api.resource import ResourceClaim
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.control_plane import ControlPlane
+from drayman.cli.reading import read_world
 from drayman.cluster import Client, InProcessClient, WatchOptions, generic
-from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.cluster.resources import PODS
 from drayman.drivers.profiles import HardwareCluster, parse_profiles, simulate
+from drayman.simulate.world import World
 
 PROFILES: Final = "dgx-h100=1,dgx-h100-mig=1,example-shared=1"
 NAMESPACE: Final = "default"
@@ -55,7 +57,11 @@ class Result:
     hardware: HardwareCluster
     manifests: tuple[Manifest, ...]
     pods: dict[str, Pod]
-    claims: tuple[ResourceClaim, ...]
+    world: World
+
+    @property
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        return self.world.objects.claims
 
     def claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """The claims that are the pod's own."""
@@ -92,8 +98,7 @@ async def _play() -> Result:
             for document in manifest.documents:
                 await client.create(_RESOURCES[document["kind"]], document, NAMESPACE)
         pods = await _settled(client, [name for manifest in acts for name in manifest.pods])
-        claims = await client.list(RESOURCE_CLAIMS, NAMESPACE)
-        return Result(hardware, acts, pods, claims.items)
+        return Result(hardware, acts, pods, await read_world(client))
 
 
 @asynccontextmanager

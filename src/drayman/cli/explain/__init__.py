@@ -1,0 +1,1 @@
+"""`drayman explain`: why something waits, what would help, and why it is where it is."""

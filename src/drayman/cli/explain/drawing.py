@@ -1,0 +1,185 @@
+"""An explanation as text for people: the answer first, then the grounds, then what would help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+
+from drayman.cli.explain.layout import (
+    INDENT,
+    Trimmed,
+    counted,
+    devices_listed,
+    plain,
+    prose,
+    section,
+    shell,
+)
+from drayman.cli.explain.tables import alternatives, funnels, holders
+from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling
+from drayman.explain.reasons import Kind
+
+STYLES: Final = {
+    None: "bold green",
+    Kind.NEVER: "bold red",
+    Kind.NOT_NOW: "bold magenta",
+    Kind.NOT_HERE: "bold magenta",
+    Kind.HELD: "bold cyan",
+}
+MOST_REMEDIES: Final = 8
+MOST_OBSTACLES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """An explanation that fits wherever it is printed. `now` is when the cluster was read."""
+
+    explanation: Explanation
+    now: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Trimmed(Group(*_whole(self.explanation, self.now, options.max_width)))
+
+
+def _whole(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
+    yield headline(explanation.headline)
+    yield prose((_subject(explanation), "dim"))
+    if explanation.unseen:
+        yield _unseen(explanation.unseen)
+    yield from _grounds(explanation, now, width)
+    for part in explanation.parts:
+        yield ""
+        inner = [headline(part.headline), prose((_subject(part), "dim"))]
+        inner += _grounds(part, now, width - INDENT)
+        yield Padding(Group(*inner), (0, 0, 0, INDENT))
+    if explanation.evidence:
+        yield _evidence(explanation)
+
+
+def headline(line: Headline) -> RenderableType:
+    """The first line: the word, its kind, the sentence."""
+    return prose((line.reason.title, STYLES[line.reason.kind]), f": {plain(line.sentence)}")
+
+
+def _subject(explanation: Explanation) -> str:
+    name = "/".join(filter(None, (explanation.namespace, explanation.name)))
+    parts = [f"{explanation.kind.lower()} {plain(name)}"]
+    if explanation.count > 1:
+        parts.append(f"and {explanation.count - 1:,} more like it")
+    if explanation.node:
+        verb = "would go to" if explanation.headline.reason.value == "Fits" else "on"
+        parts.append(f"{verb} {plain(explanation.node)}")
+    if explanation.devices:
+        parts.append(f"with {devices_listed(explanation.devices, explanation.node)}")
+    return " ".join(parts)
+
+
+def _unseen(what: tuple[str, ...]) -> RenderableType:
+    return prose(("Not taken into account, because you may not list it: ", "bold"), "; ".join(what))
+
+
+def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
+    """What the answer rests on, and what to do about it."""
+    if explanation.spelling:
+        found = [_spelling(each) for each in explanation.spelling]
+        yield section("spelling", "", *found)
+    if explanation.node_fit or explanation.funnels:
+        yield section("what is left", "after each test", *funnels(explanation, width))
+    if explanation.nearest is not None:
+        yield _nearest(explanation.nearest)
+    if explanation.holders:
+        yield section("who holds it", "", *holders(explanation, now))
+    if explanation.headline.reason.kind is not None and not explanation.parts:
+        yield from _remedies(explanation, width)
+    if explanation.alternatives:
+        yield section("why here", "best nodes first", *alternatives(explanation.alternatives))
+
+
+def _spelling(found: Spelling) -> RenderableType:
+    where = f"claim {found.claim}, request {found.request}: "
+    lines = [
+        prose(
+            where,
+            f"no device has the {found.what} ",
+            (plain(found.attribute), "bold red"),
+            indent=INDENT,
+        ),
+        prose((f"in: {plain(found.selector)}", "dim"), indent=2 * INDENT),
+    ]
+    for name, devices in found.similar:
+        like = f" is on {counted(devices, 'device')}"
+        lines.append(prose((plain(name), "bold green"), like, indent=2 * INDENT))
+    return Group(*lines)
+
+
+def _nearest(miss: Miss) -> RenderableType:
+    lines = [prose(plain(miss.sentence), indent=INDENT)]
+    if miss.devices:
+        lines.append(
+            prose(("would do: ", "dim"), devices_listed(miss.devices, miss.node), indent=INDENT)
+        )
+    if miss.missing:
+        lines.append(prose(("missing: ", "dim"), f"{miss.missing:,} more", indent=INDENT))
+    lines += _obstacles(miss)
+    return section("nearest miss", plain(miss.node), *lines)
+
+
+def _obstacles(miss: Miss) -> Iterator[RenderableType]:
+    """What is in the way of which devices; those with the same in their way together."""
+    together: dict[str, list[str]] = {}
+    for device, why in miss.blocked.items():
+        together.setdefault(why, []).append(device)
+    for why, devices in list(together.items())[:MOST_OBSTACLES]:
+        names = devices_listed(devices, miss.node)
+        yield prose((f"{names}: ", "dim"), plain(why), indent=INDENT)
+    if rest := sum(map(len, list(together.values())[MOST_OBSTACLES:])):
+        yield prose((f"and {counted(rest, 'device')} more", "dim"), indent=INDENT)
+
+
+def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+    lines: list[RenderableType] = []
+    for number, remedy in enumerate(explanation.remedies[:MOST_REMEDIES], start=1):
+        lines += _remedy(number, remedy, width)
+    if not lines and explanation.headline.reason.kind is Kind.HELD:
+        return  # the sentence says who has to do what
+    if not lines:
+        lines.append(prose("Nothing is known that a search confirms.", indent=INDENT))
+    if explanation.untried:
+        lines.append(prose((plain(explanation.untried), "dim"), indent=INDENT))
+    note = "each was tried by a search" if explanation.remedies else ""
+    yield section("what would help", note, *lines)
+
+
+def _remedy(number: int, remedy: Remedy, width: int) -> Iterator[RenderableType]:
+    mark = f"{number}."
+    yield prose(plain(remedy.sentence), indent=INDENT, mark=mark)
+    inner = INDENT + len(mark) + 1
+    then = " ".join(
+        filter(
+            None,
+            (
+                f"on {plain(remedy.node)}" if remedy.node else "",
+                f"with {devices_listed(remedy.devices, remedy.node)}" if remedy.devices else "",
+            ),
+        )
+    )
+    if then:
+        yield prose((f"then {then}", "dim"), indent=inner)
+    for command in remedy.commands:
+        yield from shell(command, inner, width)
+
+
+def _evidence(explanation: Explanation) -> RenderableType:
+    """The versions of what was read. Most lists are of the same, which is told once."""
+    versions = explanation.evidence
+    usual, number = Counter(versions.values()).most_common(1)[0]
+    others = [f"{name} at {version}" for name, version in versions.items() if version != usual]
+    if number == 1:
+        usual, others = "", [f"{name} at {version}" for name, version in versions.items()]
+    text = "; ".join(filter(None, (f"version {usual}" if usual else "", ", ".join(others))))
+    return Group("", prose((f"read: {plain(text)}", "dim")))

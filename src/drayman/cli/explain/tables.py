@@ -1,0 +1,168 @@
+"""The parts of an explanation that are tables: what is left after each test, who holds what, which nodes were in question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
+from drayman.explain.answer import Alternative, Explanation, Funnel, Holder, Step
+
+MOST_HOLDERS: Final = 10
+MOST_LOSSES: Final = 6
+
+_NODES: Final = 6
+_DEVICES: Final = 9
+_LEAST_DETAIL: Final = 12
+_BESIDE: Final = INDENT + _NODES + _DEVICES + 3 * 2
+"""Columns of the terminal that are taken by numbers and gaps."""
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+
+
+def _indented(table: Table) -> RenderableType:
+    return Padding(table, (0, 0, 0, INDENT))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    test: str
+    detail: str
+    nodes: int
+    devices: int | None
+    is_end: bool = False
+    """Whether nothing passes here that passed before."""
+
+
+def funnels(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+    """Tests in their order, with the nodes and devices that pass. All in the same columns."""
+    groups = [("", _node_rows(explanation)), *map(_device_rows, explanation.funnels)]
+    longest = max((len(row.test) for _, rows in groups for row in rows), default=0)
+    room = max(width - _BESIDE - longest, _LEAST_DETAIL)
+    for title, rows in groups:
+        if title:
+            yield prose((title, "bold"), indent=INDENT)
+        yield _indented(_rows(rows, longest, room, show_header=not title))
+
+
+def _node_rows(explanation: Explanation) -> list[_Row]:
+    if not explanation.nodes and not explanation.node_fit:
+        return []
+    rows = [_Row("all nodes", "", explanation.nodes, None)]
+    for step in explanation.node_fit:
+        is_end = step.nodes == 0 < rows[-1].nodes
+        rows.append(_Row(step.test, _detail(step), step.nodes, None, is_end))
+    return rows
+
+
+def _device_rows(found: Funnel) -> tuple[str, list[_Row]]:
+    rows: list[_Row] = []
+    for step in found.steps:
+        rows.append(_Row(step.test, _detail(step), step.nodes, step.devices, step.nodes == 0))
+        if step.nodes == 0:
+            break  # nothing comes to the tests below
+    wanted = f"{found.wanted:,} wanted" if found.wanted else "all wanted"
+    return f"claim {plain(found.claim)}, request {plain(found.request)}: {wanted}", rows
+
+
+def _rows(rows: Sequence[_Row], longest: int, room: int, *, show_header: bool) -> Table:
+    table = _table()
+    table.show_header = show_header
+    table.add_column("test", width=longest, no_wrap=True)
+    table.add_column("nodes", width=_NODES, justify="right", no_wrap=True)
+    table.add_column("devices", width=_DEVICES, justify="right", no_wrap=True)
+    table.add_column("", width=room, overflow="fold", style="dim")
+    for row in rows:
+        style = "bold red" if row.is_end else ""
+        devices = "" if row.devices is None else f"{row.devices:,}"
+        table.add_row(
+            Text(row.test, style),
+            Text(f"{row.nodes:,}", style),
+            Text(devices, style),
+            Text(broken(row.detail, room)),
+        )
+    return table
+
+
+def _detail(step: Step) -> str:
+    losses = f"({_losses(step.lost)})" if step.lost else ""
+    return " ".join(filter(None, (plain(step.detail), losses)))
+
+
+def _losses(lost: Mapping[str, int]) -> str:
+    largest = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{number:,} {plain(why)}" for why, number in largest[:MOST_LOSSES]]
+    rest = sum(number for _, number in largest[MOST_LOSSES:])
+    return ", ".join([*shown, f"{rest:,} for other reasons"] if rest else shown)
+
+
+def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
+    """Who has what, and for how long already."""
+    table = _table()
+    table.add_column("held by", overflow="fold")
+    table.add_column("devices", overflow="fold")
+    table.add_column("priority", justify="right", no_wrap=True)
+    table.add_column("for", no_wrap=True)
+    found = explanation.holders
+    for holder in found[:MOST_HOLDERS]:
+        priority = "" if holder.priority is None else str(holder.priority)
+        table.add_row(
+            _holder(holder), devices_listed(holder.devices), priority, age(holder.since, now)
+        )
+    yield _indented(table)
+    if rest := len(found[MOST_HOLDERS:]) + explanation.holders_left_out:
+        yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
+
+
+def _holder(holder: Holder) -> Text:
+    if not holder.visible:
+        return Text("somebody you may not see", "dim")
+    what = listed(holder.pods) if holder.pods else f"claim {plain(holder.claim)}"
+    text = Text(f"{plain(holder.namespace)}/{what}" if holder.namespace else what)
+    if holder.workload:
+        text.append(f" ({plain(holder.workload)})", "dim")
+    return text
+
+
+def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
+    """The nodes that were in question, and what counted."""
+    table = _table()
+    table.add_column("", no_wrap=True, style="bold green")
+    table.add_column("node", overflow="fold")
+    table.add_column("preferred", justify="right", no_wrap=True)
+    for name in _qualities(found):
+        table.add_column(name, justify="right")
+    table.add_column("balance", justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for each in found:
+        qualities = [_number(each.quality.get(name)) for name in _qualities(found)]
+        table.add_row(
+            "*" if each.chosen else "",
+            Text(plain(each.node), "bold green" if each.chosen else ""),
+            _number(each.preference),
+            *qualities,
+            _number(each.balance),
+            Text(plain(each.refusal), "dim"),
+        )
+    yield _indented(table)
+    if len(found) == 1:
+        yield prose(("no other node would take it", "dim"), indent=INDENT)
+
+
+def _qualities(found: Sequence[Alternative]) -> list[str]:
+    """Those in which the nodes differ; where all are alike there is nothing to compare."""
+    scored = [each.quality for each in found if each.quality]
+    names = dict.fromkeys(name for quality in scored for name in quality)
+    return [name for name in names if len({quality.get(name) for quality in scored}) > 1]
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"

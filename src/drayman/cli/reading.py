@@ -1,0 +1,198 @@
+"""Reading a cluster at one moment, with the permissions that the asker has.
+
+What has to be known for any answer (the nodes, their devices, and what is in the asker's own namespace) must be readable. The rest is
+read as far as it may be: what is refused is listed as unseen, so that answers can say what they do not take into account.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from drayman.cli.errors import UserError
+from drayman.cluster import Client, ListOptions
+from drayman.cluster.client import Page
+from drayman.cluster.errors import ForbiddenError, NotFoundError
+from drayman.cluster.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    POD_GROUPS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    Resource,
+)
+
+if TYPE_CHECKING:
+    from drayman.simulate.world import Objects, World
+
+T = TypeVar("T")
+
+RESOURCES: Final[tuple[Resource[Any], ...]] = (
+    NODES,
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    PODS,
+    POD_GROUPS,
+    NAMESPACES,
+    PERSISTENT_VOLUMES,
+    VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    JOBS,
+)
+"""What has a say in where pods go."""
+
+_IN_PAGES: Final = ListOptions(limit=2_500)
+"""Large pages, because somebody waits for the last one."""
+
+
+async def read_world(
+    client: Client, *, namespace: str | None = None, engine: str = "drayman.simulate.world"
+) -> World:
+    """The cluster as it is now. All lists are asked for at once.
+
+    With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
+    long as a large cluster needs to answer. Raises UserError where a permission is missing without which there is no answer, and
+    ClusterError.
+    """
+    reader = _Reader(client, namespace)
+    objects = await reader.objects(asyncio.to_thread(import_module, engine))
+    from drayman.simulate.world import World
+
+    return World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Lists, and what became of them."""
+
+    client: Client
+    namespace: str | None
+    unseen: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+
+    async def objects(self, meanwhile: Awaitable[object]) -> Objects:
+        start = asyncio.create_task
+        nodes = start(self._needed(NODES))
+        slices = start(self._needed(RESOURCE_SLICES))
+        classes = start(self._needed(DEVICE_CLASSES))
+        rules = start(self._wanted(DEVICE_TAINT_RULES))
+        claims = start(self._of_namespaces(RESOURCE_CLAIMS, needed=True))
+        templates = start(self._of_namespaces(RESOURCE_CLAIM_TEMPLATES))
+        pods = start(self._of_namespaces(PODS, needed=True))
+        groups = start(self._of_namespaces(POD_GROUPS))
+        namespaces = start(self._wanted(NAMESPACES))
+        volumes = start(self._wanted(PERSISTENT_VOLUMES))
+        volume_claims = start(self._of_namespaces(VOLUME_CLAIMS))
+        storage_classes = start(self._wanted(STORAGE_CLASSES))
+        jobs = start(self._of_namespaces(JOBS))
+        # To the end also where one fails, so that the same cluster always gives the same error.
+        lists: tuple[Awaitable[object], ...]
+        lists = (nodes, slices, classes, rules, claims, templates, pods, groups, namespaces)
+        lists += (volumes, volume_claims, storage_classes, jobs)
+        await asyncio.gather(meanwhile, *lists, return_exceptions=True)
+        from drayman.simulate.world import Objects
+
+        return Objects(
+            nodes=nodes.result(),
+            slices=slices.result(),
+            classes=classes.result(),
+            taint_rules=rules.result(),
+            claims=claims.result(),
+            templates=templates.result(),
+            pods=pods.result(),
+            pod_groups=groups.result(),
+            namespaces=namespaces.result(),
+            volumes=volumes.result(),
+            volume_claims=volume_claims.result(),
+            storage_classes=storage_classes.result(),
+            jobs=jobs.result(),
+        )
+
+    def sorted_versions(self) -> dict[str, str]:
+        """The same order each time, whichever list came first."""
+        return dict(sorted(self.versions.items()))
+
+    async def _needed(self, resource: Resource[T]) -> tuple[T, ...]:
+        """All of a resource without which nothing can be said."""
+        try:
+            return await self._all(resource, None)
+        except ForbiddenError as error:
+            raise _denied(resource, None, error) from error
+
+    async def _wanted(self, resource: Resource[T]) -> tuple[T, ...]:
+        """All of a resource that only makes answers better."""
+        try:
+            return await self._all(resource, None)
+        except ForbiddenError:
+            self.unseen.append(resource.qualified)
+            return ()
+
+    async def _of_namespaces(self, resource: Resource[T], *, needed: bool = False) -> tuple[T, ...]:
+        """All of a resource, or what the asker's namespace has of it."""
+        try:
+            return await self._all(resource, None)
+        except ForbiddenError as error:
+            if self.namespace is None:
+                if needed:
+                    raise _denied(resource, None, error) from error
+                self.unseen.append(resource.qualified)
+                return ()
+        return await self._of_own_namespace(resource, self.namespace, needed)
+
+    async def _of_own_namespace(
+        self, resource: Resource[T], namespace: str, needed: bool
+    ) -> tuple[T, ...]:
+        try:
+            found = await self._all(resource, namespace)
+        except ForbiddenError as error:
+            if needed:
+                raise _denied(resource, namespace, error) from error
+            self.unseen.append(resource.qualified)
+            return ()
+        self.unseen.append(_beyond(resource, namespace))
+        return found
+
+    async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
+        try:
+            page: Page[T] = await self.client.list_all(resource, namespace, options=_IN_PAGES)
+        except NotFoundError:
+            if not resource.optional:
+                raise
+            return ()
+        self.versions[resource.plural] = page.resource_version
+        return page.items
+
+
+def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
+    """What a world was read from: resources, the namespace where it was only one, and the version."""
+    for resource in RESOURCES:
+        version = world.versions.get(resource.plural)
+        if version is not None:
+            is_limited = namespace is not None and _beyond(resource, namespace) in world.unseen
+            yield resource, namespace if is_limited else None, version
+
+
+def _beyond(resource: Resource[Any], namespace: str) -> str:
+    return f"{resource.qualified} outside of namespace {namespace}"
+
+
+def _denied(resource: Resource[T], namespace: str | None, error: ForbiddenError) -> UserError:
+    where = f"in namespace {namespace}" if namespace else "in the whole cluster"
+    return UserError(
+        f"this needs the permission to list {resource.qualified} {where}, which you do not have: {error}"
+    )

@@ -1,0 +1,23 @@
+"""What holds for a whole run of the command line. Commands find it in their click context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(slots=True)
+class Settings:
+    """The options of `drayman` itself, and how it was called."""
+
+    debug: bool = False
+    as_plugin: bool = False
+    """Called by kubectl, whose cluster and namespace are then the ones that are meant."""
+
+
+def current_settings() -> Settings:
+    """Those of the command that runs."""
+    context = click.get_current_context(silent=True)
+    found = None if context is None else context.find_object(Settings)
+    return found or Settings()

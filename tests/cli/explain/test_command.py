@@ -1,0 +1,175 @@
+"""`drayman explain` on a real cluster: the answer, its exit status, and who may have it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl
+from cli.explain.people import HARDWARE, OWN, Person
+from drayman.cli.main import cli
+
+Explain = Callable[..., Result]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["explain", *words], prog_name="drayman")
+
+
+@pytest.fixture
+def explain(full: Kubectl) -> Explain:
+    """The command as the administrator, in the namespace of these tests."""
+    where = ("--kubeconfig", str(full.server.kubeconfig), "--namespace", full.namespace)
+    return lambda *words: run(*words, *where)
+
+
+def data(result: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_what_runs(explain: Explain) -> None:
+    """Exit status 0, its node and devices, and the nodes that were in question."""
+    result = explain("pod/first")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Runs: ")
+    assert "why here" in result.stdout
+    found = data(explain("pod/first", "-o", "json"))
+    assert found["node"] in ("example-0", "example-1")
+    assert len(found["devices"]) == 6
+    assert [each["node"] for each in found["alternatives"] if each.get("chosen")] == [found["node"]]
+
+
+def test_what_waits(explain: Explain) -> None:
+    """Exit status 1, the reason first, then the grounds and what would help."""
+    result = explain("pod/third")
+    assert result.exit_code == 1, result.stderr
+    assert result.stdout.startswith("DevicesInUse (not now): ")
+    for heading in ("what is left", "nearest miss", "who holds it", "what would help", "read: "):
+        assert heading in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "\x1b" not in result.stdout
+
+
+def test_the_same_as_data(explain: Explain) -> None:
+    """JSON and YAML hold what the text is made from, with the same exit status."""
+    result = explain("pod", "third", "-o", "json")
+    assert result.exit_code == 1
+    found = data(result)
+    assert (found["kind"], found["namespace"], found["name"]) == ("Pod", "team-a", "third")
+    assert (found["headline"]["reason"], found["headline"]["kind"]) == ("DevicesInUse", "not now")
+    (funnel,) = found["funnels"]
+    assert funnel["wanted"] == 6
+    free = next(step for step in funnel["steps"] if step["test"] == "free")
+    assert (free["nodes"], free["devices"]) == (2, 4)
+    assert {holder["pods"][0] for holder in found["holders"]} == {"first", "second"}
+    assert any(op["verb"] == "delete" for each in found["remedies"] for op in each["operations"])
+    again = yaml.safe_load(explain("pod/third", "-o", "yaml").stdout)
+    assert again["funnels"] == found["funnels"]
+
+
+def test_a_misspelt_attribute(explain: Explain) -> None:
+    """The nearest existing names, and on how many devices they are."""
+    result = explain("pod/misspelt")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("AttributeUnknown (never): ")
+    assert "gpu.example.com/model is on 16 devices" in result.stdout
+
+
+def test_a_job(explain: Explain) -> None:
+    """Its pods by their reason, one for all that have the same."""
+    result = explain("job/sweep", "-o", "json")
+    assert result.exit_code == 1, result.stderr
+    found = data(result)
+    assert found["headline"]["reason"] == "DevicesInUse"
+    (part,) = found["parts"]
+    assert part["count"] == 2
+    assert "and 1 more like it" in explain("job/sweep").stdout
+
+
+def test_a_claim(full: Kubectl, explain: Explain) -> None:
+    """One that has its devices is no reason to wait."""
+    (name,) = [
+        claim["metadata"]["name"]
+        for claim in full.object("resourceclaims")["items"]
+        if claim["metadata"]["ownerReferences"][0]["name"] == "first"
+    ]
+    result = explain(f"resourceclaim/{name}")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Allocated: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["pod/nobody"], "there is no pod/nobody in namespace team-a"),
+        (["claim/nobody"], "there is no resourceclaim/nobody in namespace team-a"),
+        (["job", "nobody"], "there is no job/nobody in namespace team-a"),
+        (["node/example-0"], "cannot be explained"),
+        (["pod/first", "--context", "nowhere"], "has no context 'nowhere'"),
+    ],
+)
+def test_what_there_is_no_answer_to(explain: Explain, words: list[str], sentence: str) -> None:
+    """Exit status 2, with one sentence on standard error."""
+    result = explain(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in " ".join(result.stderr.split())
+
+
+def test_no_cluster_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that does not run, or that nobody wrote down, is no verdict on the pod."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    result = run("pod/first", "--data-dir", str(tmp_path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "nothing runs on" in result.stderr
+    result = run("pod/first", "--kubeconfig", str(tmp_path / "missing"))
+    assert result.exit_code == 2
+
+
+def test_an_answer_that_cannot_be_written_is_none(full: Kubectl) -> None:
+    """A full disk must not look like a verdict."""
+    where = ("--kubeconfig", str(full.server.kubeconfig), "--namespace", full.namespace)
+    with open("/dev/full", "w") as disk:
+        done = subprocess.run(
+            [*DRAYMAN, "explain", "pod/first", *where],
+            stdout=disk,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: output cannot be written: no space left on device\n"
+
+
+def test_a_snapshot_is_explained_as_the_cluster_is(full: Kubectl, tmp_path: Path) -> None:
+    """The same reason and funnel, from a file; but nothing to watch there."""
+    config = str(full.server.kubeconfig)
+    saved = CliRunner().invoke(cli, ["snapshot", "--kubeconfig", config], prog_name="drayman")
+    assert saved.exit_code == 0, saved.stderr
+    path = tmp_path / "cluster.yaml"
+    path.write_text(saved.stdout)
+    words = ("pod/third", "--namespace", "team-a", "-o", "json")
+    from_file = run(*words, "--snapshot", str(path))
+    assert from_file.exit_code == 1, from_file.stderr
+    live = data(run(*words, "--kubeconfig", config))
+    assert data(from_file)["headline"] == live["headline"]
+    assert data(from_file)["funnels"] == live["funnels"]
+    assert run(*words, "--snapshot", str(path), "--watch").exit_code == 2
+
+
+def test_others_stay_hidden(full: Kubectl, person: Person) -> None:
+    """Somebody with one namespace, that of their kubeconfig, is told what could not be looked at."""
+    result = run("pod/third", "-o", "json", "--kubeconfig", str(person(OWN, HARDWARE)))
+    assert result.exit_code == 1, result.stderr
+    assert "pods outside of namespace team-a" in data(result)["unseen"]
+    refused = run("pod/third", "--kubeconfig", str(person("resourceclaims", HARDWARE)))
+    assert refused.exit_code == 2
+    assert "permission to list pods in namespace team-a" in refused.stderr

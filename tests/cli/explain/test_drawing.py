@@ -1,0 +1,187 @@
+"""Explanations fit where they are shown, say the answer first, and are safe to show."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from io import StringIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.console import Console
+
+from cli.explain.examples import ALL, LONGEST, MISSPELT, NOW, RUNS, WAITS
+from drayman.cli.explain.drawing import STYLES, Drawing
+from drayman.cli.explain.layout import age, broken, devices_listed, shell
+from drayman.explain.answer import Explanation
+from drayman.explain.reasons import Kind
+
+
+def drawn(explanation: Explanation, width: int, *, terminal: bool = False) -> str:
+    file = StringIO()
+    out = Console(file=file, width=width, force_terminal=terminal, highlight=False)
+    out.print(Drawing(explanation, NOW))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_it_fits(name: str, width: int) -> None:
+    """No line is wider than the terminal, and none ends in blanks."""
+    lines = drawn(ALL[name], width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(line == line.rstrip() for line in lines)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_answer_comes_first(name: str) -> None:
+    """The first line begins with the reason and its kind."""
+    assert drawn(ALL[name], 80).startswith(f"{ALL[name].headline.reason.title}: ")
+
+
+def test_everything_is_told() -> None:
+    """What the explanation holds is there to read."""
+    text = " ".join(drawn(WAITS, 200).split())
+    for words in (
+        "pod team-a/trainer-0",
+        "pods outside of namespace team-a",
+        "all nodes 14",
+        "node fit 12 (1 cordoned, 1 too little cpu)",
+        "claim gpus, request gpu: 4 wanted",
+        "class 12 96 gpu.nvidia.com",
+        "free 2 5 (91 in use)",
+        "nearest miss (dgx-h100-3)",
+        "gpu-2, gpu-3: held by team-b/eval-0",
+        "team-b/eval-0 (job/eval) gpu-2, gpu-3 of dgx-h100-3 0 3h20m",
+        "somebody you may not see",
+        "1. lower the count of request gpu to 3 then on dgx-h100-3 with gpu-0, gpu-1, gpu-5",
+        "drayman device untaint dgx-h100-3/gpu-4 example.com/hot:NoSchedule",
+        "freeing pods was tried on 32 of 120 nodes only",
+        "nodes at 4711, pods at 4790",
+    ):
+        assert words in text
+
+
+def test_a_misspelt_attribute_is_told_with_its_neighbours() -> None:
+    """The name, where it stands, the names like it, and on how many devices they are."""
+    text = drawn(MISSPELT, 120)
+    assert "no device has the attribute gpu.nvidia.com/prodcutName" in text
+    assert "gpu.nvidia.com/productName is on 16 devices" in text
+
+
+def test_what_runs_is_told_with_the_alternatives() -> None:
+    """The chosen node is marked; only scores in which nodes differ have a column; nothing is to be remedied."""
+    text = drawn(RUNS, 80)
+    assert "*  dgx-h100-0" in text
+    assert "distance" in text
+    assert "waste" not in text
+    assert "what would help" not in text
+
+
+def test_nothing_in_it_steers_the_terminal() -> None:
+    """Control characters are spelt out and markup is shown as it is."""
+    text = drawn(LONGEST, 80)
+    assert "\x1b" not in text
+    assert "\\x1b[31mred" in text
+    assert "[bold]markup[/]" in text
+
+
+@pytest.mark.parametrize("kind", [None, *Kind])
+def test_colours_show_on_dark_and_light(kind: Kind | None) -> None:
+    """Only named colours of the terminal, and neither black nor white."""
+    words = STYLES[kind].split()
+    assert set(words) <= {"bold", "green", "red", "magenta", "cyan"}
+
+
+def test_colour_is_for_terminals() -> None:
+    """The same words with and without."""
+    coloured = drawn(WAITS, 80, terminal=True)
+    assert "\x1b[1;35mDevicesInUse (not now)" in coloured
+    assert "\x1b" not in drawn(WAITS, 80)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(0, "0s"), (59, "59s"), (60, "1m"), (3_725, "1h2m"), (90_061, "1d1h"), (7_200, "2h")],
+)
+def test_ages(seconds: int, expected: str) -> None:
+    """The two largest units, as kubectl has it."""
+    assert age("2026-09-21T14:13:20Z", NOW + seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("devices", "node", "expected"),
+    [
+        (["d/n/a", "d/n/b"], "n", "a, b"),
+        (["d/n/a", "d/n/b"], "", "a, b of d/n"),
+        (["d/n/a", "e/n/b"], "n", "a, b"),
+        (["d/n/a", "e/n/a"], "n", "a of d/n; a of e/n"),
+        (["d/pool/a", "d/n/b"], "n", "a of d/pool; b"),
+        (
+            [f"d/n/{number}" for number in range(14)],
+            "",
+            "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 of d/n and 2 more",
+        ),
+    ],
+    ids=["of-the-node", "anywhere", "two-drivers", "same-name", "another-pool", "many"],
+)
+def test_devices_in_few_words(devices: list[str], node: str, expected: str) -> None:
+    """Driver and pool once, and not at all where the node says it; never so that two look the same."""
+    assert devices_listed(devices, node) == expected
+
+
+def test_most_lists_are_of_one_version() -> None:
+    """Which is told once, with what differs."""
+    evidence = {"nodes": "7", "pods": "7", "pod": "5"}
+    assert "read: version 7; pod at 5" in drawn(replace(RUNS, evidence=evidence), 80)
+
+
+def test_an_unknown_age_is_not_told() -> None:
+    """Where nobody said since when."""
+    assert age("", NOW) == ""
+
+
+def read_by_a_shell(command: str, width: int) -> list[str]:
+    text = "\n".join(str(line) for line in shell(command, 3, width))
+    return shlex.split(text.replace("\\\n", ""))
+
+
+WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1).filter(
+    lambda word: word[0] not in "[{"
+)
+
+
+@given(st.lists(WORDS, min_size=1), st.integers(20, 120))
+def test_commands_can_be_copied(words: list[str], width: int) -> None:
+    """However a command is broken over lines, a shell reads the same words."""
+    assert read_by_a_shell(shlex.join(words), width) == words
+
+
+JSON = st.recursive(
+    st.integers() | st.text(st.characters(min_codepoint=32, max_codepoint=126)),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc/"), inner),
+)
+
+
+@given(JSON, st.integers(20, 120))
+def test_json_in_commands_can_be_copied(value: object, width: int) -> None:
+    """However a patch is broken over lines, it says the same."""
+    written = json.dumps([value], separators=(",", ":"))
+    *_, patch = read_by_a_shell(f"kubectl patch pod x -p {shlex.quote(written)}", width)
+    assert json.loads(patch) == [value]
+
+
+def test_long_patches_fit() -> None:
+    """A patch of short parts stays within the terminal."""
+    patch = json.dumps([{"op": "remove", "path": f"/spec/{number}"} for number in range(9)])
+    lines = [str(line) for line in shell(f"kubectl patch pod x -p '{patch}'", 3, 80)]
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= 80
+
+
+@given(st.text(st.sampled_from("ab.([)]'\" &"), max_size=60), st.integers(5, 40))
+def test_breaking_an_expression_keeps_it(expression: str, room: int) -> None:
+    """Nothing is lost or added but blanks."""
+    assert "".join(broken(expression, room).split()) == "".join(expression.split())

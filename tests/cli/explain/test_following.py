@@ -1,0 +1,134 @@
+"""`--watch` shows each answer that differs from the one before, until it is interrupted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl
+from cli.explain.manifests import listed, pod, template
+
+
+def words(kubectl: Kubectl, name: str, *options: str) -> list[str]:
+    where = ("--kubeconfig", str(kubectl.server.kubeconfig), "--namespace", kubectl.namespace)
+    return [*DRAYMAN, "explain", f"pod/{name}", "--watch", *where, *options]
+
+
+def read_until(stream: int, condition: Callable[[str], bool], text: str = "") -> str:
+    """What comes, until that is enough or its other end is closed."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition(text):
+        assert time.monotonic() < deadline, f"there is only {text!r}"
+        if select.select([stream], [], [], 0.1)[0]:
+            try:
+                more = os.read(stream, 65536).decode()
+            except OSError:  # the other end of a terminal is closed
+                return text
+            if not more:
+                return text
+            text += more
+    return text
+
+
+@pytest.fixture
+def gated(kubectl: Kubectl) -> Iterator[str]:
+    """A pod that somebody holds back."""
+    name = "gated"
+    body = pod(name, "one")
+    body["spec"]["schedulingGates"] = [{"name": "example.com/later"}]
+    kubectl("apply", "-f", "-", given=listed(template("one"), body))
+    yield name
+    kubectl("delete", "pod", name, "--ignore-not-found", "--now")
+
+
+def open_gate(kubectl: Kubectl, name: str) -> None:
+    change = [{"op": "remove", "path": "/spec/schedulingGates"}]
+    kubectl("patch", "pod", name, "--type=json", "-p", json.dumps(change))
+
+
+@contextmanager
+def piped(*command: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        yield process, process.stdout.fileno()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_answers_follow_one_another_through_a_pipe(kubectl: Kubectl, gated: str) -> None:
+    """A blank line between two; an interrupt ends it with 130, and the end of the pod with 2."""
+    with piped(*words(kubectl, gated)) as (process, output):
+        text = read_until(output, lambda text: "read: " in text)
+        assert text.startswith("Gated (held): ")
+        open_gate(kubectl, gated)
+        text = read_until(output, lambda text: "Runs: " in text, text)
+        assert "\n\nRuns: " in text or "\n\nFits: " in text
+        assert "\x1b" not in text
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+
+
+def test_the_end_of_the_pod_ends_it(kubectl: Kubectl, gated: str) -> None:
+    """What is gone cannot be explained: exit status 2."""
+    with piped(*words(kubectl, gated, "-o", "yaml")) as (process, output):
+        assert read_until(output, lambda text: "evidence" in text).startswith("---\n")
+        kubectl("delete", "pod", gated, "--now")
+        assert process.wait(PATIENCE_S) == 2
+        assert process.stderr is not None
+        assert b"there is no pod/gated" in process.stderr.read()
+
+
+def test_a_terminal_is_drawn_anew(kubectl: Kubectl, gated: str) -> None:
+    """Over the last picture, with the cursor back in the end."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+    process = subprocess.Popen(
+        words(kubectl, gated),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**environment, "TERM": "xterm"},
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        text = read_until(master, lambda text: "Gated (held)" in text)
+        open_gate(kubectl, gated)
+        text = read_until(master, lambda text: "Runs" in text, text)
+        process.send_signal(signal.SIGINT)
+        text = read_until(master, lambda _: False, text)
+        assert process.wait(PATIENCE_S) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    assert "\x1b[1A" in text  # up a line, to draw over the last picture
+    assert "\x1b[?25h" in text
+    assert "Traceback" not in text
+
+
+def test_nothing_is_said_where_nothing_changes(kubectl: Kubectl, gated: str) -> None:
+    """A change elsewhere in the cluster gives no second answer."""
+    with piped(*words(kubectl, gated)) as (process, output):
+        text = read_until(output, lambda text: "read: " in text)
+        kubectl("label", "namespace", "team-b", "touched=yes", "--overwrite")
+        open_gate(kubectl, gated)
+        text = read_until(output, lambda text: "Runs: " in text, text)
+        assert text.count("Gated (held)") == 1
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE_S)

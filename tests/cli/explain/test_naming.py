@@ -1,0 +1,47 @@
+"""Objects are named as kubectl has them named."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from drayman.cli.explain.naming import parse_subject
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("pod/a", "pod/a"),
+        ("pods/a", "pod/a"),
+        ("po a", "pod/a"),
+        ("Pod a", "pod/a"),
+        ("resourceclaim/a", "resourceclaim/a"),
+        ("claim a", "resourceclaim/a"),
+        ("resourceclaims.resource.k8s.io/a", "resourceclaim/a"),
+        ("job/a", "job/a"),
+        ("jobs.batch/a", "job/a"),
+    ],
+)
+def test_kinds_and_names(words: str, expected: str) -> None:
+    """KIND/NAME or KIND NAME, in the singular, the plural or short, with its group or without."""
+    assert str(parse_subject(words.split())) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("a", "Say its kind too: pod/a"),
+        ("pod", "which pod?"),
+        ("deployment/a", "these can: pod, resourceclaim, job"),
+        ("pods.batch/a", "cannot be explained"),
+        ("pod/", "names no object"),
+        ("pod/a/b", "names no object"),
+        ("pod a b", "one object at a time"),
+        ("pod/a pod/b", "one object at a time"),
+    ],
+)
+def test_what_names_nothing(words: str, sentence: str) -> None:
+    """A wrong command line says what would be a right one."""
+    with pytest.raises(click.UsageError, match=r".") as error:
+        parse_subject(words.split())
+    assert sentence in error.value.message

@@ -1,0 +1,74 @@
+"""A cluster is read with the permissions of whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from apiserver.e2e.driving import Kubectl
+from cli.explain.people import HARDWARE, OWN, Person
+from drayman.cli.errors import UserError
+from drayman.cli.reading import RESOURCES, read_world, sources
+from drayman.cluster import HttpClient
+from drayman.simulate.world import World
+
+
+def read(kubeconfig: Path, namespace: str | None = "team-a") -> World:
+    async def connected() -> World:
+        async with HttpClient.from_environment(kubeconfig) as client:
+            return await read_world(client, namespace=namespace)
+
+    return asyncio.run(connected())
+
+
+def test_an_administrator_sees_everything(kubectl: Kubectl) -> None:
+    """Nothing is unseen, and every list has its version."""
+    world = read(kubectl.server.kubeconfig, None)
+    assert world.unseen == ()
+    assert [node.metadata.name for node in world.objects.nodes] == ["example-0", "example-1"]
+    assert world.objects.slices
+    assert set(world.versions) == {resource.plural for resource in RESOURCES}
+    assert list(world.versions) == sorted(world.versions)
+
+
+def test_what_may_not_be_seen_is_listed(kubectl: Kubectl, person: Person) -> None:
+    """Somebody with a namespace of their own gets an answer that says what it lacks."""
+    kubectl("create", "job", "mine", "--image=app", "--", "sleep", "1")
+    kubectl("create", "job", "other", "--image=app", "--namespace=team-b", "--", "sleep", "1")
+    world = read(person(OWN, HARDWARE))
+    assert world.unseen == (
+        "devicetaintrules.resource.k8s.io",
+        "jobs.batch outside of namespace team-a",
+        "namespaces",
+        "persistentvolumeclaims outside of namespace team-a",
+        "persistentvolumes",
+        "podgroups.scheduling.k8s.io",
+        "pods outside of namespace team-a",
+        "resourceclaims.resource.k8s.io outside of namespace team-a",
+        "resourceclaimtemplates.resource.k8s.io outside of namespace team-a",
+        "storageclasses.storage.k8s.io",
+    )
+    assert {job.metadata.namespace for job in world.objects.jobs} == {"team-a"}
+    scopes = {resource.plural: scope for resource, scope, _ in sources(world, "team-a")}
+    assert (scopes["nodes"], scopes["pods"]) == (None, "team-a")
+    assert "storageclasses" not in scopes
+
+
+@pytest.mark.parametrize(
+    ("own", "cluster", "namespace", "missing"),
+    [
+        (OWN, "nodes,deviceclasses", "team-a", "resourceslices.resource.k8s.io in the whole"),
+        ("resourceclaims", HARDWARE, "team-a", "pods in namespace team-a"),
+        (OWN, HARDWARE, None, " in the whole cluster"),
+    ],
+    ids=["slices", "pods", "no-namespace"],
+)
+def test_what_there_is_no_answer_without(
+    person: Person, own: str, cluster: str, namespace: str | None, missing: str
+) -> None:
+    """The error names the permission."""
+    with pytest.raises(UserError, match="this needs the permission to list") as error:
+        read(person(own, cluster), namespace)
+    assert missing in error.value.message
