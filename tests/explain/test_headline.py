@@ -148,7 +148,7 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
             .wants(claim(exactly("r", asks={"memory": 8})))
         ),
         "CapacityTooHigh (never)",
-        "more capacity",
+        "memory",
     ),
     "counters in use": (
         lambda: parted(held="p0").holds("second", "a", "p1").wants(ONE),

@@ -125,6 +125,24 @@ async def test_a_pod_that_cannot_be_explained_does_not_silence_the_others(tmp_pa
         await at.untouched(pod)
 
 
+async def test_copies_are_told_after_the_one_that_was_tried(tmp_path: Path) -> None:
+    """When the reason changes for the pod that is tried for all its copies, those that were told the old one get the new one."""
+    async with desk(tmp_path) as at:
+        for name in ("p", "copy"):
+            at.reporter.refuse(await at.pod(name), UNSCHEDULABLE, lambda: "in use")
+        tried, copy = await at.told("p", "in use"), await at.told("copy", "in use")
+        silent = await at.pod("silent")
+        at.reporter.refuse(
+            tried,
+            UNSCHEDULABLE,
+            lambda: "tainted",
+            copies=lambda: ((pod, lambda: "tainted as well") for pod in (copy, silent)),
+        )
+        await at.told("p", "tainted")
+        await at.told("copy", "tainted as well")
+        await at.untouched(silent)
+
+
 async def test_who_no_longer_waits_is_not_told(tmp_path: Path) -> None:
     """A pod that found a node in the same moment is left alone, and so is one that is forgotten."""
     async with desk(tmp_path) as at:

@@ -117,7 +117,9 @@ def _drawn(found: Capacity) -> Iterator[RenderableType]:
         " with nothing in use.",
     )
     if found.runs_out is not None:
-        yield section("What runs out first", "", headline(found.runs_out))
+        such = next(group for group in found.groups if group.limit == found.runs_out)
+        where = f"on {plain(such.nodes[0])}"
+        yield section("What runs out first", where, headline(found.runs_out))
     if found.groups:
         yield section("Nodes", "copies on each", _table(found.groups))
     for reason, nodes in found.closed.items():

@@ -110,7 +110,7 @@ class Spelling(ApiStruct):
     claim: str
     request: str
     selector: str
-    """Where it is written: an expression, or a constraint."""
+    """Where it is written: an expression, or a constraint, which belongs to no single request."""
     attribute: str
     what: str = "attribute"
     """`attribute` or `capacity`."""

@@ -167,4 +167,6 @@ def _objection(sieve: Sieve) -> str:
 
 
 def _lost_words(passed: Passed) -> str:
-    return f"apart in {passed.detail}" if passed.test is Hurdle.CONSTRAINT else _WORDS[passed.test]
+    if passed.test is not Hurdle.CONSTRAINT:
+        return _WORDS[passed.test]
+    return f"apart in {passed.detail}" if passed.closest else f"without {passed.detail}"

@@ -16,7 +16,7 @@ from drayman.explain.finding import Finding, Group, shortages_of
 from drayman.explain.reasons import Reason
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
-from drayman.placement.refusing import DevicesVerdict, Flaw, Shortage, decisive
+from drayman.placement.refusing import DevicesVerdict, Flaw, Shortage, claim_marker, decisive
 
 _USED: Final = {
     Test.IN_USE: Reason.DEVICES_IN_USE,
@@ -92,7 +92,10 @@ def _not_here(groups: Sequence[Group]) -> Finding:
     if len(lacking) == 1 and lacking[0].wanted > 1:
         # A request that competes with itself does so for what its devices are parts of.
         return Finding(Reason.COUNTERS_IN_USE, (first,), lacking[0])
-    names = ", ".join(s.request for s in lacking)
+    several = len({s.claim for s in lacking}) > 1
+    names = ", ".join(
+        f"{claim_marker(s.claim)}/{s.request}" if several else s.request for s in lacking
+    )
     return Finding(Reason.REQUESTS_COMPETE, (first,), lacking[0] if lacking else None, names)
 
 

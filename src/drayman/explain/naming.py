@@ -9,6 +9,7 @@ from drayman.api.quantity import Format, Quantity
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.device import Amount
 from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.refusing import title_of
 
 _CPU: Final = "cpu"
 _LARGE: Final = 1024
@@ -16,7 +17,7 @@ _LARGE: Final = 1024
 
 def claim_title(claim: ResourceClaim) -> str:
     """The name of a claim. The one for extended resources has none before it exists."""
-    return "extended resources" if is_for_extended(claim) else claim.metadata.name
+    return "extended resources" if is_for_extended(claim) else title_of(claim)
 
 
 def is_for_extended(claim: ResourceClaim) -> bool:

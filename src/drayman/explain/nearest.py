@@ -192,13 +192,14 @@ def _sentence(
         if site.unfit is not None:
             parts.append("its devices would do")
         else:
-            parts.append(_together(survey, found, searched))
+            parts.append(_together(survey, site, found, searched))
     return f"Node {site.name}: {'; '.join(parts)}."
 
 
-def _together(survey: Survey, found: Progress, searched: bool) -> str:
+def _together(survey: Survey, site: Site, found: Progress, searched: bool) -> str:
     """For a node on which every request finds devices, and which still does not serve the pod."""
-    if survey.demand.impossible is not None:
+    flaws = [flaw for flaw in site.outlook.wanted.question.pointless if flaw is not None]
+    if flaws or survey.demand.impossible is not None:
         return "its devices would do, but the pod cannot have any as it is"
     if not searched:
         return (

@@ -167,6 +167,12 @@ def _ruled_out(subject: Subject) -> str:
     return f"{subject.nodes} {subject.verb('is', 'are')} {why}."
 
 
+def _volume_in_use(subject: Subject) -> str:
+    names = [volume.claim for volume in subject.demand.needs.shape.volumes]
+    noun = "volume claim" if len(names) == 1 else "one of the volume claims"
+    return f"The pod uses {noun} {and_list(names)}, which only one pod may use and another has."
+
+
 def _volume_elsewhere(subject: Subject) -> str:
     return f"{subject.nodes} cannot reach a volume of the pod, which is somewhere else."
 
@@ -188,7 +194,7 @@ NODE_WRITERS: Final[Mapping[Reason, Writer]] = {
     Reason.NO_NODES: _no_nodes,
     Reason.CLASS_MISSING: _class_missing,
     Reason.VOLUME_UNBOUND: _volume_unbound,
-    Reason.VOLUME_IN_USE: _told,
+    Reason.VOLUME_IN_USE: _volume_in_use,
     Reason.CLAIM_LEFT_BEHIND: _left_behind,
     Reason.BINDING_FAILED: _binding_failed,
     Reason.SEARCH_LIMIT: _search_limit,

@@ -85,11 +85,13 @@ def misspelt(survey: Survey, known: KnownNames) -> tuple[Spelling, ...]:
                 claim = claim_title(outlook.wanted.claims[wanted.claim])
                 for source, what, name in _names_read(survey, outlook, wanted):
                     if name not in known.of(what):
+                        # A constraint is written once for all requests of a claim.
+                        of = "" if source in _constraints(outlook, wanted) else wanted.name
                         found.setdefault(
-                            (claim, wanted.name, what, name),
+                            (claim, of, what, name),
                             Spelling(
                                 claim=claim,
-                                request=wanted.name,
+                                request=of,
                                 selector=source,
                                 attribute=name,
                                 what=what,
@@ -116,13 +118,17 @@ def _names_read(
         if not _accepted_anywhere(survey, expression):
             for what, name in _reads(expression, survey):
                 yield expression, what, name
+    for source, name in _constraints(outlook, wanted).items():
+        yield source, ATTRIBUTE, name
+
+
+def _constraints(outlook: Outlook, wanted: WantedDevices) -> dict[str, str]:
+    """The constraints on a request as they are written, with the attribute of each."""
     question = outlook.wanted.question
-    for index in wanted.matches:
-        name = question.matches[index].name
-        yield f"matchAttribute: {name}", ATTRIBUTE, name
-    for index in wanted.distincts:
-        name = question.distincts[index].name
-        yield f"distinctAttribute: {name}", ATTRIBUTE, name
+    matches = [question.matches[index].name for index in wanted.matches]
+    distincts = [question.distincts[index].name for index in wanted.distincts]
+    found = {f"matchAttribute: {name}": name for name in matches}
+    return found | {f"distinctAttribute: {name}": name for name in distincts}
 
 
 def _expressions(wanted: WantedDevices, device_class: DeviceClass | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from drayman.allocator import Defect, Exhausted, Fault, Kind, Reason, Refusal, Rejection
+from drayman.api.claim_generation import POD_CLAIM_NAME
 from drayman.api.resource import ResourceClaim
 from drayman.placement.fit import Cause, Verdict
 
@@ -122,9 +123,17 @@ def name_claims(text: str, claims: Sequence[ResourceClaim]) -> str:
 
     def name(match: re.Match[str]) -> str:
         index = int(match[1])
-        return claims[index].metadata.name if index < len(claims) else "of extended resources"
+        return title_of(claims[index]) if index < len(claims) else "of extended resources"
 
     return _MARKER.sub(name, text)
+
+
+def title_of(claim: ResourceClaim) -> str:
+    """The name of a claim. One that is still to be made from a template has none that could be looked up: it is named by its entry."""
+    metadata = claim.metadata
+    return (
+        metadata.name if metadata.uid else metadata.annotations.get(POD_CLAIM_NAME, metadata.name)
+    )
 
 
 def _with_markers(text: str, places: dict[str, int]) -> str:

@@ -200,6 +200,15 @@ class Cycle:
             self._queue.sleep(entry, demand.key, interest)
         return Refused(entry, demand, lambda: self._explain(demand, not_found), not_found)
 
+    def explain_to(self, pod: Pod, not_found: NotFound) -> str:
+        """Why a pod waits that was not tried itself: a copy of it was, and found this."""
+        try:
+            claims = self._claims_of(pod)
+        except ClaimsNotReadyError as error:
+            knows = self._turns is not None
+            return str(lacking(self._state, pod, error, knows_templates=knows))
+        return self._explain(self._demands.of(pod, claims, self._clock()), not_found)
+
     def _explain(self, demand: Demand, not_found: NotFound) -> str:
         return f"{self._opening(demand, not_found)} {self._headlines.of(demand, not_found)}"
 

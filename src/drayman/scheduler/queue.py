@@ -190,6 +190,13 @@ class Queue:
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         return sleepers is not None and entry.uid in sleepers.entries
 
+    def alike(self, entry: Entry) -> list[Entry]:
+        """The pods that sleep with this one because what it was told is true of them too."""
+        sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
+        if sleepers is None:
+            return []
+        return [other for other in sleepers.entries.values() if other is not entry]
+
     def next_due(self) -> float | None:
         """When the next pod that is held back may be tried."""
         while self._held_back:

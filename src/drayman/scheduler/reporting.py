@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from drayman.api.core import Pod, PodCondition
 from drayman.cluster.client import Client
@@ -36,7 +36,12 @@ PATIENCE_S: Final = 1.0
 """How long a pod may lack something that is usually on its way, such as a claim that is being made for it."""
 REFRESH_S: Final = 1.0
 """How long a pod that has been told why it waits is left in peace."""
+COPIES_S: Final = 5.0
+"""How long after one of many pods that wait for the same the others are told that the reason has changed."""
 _MOST_AT_ONCE: Final = 50
+Explain: TypeAlias = Callable[[], str]
+"""Says why a pod waits."""
+Copies: TypeAlias = Callable[[], Iterable[tuple[Pod, Explain]]]
 _NUMBER: Final = re.compile(r"[0-9]+")
 _LONGEST: Final = 1000
 
@@ -45,8 +50,9 @@ _LONGEST: Final = 1000
 class _Report:
     pod: Pod
     reason: str
-    explain: Callable[[], str]
+    explain: Explain
     due: float
+    copies: Copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +83,30 @@ class Reporter:
         self._news = asyncio.Event()
 
     def refuse(
-        self, pod: Pod, reason: str, explain: Callable[[], str], *, patience_s: float = 0.0
+        self,
+        pod: Pod,
+        reason: str,
+        explain: Explain,
+        *,
+        patience_s: float = 0.0,
+        copies: Copies = tuple,
     ) -> None:
-        """A pod waits, for this reason. Written if it still does in a moment, or after so long."""
+        """A pod waits, for this reason. Written if it still does in a moment, or after so long.
+
+        `copies` are pods that wait for the same and were told so: they are told anew some time after this one is.
+        """
         uid = pod.metadata.uid
         due = self._clock() + max(patience_s, REFRESH_S if _told(pod) else 0.0)
         earlier = self._pending.get(uid)
         if earlier is not None:
             due = min(due, earlier.due)
-        self._pending[uid] = _Report(pod, reason, explain, due)
+        self._pending[uid] = _Report(pod, reason, explain, due, copies)
         self._news.set()
+
+    def _refuse_copies(self, report: _Report) -> None:
+        for pod, explain in report.copies():
+            if _told(pod) is not None:
+                self.refuse(pod, report.reason, explain, patience_s=COPIES_S)
 
     def bound(self, pod: Pod, node: str) -> None:
         self._pending.pop(pod.metadata.uid, None)
@@ -116,9 +136,15 @@ class Reporter:
     def _take_due(self, now: float) -> list[_News]:
         """The reports that have waited long enough, still hold and are news."""
         due = [uid for uid, report in self._pending.items() if report.due <= now]
-        reports = [(uid, self._pending.pop(uid)) for uid in due]
-        found = [_worked_out(report) for uid, report in reports if self._still_waits(uid)]
-        return [news for news in found if news is not None]
+        found: list[_News] = []
+        for uid in due:
+            report = self._pending.pop(uid)
+            news = _worked_out(report) if self._still_waits(uid) else None
+            if news is not None:
+                found.append(news)
+                if news.is_event:
+                    self._refuse_copies(report)
+        return found
 
     async def _write(self, reports: list[_News]) -> None:
         for report in reports:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from drayman.allocator import Policy
+from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.informers import Informers
@@ -163,7 +165,11 @@ class Scheduler:
             self._turns.give_up(refused.entry.pod)
         patience_s = PATIENCE_S if refused.demand is None else 0.0
         self._reporter.refuse(
-            refused.entry.pod, UNSCHEDULABLE, refused.explain, patience_s=patience_s
+            refused.entry.pod,
+            UNSCHEDULABLE,
+            refused.explain,
+            patience_s=patience_s,
+            copies=lambda: self._copies(refused),
         )
         if refused.demand is not None and refused.not_found is not None:
             work = self._freeing.plan(refused.demand, refused.not_found)
@@ -171,6 +177,13 @@ class Scheduler:
                 work = self._evictor.plan(refused.demand, refused.not_found, self._clock())
             if work is not None:
                 self._spawn(work)
+
+    def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
+        """The pods that sleep because a copy of them was refused, and how to tell each of them why."""
+        not_found = refused.not_found
+        if not_found is not None:
+            for entry in self.queue.alike(refused.entry):
+                yield entry.pod, partial(self._cycle.explain_to, entry.pod, not_found)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

@@ -1,24 +1,13 @@
-"""All scenarios together: every reason has one, and for every reason that has remedies one is carried out on a cluster."""
+"""All scenarios together: for every reason that has remedies, one of them is carried out on a cluster."""
 
 from __future__ import annotations
-
-from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 from drayman.explain.reasons import Reason
+from explain.scenarios.collected import SCENARIOS
 from explain.scenarios.playing import Play, server
 from explain.scenarios.telling import Scenario, explain, named
-
-MODULES = sorted(
-    path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != "test_all"
-)
-SCENARIOS: tuple[Scenario, ...] = tuple(
-    scenario
-    for module in MODULES
-    for scenario in import_module(f"explain.scenarios.{module}").SCENARIOS
-)
 
 
 def played() -> list[Scenario]:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from drayman.api.quantity import Quantity
 from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Ask, Case, Written
-from drayman.explain.remedies.patching import Patch, put
+from drayman.explain.remedies.patching import Patch, cut, put
 from drayman.inventory.device import Amount
 
 _ALL: Final = "All"
@@ -55,8 +55,13 @@ def lower_capacities(case: Case) -> Iterator[Remedy]:
         for ask in written.asks():
             wanted = {} if ask.spec.capacity is None else ask.spec.capacity.requests
             for name, quantity in wanted.items():
-                amounts = [a for a in _offered(case, name) if 0 < a < quantity.amount]
-                found = _best(amounts, _with_capacity(case, written, ask, name))
+                offered = _offered(case, name)
+                amounts = [a for a in offered if 0 < a < quantity.amount]
+                found = (
+                    _best(amounts, _with_capacity(case, written, ask, name))
+                    if offered
+                    else _without_capacity(case, written, ask, name)
+                )
                 if found is not None:
                     yield found
 
@@ -121,6 +126,12 @@ def _with_capacity(
         )
 
     return attempt
+
+
+def _without_capacity(case: Case, written: Written, ask: Ask, name: str) -> Remedy | None:
+    """For a capacity that no device has."""
+    sentence = f"do not ask for {name} in {written.naming(ask)}"
+    return case.with_spec(written, sentence, (cut(*ask.path, "capacity", "requests", name),))
 
 
 def _offered(case: Case, name: str) -> list[Amount]:

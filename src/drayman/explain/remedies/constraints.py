@@ -54,8 +54,10 @@ def dropped_constraints(case: Case) -> Iterator[Remedy]:
 def _naming(constraint: DeviceConstraint) -> str:
     if constraint.match_attribute:
         text = f"the constraint on equal {_short(constraint.match_attribute)}"
+    elif constraint.distinct_attribute:
+        text = f"the constraint on different {_short(constraint.distinct_attribute)}"
     else:
-        text = f"the constraint on different {_short(constraint.distinct_attribute or '')}"
+        text = "the constraint that compares nothing"
     return f"{text} between {', '.join(constraint.requests)}" if constraint.requests else text
 
 

@@ -1,0 +1,156 @@
+"""Reasons to wait that come before nodes are looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drayman.api.codec import convert
+from drayman.api.core import Pod
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+from drayman.explain.waiting import waiting
+from drayman.simulate.world import Objects, World
+from oracle.build import claim, exactly
+
+SPEC = claim(exactly("r"))["spec"]
+LATER = "2026-01-01T00:00:00Z"
+BY_NAME = {"resourceClaims": [{"name": "g", "resourceClaimName": "c"}]}
+BY_TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
+IN_GROUP = {**BY_TEMPLATE, "schedulingGroup": {"podGroupName": "group"}}
+TEMPLATE = {"metadata": {"name": "t", "namespace": "default"}, "spec": {"spec": SPEC}}
+MADE = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "c"}]}
+USER = {"resource": "pods", "name": "p", "uid": "uid-p"}
+
+
+def made(status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    named = {"name": "c", "namespace": "default", "uid": "uid-c", "resourceVersion": "1"}
+    return {"metadata": {**named, **metadata}, "spec": SPEC, "status": status or {}}
+
+
+def allocated(*conditions: dict[str, Any]) -> dict[str, Any]:
+    """A claim with a device that must be made ready, and what its driver says of it."""
+    device = {"driver": "gpu.example.com", "pool": "a", "device": "d0"}
+    binding = {"bindingConditions": ["Ready"], "bindingFailureConditions": ["Broken"]}
+    result = {"request": "r", **device, **binding}
+    status = {
+        "allocation": {"devices": {"results": [result]}},
+        "reservedFor": [USER],
+        "devices": [{**device, "conditions": list(conditions)}],
+    }
+    return made(status)
+
+
+def condition(kind: str, status: str) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": "x", "lastTransitionTime": LATER}
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+    "it runs": ({"spec": {"nodeName": "a"}}, {}, "Runs", "on node a"),
+    "it has ended": (
+        {"spec": {"nodeName": "a"}, "status": {"phase": "Succeeded"}},
+        {},
+        "Runs",
+        "Succeeded",
+    ),
+    "it is going": (
+        {"metadata": {"deletionTimestamp": LATER}, "spec": {"nodeName": "a"}},
+        {},
+        "Terminating (held)",
+        "still on node a",
+    ),
+    "gates": (
+        {"spec": {"schedulingGates": [{"name": "x/a"}, {"name": "x/b"}]}},
+        {},
+        "Gated (held)",
+        "2 scheduling gates: x/a and x/b",
+    ),
+    "somebody else's": ({"spec": {"schedulerName": "mine"}}, {}, "OtherScheduler (held)", "mine"),
+    "no claim": ({"spec": BY_NAME}, {}, "ClaimMissing (held)", '"c" does not exist'),
+    "a claim that is going": (
+        {"spec": BY_NAME},
+        {"claims": [made(deletionTimestamp=LATER)]},
+        "ClaimDeleting (held)",
+        "Claim c",
+    ),
+    "no template": ({"spec": BY_TEMPLATE}, {}, "TemplateMissing (held)", "template t"),
+    "a claim of somebody else": (
+        {"spec": BY_TEMPLATE, "status": MADE},
+        {"claims": [made()], "templates": [TEMPLATE]},
+        "ClaimForeign (held)",
+        "Claim c",
+    ),
+    "no group": (
+        {"spec": IN_GROUP},
+        {"templates": [TEMPLATE]},
+        "PodGroupMissing (held)",
+        "Pod group group",
+    ),
+    "a claim that the group has still to get": (
+        {"spec": IN_GROUP},
+        {
+            "templates": [TEMPLATE],
+            "groups": [
+                {"metadata": {"name": "group", "namespace": "default"}, "spec": BY_TEMPLATE}
+            ],
+        },
+        "ClaimPending (held)",
+        "entry g",
+    ),
+    "devices that are not ready": (
+        {"spec": BY_NAME},
+        {"claims": [allocated(condition("Ready", "False"))]},
+        "DevicesNotReady (held)",
+        "gpu.example.com/a/d0 (Ready)",
+    ),
+    "devices that failed": (
+        {"spec": BY_NAME},
+        {"claims": [allocated(condition("Broken", "True"))]},
+        "BindingFailed (held)",
+        "Broken",
+    ),
+}
+
+
+def world(there: dict[str, Any]) -> World:
+    objects = Objects(
+        claims=tuple(convert(ResourceClaim, item) for item in there.get("claims", ())),
+        templates=tuple(
+            convert(ResourceClaimTemplate, item) for item in there.get("templates", ())
+        ),
+        pod_groups=tuple(convert(PodGroup, item) for item in there.get("groups", ())),
+    )
+    return World(objects, 1_900_000_000.0)
+
+
+def pod_of(fields: dict[str, Any]) -> Pod:
+    metadata = {"name": "p", "namespace": "default", "uid": "uid-p", **fields.get("metadata", {})}
+    spec = {"containers": [{"name": "main"}], **fields.get("spec", {})}
+    return convert(Pod, {"metadata": metadata, "spec": spec, "status": fields.get("status", {})})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_comes_before_nodes(name: str) -> None:
+    """The word, its kind, and what the sentence must say."""
+    pod, there, title, words = CASES[name]
+    found = waiting(world(there), pod_of(pod))
+    assert found is not None
+    assert found.reason.title == title
+    assert words in found.sentence
+    assert found.sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("pod", "there"),
+    [
+        ({}, {}),
+        ({"spec": BY_NAME}, {"claims": [made()]}),
+        ({"spec": BY_TEMPLATE}, {"templates": [TEMPLATE]}),
+        ({"spec": BY_NAME}, {"claims": [allocated(condition("Ready", "True"))]}),
+    ],
+    ids=["no claims", "an open claim", "a claim to be made", "devices that are ready"],
+)
+def test_nodes_are_to_be_looked_at(pod: dict[str, Any], there: dict[str, Any]) -> None:
+    """Nothing comes before the search for a node."""
+    assert waiting(world(there), pod_of(pod)) is None
