@@ -188,4 +188,4 @@ def test_what_waits_is_left_with_the_claims_that_the_plan_named() -> None:
     assert status.resource_claim_name is not None
     assert world.claim("default", status.resource_claim_name) is not None
     assert report.pods[0].waits is not None
-    assert status.resource_claim_name in report.pods[0].waits.sentence
+    assert f"Claim {status.name}, " in report.pods[0].waits.sentence

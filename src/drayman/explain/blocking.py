@@ -169,4 +169,5 @@ def _objection(sieve: Sieve) -> str:
 def _lost_words(passed: Passed) -> str:
     if passed.test is not Hurdle.CONSTRAINT:
         return _WORDS[passed.test]
-    return f"apart in {passed.detail}" if passed.closest else f"without {passed.detail}"
+    lacks = not passed.closest and any(devices for _, devices in passed.lost)
+    return f"without {passed.detail}" if lacks else f"apart in {passed.detail}"

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from drayman.allocator import Policy
+from drayman.inventory.ledger import Ledger
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Verdict
 from drayman.placement.placing import Placer
@@ -50,7 +51,10 @@ class Prospects:
     def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
         self._state = state
         self._policy = policy
-        self._clusters = {flag: Emptied(state, untainted=flag) for flag in (False, True)}
+        empty = Ledger()
+        self._clusters = {
+            flag: Emptied(state, untainted=flag, ledger=empty) for flag in (False, True)
+        }
         self._placers: dict[object, Placer] = {}
 
     def emptied(self, demand: Demand) -> Supposition:
@@ -64,7 +68,10 @@ class Prospects:
     def _supposition(self, demand: Demand, *, untainted: bool) -> Supposition:
         if demand.held:
             # What the pod has already stays its own, and concerns no other pod.
-            own = Emptied(self._state, untainted=untainted, held=demand.held)
+            ledger = Ledger()
+            for claim in demand.held:
+                ledger.observe_claim(claim)
+            own = Emptied(self._state, untainted=untainted, ledger=ledger)
             return Supposition(own, Placer(own, self._policy), demand)
         key, cluster = (untainted, demand.key), self._clusters[untainted]
         placer = self._placers.get(key)

@@ -6,14 +6,13 @@ reads the real state through a filter, and follows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
@@ -33,7 +32,7 @@ _untainted: WeakKeyDictionary[NodeShape, NodeShape] = WeakKeyDictionary()
 
 
 class Emptied:
-    """A cluster without pods, on which nobody holds devices but the claims that are given.
+    """A cluster without pods, on which nobody holds devices but the claims in a ledger.
 
     With `untainted`, nodes are neither tainted nor cordoned and devices are not tainted either.
     """
@@ -43,13 +42,12 @@ class Emptied:
         state: ClusterState,
         *,
         untainted: bool = False,
-        held: Iterable[ResourceClaim] = (),
+        ledger: Ledger,
     ) -> None:
+        """`ledger` has what is still held. What a node shows is kept by ledger, so suppositions that agree share one."""
         self._state = state
         self._untainted = untainted
-        self._ledger = Ledger()
-        for claim in held:
-            self._ledger.observe_claim(claim)
+        self._ledger = ledger
         self.nodes: Mapping[str, NodeState] = _Nodes(state.nodes, untainted=untainted)
         self.neighbourhood = Deserted(state.neighbourhood)
         self.volumes: VolumeView = _IdleVolumes(state.volumes)

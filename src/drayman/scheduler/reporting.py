@@ -96,7 +96,7 @@ class Reporter:
         `copies` are pods that wait for the same and were told so: they are told anew some time after this one is.
         """
         uid = pod.metadata.uid
-        due = self._clock() + max(patience_s, REFRESH_S if _told(pod) else 0.0)
+        due = self._clock() + max(patience_s, REFRESH_S if condition_of(pod) else 0.0)
         earlier = self._pending.get(uid)
         if earlier is not None:
             due = min(due, earlier.due)
@@ -105,7 +105,7 @@ class Reporter:
 
     def _refuse_copies(self, report: _Report) -> None:
         for pod, explain in report.copies():
-            if _told(pod) is not None:
+            if condition_of(pod) is not None:
                 self.refuse(pod, report.reason, explain, patience_s=COPIES_S)
 
     def bound(self, pod: Pod, node: str) -> None:
@@ -206,7 +206,7 @@ def _worked_out(report: _Report) -> _News | None:
         # A pod that cannot be explained must not keep the others from being told.
         _log.exception("pod %s/%s", report.pod.metadata.namespace, report.pod.metadata.name)
         return None
-    told = _told(report.pod)
+    told = condition_of(report.pod)
     if told is None:
         return _News(report.pod, report.reason, message, is_event=True)
     if (told.reason, told.message) == (report.reason, message):
@@ -215,7 +215,7 @@ def _worked_out(report: _Report) -> _News | None:
     return _News(report.pod, report.reason, message, is_event=not same_words)
 
 
-def _told(pod: Pod) -> PodCondition | None:
+def condition_of(pod: Pod) -> PodCondition | None:
     """What the pod says of why it waits."""
     for condition in pod.status.conditions:
         if condition.type_ == "PodScheduled" and condition.status == "False":
@@ -229,5 +229,5 @@ def _words(text: str) -> str:
 
 def _transition_time(pod: Pod, now: float) -> str:
     """A condition that only changes its text has not changed since."""
-    told = _told(pod)
+    told = condition_of(pod)
     return (told.last_transition_time if told else None) or timestamp_of(now)

@@ -21,6 +21,7 @@ from drayman.cluster.client import Client
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.turns import Turns
+from drayman.explain.waiting import unready
 from drayman.inventory.features import Features
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
@@ -32,7 +33,13 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue
-from drayman.scheduler.reporting import PATIENCE_S, SCHEDULER_ERROR, UNSCHEDULABLE, Reporter
+from drayman.scheduler.reporting import (
+    PATIENCE_S,
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    Reporter,
+    condition_of,
+)
 
 _log: Final = logging.getLogger(__name__)
 
@@ -156,6 +163,7 @@ class Scheduler:
         if decisions.placements:
             for placement in decisions.placements:
                 self._under_way[placement.entry.uid] = placement
+                self._reporter.forget(placement.entry.uid)
             self._spawn(self._binder.bind(decisions.placements))
         for refused in decisions.refused:
             self._refused(refused)
@@ -208,7 +216,7 @@ class Scheduler:
         return uid in self._under_way
 
     def _still_waits(self, uid: str) -> bool:
-        return uid in self.queue
+        return uid in self.queue or uid in self._under_way
 
     # What the binder tells.
 
@@ -224,6 +232,14 @@ class Scheduler:
             f"waiting for binding conditions for device on node {placement.node}",
             "Scheduling",
         )
+        if condition_of(placement.pod) is not None:
+            # What the pod was told before no longer holds.
+            made = (item.claim for item in placement.made)
+            claims = (*placement.claims, *placement.held, *made)
+            told = (unready(claim, self._clock()) for claim in claims)
+            news = next((str(each) for each in told if each is not None), None)
+            if news is not None:
+                self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: news)
 
     def failed(self, placement: Placement, why: str) -> None:
         entry = placement.entry

@@ -7,7 +7,7 @@ reports.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,6 +108,8 @@ class Play:
 
     client: Client
     objects: Objects
+    written: Mapping[str, Sequence[JsonObject]]
+    """The same as they were written, with the fields that nobody here reads."""
     _uids: dict[str, str] = field(default_factory=dict)
     """Those that the server gave, by the ones of the scenario."""
 
@@ -121,8 +123,8 @@ class Play:
         for name in {pod.metadata.namespace for pod in self.objects.pods} - known:
             await self.client.create(_NAMESPACE_VALUES, {"metadata": {"name": name}})
         for name, resource in _FIRST.items():
-            for value in getattr(self.objects, name):
-                await self._create(resource, value)
+            for value, text in zip(getattr(self.objects, name), self.written[name], strict=True):
+                await self._create(resource, value, text)
         for node in self.objects.nodes:
             # A node starts with a taint that keeps pods away until its kubelet has reported.
             taints = [to_dict(taint) for taint in node.spec.taints]
@@ -207,9 +209,14 @@ class Play:
 
         await eventually(is_gone, bool)
 
-    async def _create(self, resource: Resource[Any], value: Any) -> None:
-        sent = to_dict(value)
-        sent["metadata"] = _own(sent["metadata"])
+    async def _create(
+        self, resource: Resource[Any], value: Any, text: JsonObject | None = None
+    ) -> None:
+        sent = to_dict(value) if text is None else dict(text)
+        sent |= {"apiVersion": resource.api_version, "metadata": _own(sent["metadata"])}
+        if resource is POD_GROUPS:
+            # A scene knows the claims of a group only, not how its pods are scheduled.
+            sent["spec"] = {"schedulingPolicy": {"basic": {}}, **sent.get("spec", {})}
         namespace = sent["metadata"].get("namespace") if resource.namespaced else None
         made = await self.client.create(resource.as_values(), sent, namespace)
         self._uids[value.metadata.uid] = str(made["metadata"]["uid"])

@@ -22,6 +22,8 @@ from drayman.simulate.world import World
 from explain.applying import apply
 from explain.scenarios.scene import Scene
 
+_MOST_NAMED = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Near:
@@ -49,7 +51,7 @@ class Scenario:
     fit: str = ""
     """Nodes left by the tests of nodes that leave some out: `cordon 2, resources 1`."""
     funnels: Mapping[str, str] = field(default_factory=dict)
-    """By request."""
+    """By request; where several claims have one of the same name, by `claim/request`."""
     nearest: Near | None = None
     holders: tuple[str, ...] = ()
     """As `_holder` writes them: `team-a/trainer priority 5: gpu-0 gpu-1`."""
@@ -59,7 +61,7 @@ class Scenario:
     """Their sentences, best first."""
     untried: str = ""
     plays: bool = True
-    """False where the change cannot be made on a server of the test: it has no switch for it."""
+    """False where a server does not let such objects in, or its controllers help at once."""
 
 
 def named(scenario: Scenario) -> str:
@@ -77,7 +79,7 @@ def check(scenario: Scenario) -> None:
     for words in (scenario.says,) if isinstance(scenario.says, str) else scenario.says:
         assert words in head.sentence
     assert steps_of(found.node_fit, devices=False) == scenario.fit
-    assert {f.request: steps_of(f.steps) for f in found.funnels} == scenario.funnels
+    assert funnels_of(found) == scenario.funnels
     _check_nearest(found.nearest, scenario.nearest)
     assert tuple(map(holder_of, found.holders)) == scenario.holders
     assert tuple(map(spelling_of, found.spelling)) == scenario.spelling
@@ -129,6 +131,15 @@ def steps_of(steps: Iterable[Step], *, devices: bool = True) -> str:
     )
 
 
+def funnels_of(found: Explanation) -> dict[str, str]:
+    """The funnels by request."""
+    names = [funnel.request for funnel in found.funnels]
+    return {
+        f.request if names.count(f.request) == 1 else f"{f.claim}/{f.request}": steps_of(f.steps)
+        for f in found.funnels
+    }
+
+
 def holder_of(holder: Holder) -> str:
     """A holder on one line: pods or else the claim, the workload, the priority where there is one, and the devices."""
     if not holder.visible:
@@ -161,4 +172,6 @@ def _check_nearest(found: Miss | None, wanted: Near | None) -> None:
 
 
 def _short(devices: Iterable[str]) -> str:
-    return " ".join(device.rpartition("/")[2] for device in devices)
+    """Device names, or how many there are if they are many."""
+    names = [device.rpartition("/")[2] for device in devices]
+    return " ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} devices"

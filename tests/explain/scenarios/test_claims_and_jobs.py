@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from controllers.world import eventually
+from drayman.cluster.patches import json_patch
+from drayman.cluster.resources import JOBS, PODS
 from drayman.explain.answer import Explanation
 from drayman.explain.reasons import Reason
 from drayman.placement.asking import Asker
 from drayman.placement.placing import Found
 from explain.applying import apply
+from explain.scenarios.playing import Play, server
 from explain.scenarios.scene import NVIDIA, Scene
 from explain.scenarios.telling import Scenario, check, explain, named
 from oracle.build import claim, exactly
@@ -102,7 +106,7 @@ def job(**spec: Any) -> Scene:
 
 
 def suspended() -> Scene:
-    return job(suspend=True, parallelism=2)
+    return job(suspend=True, parallelism=2).runs("dcgm", "dgx-h100-0", cpu=1)
 
 
 def suspended_and_too_large() -> Scene:
@@ -362,6 +366,27 @@ def test_the_pods_behind_it(scene: Callable[[], Scene], about: str, parts: tuple
             assert pod is not None, f"the pod itself is gone: {remedy.sentence}"
             asker = Asker(after.state, after.now)
             assert isinstance(asker.find(asker.demand(pod)), Found), remedy.sentence
+
+
+async def test_a_job_that_is_resumed_runs() -> None:
+    """On a cluster, the suspended job has no pods; once the remedy is carried out, each of its pods gets a node."""
+    scene = suspended()
+    world = scene.world()
+    (remedy,) = explain(world, "job/pretrain").remedies
+    async with server(world.features) as client:
+        await Play(client, world.objects, scene.objects).begin()
+        (written,) = scene.objects["jobs"]
+        job = {**written, "metadata": {"name": "pretrain", "namespace": "default"}}
+        await client.create(JOBS.as_values(), job, "default")
+        (operation,) = remedy.operations
+        patch = json_patch([dict(step) for step in operation.patch])
+        await client.patch(JOBS.as_values(), "pretrain", patch, "default")
+
+        async def placed() -> int:
+            listed = (await client.list(PODS, "default")).items
+            return sum(bool(p.spec.node_name) for p in listed if p.metadata.owner_references)
+
+        await eventually(placed, lambda number: number == 2)
 
 
 def test_a_pod_gains_nothing_from_its_siblings() -> None:
