@@ -22,6 +22,7 @@ from drayman.cli.errors import (
     reason,
 )
 from drayman.cli.lazy import LazyGroup
+from drayman.cli.leaving import leave
 from drayman.cli.settings import Settings
 
 COMMANDS: Final = {
@@ -93,7 +94,7 @@ def _main(settings: Settings, program: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:], settings, program))
+    leave(run(sys.argv[1:], settings, program))
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from drayman.cli.errors import UserError
+from drayman.cli.leaving import keep
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError
@@ -73,7 +74,9 @@ async def read_world(
     objects = await reader.objects(asyncio.to_thread(import_module, engine))
     from drayman.simulate.world import World
 
-    return World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
+    world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
+    keep(world)
+    return world
 
 
 @dataclass(slots=True)

@@ -92,7 +92,7 @@ class NodeHardware:
         for pool in self.pools:
             index = {name: len(infos) + i for i, name in enumerate(pool.limits)}
             infos += [CounterSetInfo(pool.id, name, limits) for name, limits in pool.limits.items()]
-            if self.features.partitionable_devices:
+            if pool.limits and self.features.partitionable_devices:
                 consumption += [_consumption(record, index, infos) for record in pool.records]
             else:
                 consumption += [()] * len(pool.records)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from drayman.apiserver.instance.folder import Folder, default_folder
+if TYPE_CHECKING:
+    from drayman.apiserver.instance.folder import Folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,4 +48,7 @@ def waiting_options(function: F) -> F:
 
 
 def folder_of(data_dir: Path | None) -> Folder:
+    """The data directory that is meant. The server's packages are not imported before one is needed."""
+    from drayman.apiserver.instance.folder import Folder, default_folder
+
     return Folder((data_dir or default_folder()).absolute())
