@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import drayman
+import drayman.explain
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -19,10 +20,18 @@ def test_every_public_name_is_there(name: str) -> None:
     assert getattr(drayman, name) is not None
 
 
+@pytest.mark.parametrize("name", drayman.explain.__all__)
+def test_every_public_name_of_explain_is_there(name: str) -> None:
+    """The same for explanations."""
+    assert getattr(drayman.explain, name) is not None
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A misspelt name fails as it does with any module."""
     with pytest.raises(AttributeError, match="no attribute 'alocate'"):
         drayman.alocate  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'explain_pot'"):
+        drayman.explain.explain_pot  # noqa: B018
 
 
 def test_importing_the_package_imports_nothing_else_of_it() -> None:
