@@ -13,7 +13,7 @@ import click
 from drayman.cli import files
 from drayman.cli.errors import UserError, no_answer
 from drayman.cli.output import console, format_option, print_data
-from drayman.cli.worlds import load_world, without_collections, world_options
+from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -66,7 +66,7 @@ def capacity(
     world, claim = _claim(path, data, world, where)
     from drayman.simulate.capacity import capacity as capacity_of
 
-    with without_collections():
+    with unobtrusively():
         found = capacity_of(world, claim)
     if output_format:
         from drayman.api import codec

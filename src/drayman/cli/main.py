@@ -22,7 +22,7 @@ from drayman.cli.errors import (
     reason,
 )
 from drayman.cli.lazy import LazyGroup
-from drayman.cli.leaving import leave
+from drayman.cli.process import leave, own
 from drayman.cli.settings import Settings
 
 COMMANDS: Final = {
@@ -86,6 +86,7 @@ def plugin() -> None:
 
 
 def _main(settings: Settings, program: str) -> None:
+    own()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if (
             signal.getsignal(number) is not signal.SIG_IGN

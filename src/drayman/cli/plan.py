@@ -12,7 +12,7 @@ import click
 from drayman.cli import files
 from drayman.cli.errors import UserError, no_answer
 from drayman.cli.output import console, format_option, print_data
-from drayman.cli.worlds import load_world, without_collections, world_options
+from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
     from drayman.cli.manifests import Manifests
@@ -89,7 +89,7 @@ def plan(
     manifests = _manifests(inputs, world, where)
     from drayman.simulate.planning import Planning
 
-    with without_collections():
+    with unobtrusively():
         planning = Planning(world, manifests.wanted, times)
         report = planning.carried_out(pending_first=not ignore_pending)
         explanations = _explanations(planning) if explains else []

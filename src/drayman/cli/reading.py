@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from drayman.cli.errors import UserError
-from drayman.cli.leaving import keep
+from drayman.cli.process import keep
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError

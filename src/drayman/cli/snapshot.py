@@ -10,7 +10,7 @@ import click
 
 from drayman.cli import files
 from drayman.cli.connecting import cluster_options, context_option, talk
-from drayman.cli.worlds import without_collections
+from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -50,7 +50,7 @@ def snapshot(
 
         return await read_with_rules(client, None)
 
-    with without_collections():
+    with unobtrusively():
         world = talk(kubeconfig, data_dir, work, context=context)
     from drayman.simulate.snapshot import snapshot as texts_of
 

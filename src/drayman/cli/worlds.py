@@ -16,6 +16,7 @@ import click
 from drayman.cli import files
 from drayman.cli.connecting import cluster_options, context_option, namespace_option, talk
 from drayman.cli.errors import UserError
+from drayman.cli.process import give_way
 
 if TYPE_CHECKING:
     from drayman.api.struct import Json
@@ -54,7 +55,7 @@ def load_world(
         where = namespace or client.default_namespace
         return await read_with_rules(client, where), where
 
-    with without_collections():
+    with unobtrusively():
         return talk(kubeconfig, data_dir, work, context=context)
 
 
@@ -64,7 +65,7 @@ def read_file(path: str) -> World:
 
     data = files.read(path)
     try:
-        with without_collections():
+        with unobtrusively():
             return read_snapshot(files.display_name(path), data, now=time.time())
     except SnapshotError as error:
         raise UserError(str(error)) from error
@@ -105,17 +106,20 @@ async def _read_rules(
 
 
 @contextmanager
-def without_collections() -> Iterator[None]:
-    """No garbage collection meanwhile, nor later of what was made here.
+def unobtrusively(*, again: bool = False) -> Iterator[None]:
+    """Work on a whole cluster that is not in anybody's way.
 
-    To walk the objects of a large cluster again and again, and once more at the end of the process, takes a third of the time of a command,
-    and finds nothing.
+    It gives way to others, and there is no garbage collection meanwhile, nor later of what was made here: to walk the objects of a large
+    cluster again and again, and once more at the end of the process, takes a third of the time of a command, and finds nothing. Where the
+    same is done `again` and again, the collector gets to see what is left each time.
     """
+    give_way()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
+        if not again:
+            gc.freeze()
         if was_enabled:
             gc.enable()

@@ -11,7 +11,7 @@ from drayman.cli.connecting import talk
 from drayman.cli.errors import UserError, no_answer
 from drayman.cli.explain.naming import Subject, parse_subject
 from drayman.cli.output import console, format_option, print_data
-from drayman.cli.worlds import load_world, without_collections, world_options
+from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -84,7 +84,7 @@ def explain(
 async def _ask(client: HttpClient, subject: Subject, namespace: str) -> Answer:
     from drayman.cli.reading import read_world
 
-    with without_collections():
+    with unobtrusively():
         world = await read_world(client, namespace=namespace, engine="drayman.explain.workload")
         return explanation_of(world, subject, namespace), world.now
 

@@ -7,10 +7,9 @@ On a terminal `--watch` redraws in place. Elsewhere each picture that differs fr
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -20,6 +19,7 @@ import click
 from drayman.cli.connecting import talk
 from drayman.cli.errors import printable
 from drayman.cli.output import Data, console, print_data
+from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -78,7 +78,7 @@ def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
 
             while True:
                 begun = time.monotonic()
-                with _no_collections():
+                with unobtrusively(again=asked.watch):
                     reading = await read(client, asked.namespace)
                     screen.show(picture(reading), reading.remarks)
                 if not asked.watch:
@@ -93,18 +93,6 @@ def as_text(picture: RenderableType, out: Console) -> str:
     with out.capture() as written:
         out.print(picture)
     return "\n".join(line.rstrip() for line in written.get().splitlines())
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Without the garbage collector: all that is made here is kept until it is shown, and there may be a million objects to visit."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Screen:
