@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Final, NoReturn
 
-_LESS_URGENT: Final = 10
-"""Added to the niceness of the process."""
+_LESS_URGENT: Final = 19
+"""The niceness of the process: what is left of the processors by others is enough."""
 
 _is_own = False
 _kept: Final[list[object]] = []
@@ -27,7 +27,7 @@ def own() -> None:
 def give_way() -> None:
     """Leave the processors to whoever needs them, once and for the rest of the process."""
     if _is_own and os.getpriority(os.PRIO_PROCESS, 0) < _LESS_URGENT:
-        os.nice(_LESS_URGENT)
+        os.setpriority(os.PRIO_PROCESS, 0, _LESS_URGENT)
 
 
 def keep(value: object) -> None:
