@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CELL: Final = 7
 _NUMA: Final = 6
-_MARK_STYLES: Final = ("bold green", "bold magenta", "bold yellow", "bold blue")
+_MARK_STYLES: Final = ("bold green", "bold magenta", "bold yellow", "bold bright_blue")
 _DISTANCE_STYLES: Final = {
     Distance.SELF: "dim",
     Distance.NVLINK: "cyan",

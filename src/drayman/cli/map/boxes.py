@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-HOLDER_STYLES: Final = ("bold green", "bold magenta", "bold yellow", "bold blue", "bold cyan")
+HOLDER_STYLES: Final = (
+    "bold green",
+    "bold magenta",
+    "bold yellow",
+    "bold bright_blue",
+    "bold cyan",
+)
 SIDE_BY_SIDE: Final = 140
 """From this width on, NUMA nodes stand beside each other."""
 _LONGEST_NAME: Final = 28

@@ -22,7 +22,7 @@ _LEAST: Final = 6
 _DIGITS: Final = re.compile(r"(\d+)")
 
 STYLES: Final = {
-    State.USED: "blue",
+    State.USED: "bright_blue",
     State.SHARED: "cyan",
     State.PARTITIONED: "magenta",
     State.TAINTED: "red",
