@@ -31,19 +31,19 @@ COMMANDS: Final = {
     "status": "drayman.cli.cluster.down:status",
     "kubeconfig": "drayman.cli.cluster.down:kubeconfig",
     "explain": "drayman.cli.explain.command:explain",
-    "scheduler": "drayman.cli.scheduler:scheduler",
-    "bench": "drayman.cli.bench.command:bench",
+    "plan": "drayman.cli.plan:plan",
+    "capacity": "drayman.cli.capacity:capacity",
+    "map": "drayman.cli.map.command:map_",
+    "top": "drayman.cli.top.command:top",
+    "snapshot": "drayman.cli.snapshot:snapshot",
+    "migrate": "drayman.cli.migrate:migrate",
+    "validate": "drayman.cli.validate:validate",
     "profiles": "drayman.cli.profiles:profiles",
     "node": "drayman.cli.nodes:node",
     "device": "drayman.cli.simulated_devices:device",
-    "map": "drayman.cli.map.command:map_",
-    "top": "drayman.cli.top.command:top",
+    "scheduler": "drayman.cli.scheduler:scheduler",
+    "bench": "drayman.cli.bench.command:bench",
     "demo": "drayman.cli.demo.command:demo",
-    "plan": "drayman.cli.plan:plan",
-    "capacity": "drayman.cli.capacity:capacity",
-    "snapshot": "drayman.cli.snapshot:snapshot",
-    "validate": "drayman.cli.validate:validate",
-    "migrate": "drayman.cli.migrate:migrate",
     "allocate": "drayman.cli.allocate:allocate",
     "cel": "drayman.cli.cel:cel",
 }
@@ -52,6 +52,8 @@ _EPILOG: Final = """\b
 Examples:
   drayman up                            a Kubernetes API on this machine
   drayman demo                          the examples on simulated nodes
+  drayman explain pod/trainer           why it waits, and what would help
+  drayman plan -f job.yaml              where its pods would go
   drayman validate claim.yaml           field errors with file and line
   drayman COMMAND --help                what a command does, with examples
 """
