@@ -52,8 +52,6 @@ _EPILOG: Final = """\b
 Examples:
   drayman up                            a Kubernetes API on this machine
   drayman demo                          the examples on simulated nodes
-  drayman explain pod/trainer           why it waits, and what would help
-  drayman plan -f job.yaml              where its pods would go
   drayman validate claim.yaml           field errors with file and line
   drayman COMMAND --help                what a command does, with examples
 """
