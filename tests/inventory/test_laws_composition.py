@@ -25,7 +25,7 @@ def two_pools_are_many() -> Iterator[None]:
 
 def numbers(usage: Usage) -> dict[str, Any]:
     """Everything in a usage, but for the order of groups and which pools are known to be used alike."""
-    found = {name: getattr(usage, name) for name in Usage.__dataclass_fields__}
+    found = {name: getattr(usage, name) for name in Usage.__struct_fields__}
     found["capacity_groups"] = set(usage.capacity_groups)
     found["pools_alike"] = None
     return {**found, "paid": usage.paid, "overcommitted": usage.overcommitted}

@@ -21,7 +21,7 @@ def seen_in(ledger: Ledger) -> Any:
     pools = {holding.device.pool_id for _, held in ledger.holders() for holding in held}
     by_pool = {
         pool: {
-            device: sorted(str(h.share_id) for h in held)
+            device: sorted(str(h.share_id) for h in held.values())
             for device, held in ledger.held_in(pool).items()
         }
         for pool in pools

@@ -56,7 +56,15 @@ class ComparedAttribute:
 class Question:
     """Claims to be allocated together."""
 
-    __slots__ = ("claims", "distincts", "matches", "pointless", "requests")
+    __slots__ = (
+        "claims",
+        "compared",
+        "distincts",
+        "matches",
+        "pointless",
+        "requests",
+        "tolerations",
+    )
 
     def __init__(self, claims: Sequence[ResourceClaim]) -> None:
         self.claims = tuple(claims)
@@ -66,6 +74,10 @@ class Question:
         self.pointless: list[int | None] = []  # per claim a constraint that compares nothing
         for index, claim in enumerate(self.claims):
             self._add(claim, index)
+        # The attributes of all constraints, and the tolerations of everything that is wanted.
+        self.compared = tuple([each.name for each in (*self.matches, *self.distincts)])
+        wanted = [w for request in self.requests for w in request.alternatives]
+        self.tolerations = tuple([w.spec.tolerations for w in wanted])
 
     def asked_for(self, claims: Sequence[ResourceClaim]) -> Question:
         """The same question for other claims, which must ask for the same in the same order."""
@@ -75,6 +87,7 @@ class Question:
         same.claims = tuple(claims)
         same.matches, same.distincts = self.matches, self.distincts
         same.requests, same.pointless = self.requests, self.pointless
+        same.compared, same.tolerations = self.compared, self.tolerations
         return same
 
     def _add(self, claim: ResourceClaim, index: int) -> None:

@@ -30,13 +30,11 @@ def signature(view: NodeView, claims: Sequence[ResourceClaim] | Question) -> Has
     """A value that is equal for nodes on which a search for the claims ends alike."""
     question = claims if isinstance(claims, Question) else Question(claims)
     shown = focused(view, question)
-    wanted = [w for request in question.requests for w in request.alternatives]
-    compared = tuple([c.name for c in (*question.matches, *question.distincts)])
     asked = selectors_of(view, question)
     return (
-        shown.hardware.derived(_Appearances).of(asked, compared),
+        shown.hardware.derived(_Appearances).of(asked, question.compared),
         shown.usage.number,
-        tuple([shown.tolerated(w.spec.tolerations) for w in wanted]),
+        tuple([shown.tolerated(each) for each in question.tolerations]),
         tuple([problem.state.value for problem in shown.problems]),
         tuple([(numbers_left_out(u.hardware, asked), broken_in(u)) for u in shown.left_out]),
     )
@@ -96,5 +94,6 @@ def _describe(hardware: NodeHardware) -> Hashable:
 
 def _selects_ambiguously(record: DeviceRecord) -> bool:
     """Whether an allocation of the device ends in an error because its node selector has several terms."""
-    selector = record.node_selector
+    spec = record.slice.spec
+    selector = record.device.node_selector if spec.per_device_node_selection else spec.node_selector
     return selector is not None and len(selector.node_selector_terms) > 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Generic, TypeVar
 
 import msgspec
@@ -99,10 +99,16 @@ def decode_extension(type_: type, value: object) -> object:
     if type_ is not Quantity:
         raise NotImplementedError(f"cannot decode {type_}")
     if isinstance(value, str):
-        return Quantity.parse(value.strip())
+        return _parse_quantity(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Quantity.parse(repr(value))
     raise QuantityError(f"expected quantity, got {type(value).__name__}")
+
+
+@lru_cache(maxsize=1 << 12)
+def _parse_quantity(text: str) -> Quantity:
+    """Lists of pods have tens of thousands of quantities, and few different ones."""
+    return Quantity.parse(text.strip())
 
 
 def encode_extension(value: object) -> object:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from drayman.cel.types import Type
 from drayman.cel.values import size_of
@@ -31,8 +32,7 @@ def scale(size: int, factor: float) -> int:
     return product if product < MAX else MAX
 
 
-@dataclass(frozen=True, slots=True)
-class SizeEstimate:
+class SizeEstimate(Struct, frozen=True):
     """Bounds of a size: characters, bytes, list elements or map entries."""
 
     min: int
@@ -56,8 +56,7 @@ class SizeEstimate:
         return CostEstimate(min(self.min * each.min, MAX), min(self.max * each.max, MAX))
 
 
-@dataclass(frozen=True, slots=True)
-class CostEstimate:
+class CostEstimate(Struct, frozen=True):
     """Bounds of a cost."""
 
     min: int
@@ -89,8 +88,7 @@ def fixed_cost(cost: int) -> CostEstimate:
     return CostEstimate(cost, cost)
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySize:
+class EntrySize(Struct, frozen=True):
     """Estimates for what is in a container: the keys (of a map) or 1 (of a list), and the values."""
 
     is_list: bool
@@ -135,8 +133,7 @@ class _NotLiteral:
 NOT_LITERAL = _NotLiteral()
 
 
-@dataclass(frozen=True, slots=True)
-class CallEstimate:
+class CallEstimate(Struct, frozen=True):
     cost: CostEstimate
     result_size: SizeEstimate | None = None
     result_entry_size: EntrySize | None = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from drayman.cel import types
 from drayman.cel.errors import EvaluationError
@@ -12,8 +14,7 @@ from drayman.cel.types import Type
 from drayman.cel.values import TypeValue
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """What an identifier refers to. `value` is set for constants and types, which need no variable at run time."""
 
     name: str
@@ -21,8 +22,7 @@ class Name:
     value: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations:
+class Declarations(Struct, frozen=True):
     names: Mapping[str, Name] = field(default_factory=dict)
     functions: Mapping[str, Function] = field(default_factory=dict)
     fields: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)  # of object types

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property, lru_cache
+
+from msgspec import Struct
 
 from drayman.api.resource import Device
 from drayman.cel.depth import room_for_recursion
@@ -89,12 +90,9 @@ class Selector:
             return reads_of(self._program.checked)
 
     @cached_property
-    def _key(self) -> Key:
+    def key(self) -> Key:
+        """A function of driver and device. Devices with equal keys get the same result, be it a verdict or an error."""
         return key_of(self.reads, self._features)
-
-    def key(self, driver: str, device: Device) -> Hashable:
-        """Devices with equal keys get the same result, be it a verdict or an error."""
-        return self._key(driver, device)
 
     @cached_property
     def _fast(self) -> Callable[[object], object] | None:
@@ -147,8 +145,7 @@ class ProblemKind(StrEnum):
     INTERNAL = "InternalError"
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorProblem:
+class SelectorProblem(Struct, frozen=True):
     kind: ProblemKind
     detail: str
 

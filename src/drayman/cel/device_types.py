@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from drayman.cel import types
 from drayman.cel.costs import SizeEstimate
@@ -19,8 +20,7 @@ MAX_VALUE = 64
 MAX_ENTRIES = 32  # attributes and capacities of a device together
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(Struct, frozen=True):
     """The feature gates that change what expressions can say."""
 
     consumable_capacity: bool = True  # DRAConsumableCapacity: device.allowMultipleAllocations
@@ -29,8 +29,7 @@ class Features:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sized:
+class _Sized(Struct, frozen=True):
     """A part of the input: its largest size and what can be reached from it."""
 
     max_size: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.checker import check
@@ -27,8 +28,7 @@ def _no_sizes(path: tuple[str, ...]) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """What came of one evaluation: a value, or the error that took its place; and what it cost."""
 
     value: object

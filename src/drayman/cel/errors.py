@@ -14,7 +14,8 @@ never absorbed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _LONGEST_SNIPPET = 16_384  # bytes
 _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
@@ -25,8 +26,7 @@ class CelError(Exception):
     """Base of all errors of this package."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(Struct, frozen=True):
     """One problem in a source text. Lines and columns count from one; line 0 means the text as a whole."""
 
     message: str

@@ -8,8 +8,9 @@ figure is what Kubernetes' API compares with its limit, so oddities are kept, su
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.costs import (
@@ -55,8 +56,7 @@ def estimate(
     return _Estimator(checked, declarations, equality, input_sizes).cost(checked.expr)
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """An argument of a call as the rules see it."""
 
     type: Type
@@ -78,8 +78,7 @@ class _Node:
         return _Node(self.type.parameters[0], path, size, None, NOT_LITERAL, self._sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Local:
+class _Local(Struct, frozen=True):
     """What is known about a variable of a comprehension."""
 
     path: Path

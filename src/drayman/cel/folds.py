@@ -7,8 +7,9 @@ or map that a macro builds is extended in place.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import repeat
+
+from msgspec import Struct
 
 from drayman.cel.errors import EvaluationError
 from drayman.cel.runtime import UNSET, State, Step
@@ -24,8 +25,7 @@ _GO_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """The slots of a comprehension and how its accumulator starts."""
 
     first: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from drayman.cel import ast
 from drayman.cel.costs import CostRule, EstimateRule
@@ -15,8 +16,7 @@ from drayman.cel.types import Type
 Validator: TypeAlias = Callable[[ast.Checked], Iterator[tuple[ast.Expr, str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(Struct, frozen=True):
     """One signature of a function and what it does.
 
     `params` has the target of a member overload first. `implementation` takes the arguments positionally, gets only values
@@ -41,8 +41,7 @@ class Overload:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """All overloads of a name. Environments merge functions of the same name from several libraries.
 
     Costs: the rules of the overload decide where exactly one overload fits the static types of a call and its rule gives a
@@ -61,8 +60,7 @@ class Function:
 Fields: TypeAlias = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """Something that can be written as `name{field: value}`: its type, the types of its fields, and what it evaluates to.
 
     `build` gets the fields that are set, in the order of the source, and raises EvaluationError to fail.
@@ -74,8 +72,7 @@ class Message:
     build: Callable[[Fields], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(Struct, frozen=True):
     name: str
     functions: tuple[Function, ...] = ()
     types: tuple[

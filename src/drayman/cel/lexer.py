@@ -7,8 +7,9 @@ the reference lexer decides between `in` and `index` or `1u` and `1`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from drayman.cel.errors import Issue
 
@@ -25,8 +26,7 @@ class TokenKind(Enum):
     END = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     kind: TokenKind
     text: str
     offset: int

@@ -7,8 +7,9 @@ nodes and gives them the position of the call. It returns None to leave the call
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from drayman.cel import ast
 
@@ -34,8 +35,7 @@ class MacroContext(Protocol):
 Expander: TypeAlias = Callable[[MacroContext, ast.Expr | None, Sequence[ast.Expr]], ast.Expr | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(Struct, frozen=True):
     name: str
     arity: int
     member: bool

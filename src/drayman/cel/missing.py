@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from drayman.api.resource import Device
 from drayman.cel.device_values import split_name
@@ -22,8 +23,7 @@ _ALIKE = 0.6  # of SequenceMatcher.ratio
 _SUGGESTIONS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """A name that exists, and on how many devices."""
 
     domain: str
@@ -32,8 +32,7 @@ class Suggestion:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class MissingName:
+class MissingName(Struct, frozen=True):
     """A name that a selector reads and that not all devices have."""
 
     kind: Kind

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from drayman.cel import ast, literals
 from drayman.cel.errors import CompileError, Issue
@@ -37,8 +38,7 @@ _WORD_VALUES: Mapping[str, object] = {"true": True, "false": False, "null": None
 _EXPRESSION_START = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
+class Syntax(Struct, frozen=True):
     """What the parser of an environment accepts: its macros by (name, arity, member), and optional parts of the grammar."""
 
     macros: Mapping[tuple[str, int, bool], Macro] = field(default_factory=dict)

@@ -7,7 +7,7 @@ and indices are gathered into paths, and patterns that are constant are compiled
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.attributes import Attribute, Conditional, Path, Qualifier
@@ -33,22 +33,19 @@ _CONVERSIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     step: Step
     slots: int  # how many local variables there are
 
 
-@dataclass(frozen=True, slots=True)
-class _Constant:
+class _Constant(Struct, frozen=True):
     value: object
 
     def step(self, state: State) -> object:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class _Computed:
+class _Computed(Struct, frozen=True):
     step: Step
 
 

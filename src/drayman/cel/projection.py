@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from drayman.api.resource import Device, DeviceAttribute, DeviceCapacity
 from drayman.cel.device_types import Features
@@ -12,11 +12,14 @@ from drayman.cel.reads import Group, Reads
 
 Key: TypeAlias = Callable[[str, Device], Hashable]
 _Getter: TypeAlias = Callable[[str, Device], Hashable]
+_DRIVER_ONLY: Final = Reads(driver=True)
 _Entries: TypeAlias = Mapping[str, DeviceAttribute] | Mapping[str, DeviceCapacity]
 
 
 def key_of(reads: Reads, features: Features) -> Key:
     """A function that gives equal keys to devices on which an expression with these reads has the same result."""
+    if reads == _DRIVER_ONLY:
+        return _driver_key(features)
     getters: list[_Getter] = []
     if reads.driver:
         getters.append(lambda driver, device: driver)
@@ -31,6 +34,16 @@ def key_of(reads: Reads, features: Features) -> Key:
         if problem is not None:
             return problem
         return tuple([getter(driver, device) for getter in parts])
+
+    return key
+
+
+def _driver_key(features: Features) -> Key:
+    """For the expression that most classes have."""
+
+    def key(driver: str, device: Device) -> Hashable:
+        problem = device_problem(device, features)
+        return (driver,) if problem is None else problem
 
     return key
 

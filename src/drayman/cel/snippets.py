@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.values import MapValue
@@ -14,8 +14,7 @@ class Unsupported(Exception):
     """The tree has something that is left to the interpreter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """An expression in Python. `of` is the class of its value where that is certain."""
 
     text: str

@@ -6,8 +6,9 @@ keys. `str(type)` is the spelling of error messages: `list(int)`, `map(string, d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 
 class Kind(Enum):
@@ -31,8 +32,7 @@ class Kind(Enum):
     PARAMETER = auto()  # a type variable in a declaration, or a fresh one while checking
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Struct, frozen=True):
     kind: Kind
     name: str
     parameters: tuple[Type, ...] = ()

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, overload
+
+from msgspec import Struct
 
 from drayman.cel.errors import AbortError, CostLimitError, EvaluationError, InternalError
 from drayman.cel.times import Duration, Timestamp
@@ -200,15 +201,13 @@ def check_size(size: int) -> None:
         raise CostLimitError
 
 
-@dataclass(frozen=True, slots=True)
-class TypeValue:
+class TypeValue(Struct, frozen=True):
     """A type as a value, as `type(x)` gives it: only its name counts."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalValue:
+class OptionalValue(Struct, frozen=True):
     """`optional.of(value)`; `NONE` is `optional.none()`."""
 
     value: object

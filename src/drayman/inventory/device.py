@@ -6,7 +6,13 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from drayman.api.core import NodeSelector
-from drayman.api.resource import CapacityRequestPolicy, Device, ResourceSlice, ResourceSliceSpec
+from drayman.api.resource import (
+    CapacityRequestPolicy,
+    Device,
+    DeviceCapacity,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from drayman.inventory.identity import DeviceId
 
 Amount: TypeAlias = int | Fraction
@@ -29,18 +35,33 @@ class DeviceRecord:
 
     __slots__ = ("capacities", "counters", "device", "id", "shareable", "slice")
 
-    def __init__(self, slice_: ResourceSlice, device: Device, *, sharing: bool) -> None:
+    capacities: tuple[Capacity, ...]
+
+    def __init__(
+        self,
+        slice_: ResourceSlice,
+        device: Device,
+        *,
+        sharing: bool,
+        before: DeviceRecord | None = None,
+    ) -> None:
+        """What it has in common with the record made `before`, both keep together."""
         spec = slice_.spec
-        self.id = DeviceId(spec.driver, spec.pool.name, device.name)
+        # There are as many of these as devices: the constructor of named tuples takes twice as long.
+        self.id = tuple.__new__(DeviceId, (spec.driver, spec.pool.name, device.name))
         self.slice = slice_
         self.device = device
         self.shareable = sharing and bool(device.allow_multiple_allocations)
-        self.capacities = tuple(
-            [
-                Capacity(name, capacity.value.amount, capacity.request_policy)
-                for name, capacity in device.capacity.items()
-            ]
-        )
+        capacity = device.capacity
+        if before is not None and _same_entries(capacity, before.device.capacity):
+            self.capacities = before.capacities
+        else:
+            self.capacities = tuple(
+                [
+                    Capacity(name, each.value.amount, each.request_policy)
+                    for name, each in capacity.items()
+                ]
+            )
         self.counters: tuple[tuple[str, dict[str, Amount]], ...] = ()
         if device.consumes_counters:
             self.counters = tuple(
@@ -71,3 +92,8 @@ class DeviceRecord:
 
     def __repr__(self) -> str:
         return f"DeviceRecord({self.id})"
+
+
+def _same_entries(one: dict[str, DeviceCapacity], other: dict[str, DeviceCapacity]) -> bool:
+    """Equal, and in the same order."""
+    return one == other and (len(one) < 2 or list(one) == list(other))

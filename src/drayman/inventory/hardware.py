@@ -49,10 +49,15 @@ class NodeHardware:
         """`node` is one of the nodes that can use it: they agree in every selection of nodes that concerns these pools."""
         self.features = features
         self.numbering = numbering  # shared by all hardware of an inventory
-        ordered = sorted(pools, key=lambda pool: pool.search_order)
+        ordered = list(pools)
+        if len(ordered) > 1:
+            ordered.sort(key=lambda pool: pool.search_order)
         self.pools = tuple(pool for pool in ordered if pool.state is PoolState.USABLE)
         self.problems = tuple(pool for pool in ordered if pool.state is not PoolState.USABLE)
-        self.records = tuple(record for pool in self.pools for record in pool.records)
+        if len(self.pools) == 1:  # nearly always
+            self.records = self.pools[0].records
+        else:
+            self.records = tuple([record for pool in self.pools for record in pool.records])
         self.position: dict[DeviceId, int] = {r.id: i for i, r in enumerate(self.records)}
         self.everything = (1 << len(self.records)) - 1
         self._selectors = selectors
@@ -62,16 +67,26 @@ class NodeHardware:
         self._attributes: dict[str, AttributeIndex] = {}
         self._charges: dict[tuple[tuple[str, Amount], ...], Charges] = {}
         self._tainted: tuple[tuple[DeviceTaintRule, ...], Taints] | None = None
-        self.shareable = self._where([record.shareable for record in self.records])
-        self.binding = self._where([r.device.binding_conditions for r in self.records])
-        self.selects_node = self._where([_selects_node(r, node) for r in self.records])
+        self.shareable = self.binding = self.consumers = 0
+        self.selects_node = self.everything
+        special = [
+            record
+            for record in self.records
+            if record.shareable
+            or record.counters
+            or record.device.binding_conditions
+            or record.slice.spec.per_device_node_selection
+        ]
+        if special:  # seldom: mostly there are attributes and capacities, and no more to it
+            self.shareable = self._where([record.shareable for record in self.records])
+            self.binding = self._where([r.device.binding_conditions for r in self.records])
+            self.consumers = self._where([record.counters for record in self.records])
+            self.selects_node = self._selecting(node)
         self.counter_sets, self.consumption = self._counters()
-        self.consumers = self._where([record.counters for record in self.records])
-        self.capacity_kinds, self.capacity_kind = self._capacities()
+        self.capacity_kinds, self.capacity_kind, self.of_capacity_kind = self._capacities()
         self.capacity_limits = tuple(
-            tuple(capacity.value for capacity in kind) for kind in self.capacity_kinds
+            [tuple([capacity.value for capacity in kind]) for kind in self.capacity_kinds]
         )
-        self.of_capacity_kind = self._devices_by_capacity_kind()
 
     def joined_with(self, others: Iterable[NodeHardware], node: Node) -> NodeHardware:
         """This and others with other pools as one, for a node that can use all of it."""
@@ -85,6 +100,17 @@ class NodeHardware:
         if all(answers):
             return self.everything
         return bitset((i for i, answer in enumerate(answers) if answer), len(answers))
+
+    def _selecting(self, node: Node) -> int:
+        """The devices that can be used on the node.
+
+        Slices were chosen because they select the node; only a device's own selection remains to be looked at.
+        """
+        answers = [
+            not record.slice.spec.per_device_node_selection or selects_node(record, node)
+            for record in self.records
+        ]
+        return self._where(answers)
 
     def _counters(self) -> tuple[tuple[CounterSetInfo, ...], list[Consumption]]:
         infos: list[CounterSetInfo] = []
@@ -150,23 +176,26 @@ class NodeHardware:
                 devices[record.id] = devices.get(record.id, ()) + consumed
         return found
 
-    def _devices_by_capacity_kind(self) -> list[int]:
-        members: list[list[int]] = [[] for _ in self.capacity_kinds]
-        for position, kind in enumerate(self.capacity_kind):
-            members[kind].append(position)
-        return [bitset(devices, len(self.records)) for devices in members]
-
-    def _capacities(self) -> tuple[tuple[tuple[Capacity, ...], ...], list[int]]:
+    def _capacities(self) -> tuple[tuple[tuple[Capacity, ...], ...], list[int], list[int]]:
+        """The kinds of capacities that there are, the kind of each device, and the devices of each kind."""
         kinds: dict[object, int] = {}
         distinct: list[tuple[Capacity, ...]] = []
+        members: list[list[int]] = []
         of_device: list[int] = []
-        for record in self.records:
-            key = tuple((c.name, c.value, c.policy) for c in record.capacities)
-            kind = kinds.setdefault(key, len(kinds))
-            if kind == len(distinct):
-                distinct.append(record.capacities)
+        before: tuple[Capacity, ...] | None = None
+        kind = 0
+        for position, record in enumerate(self.records):
+            capacities = record.capacities
+            if capacities is not before:  # devices of one slice that are alike have them in common
+                before = capacities
+                key = tuple([(c.name, c.value, c.policy) for c in capacities])
+                kind = kinds.setdefault(key, len(kinds))
+                if kind == len(distinct):
+                    distinct.append(capacities)
+                    members.append([])
             of_device.append(kind)
-        return tuple(distinct), of_device
+            members[kind].append(position)
+        return tuple(distinct), of_device, [self._set_of(devices) for devices in members]
 
     def derived(self, table: Callable[[NodeHardware], T]) -> T:
         """A table that somebody derives from the hardware alone: made once, kept as long as the hardware is."""
@@ -204,17 +233,17 @@ class NodeHardware:
     def _verdict(self, expression: str) -> tuple[int, int]:
         known = self._verdicts.get(expression)
         if known is None:
-            accepted: list[int] = []
-            failed: list[int] = []
-            for position, record in enumerate(self.records):
-                verdict = self._selectors.verdict(expression, record.id.driver, record.device)
-                if isinstance(verdict, SelectorFailure):
-                    failed.append(position)
-                elif verdict:
-                    accepted.append(position)
-            size = len(self.records)
-            known = self._verdicts[expression] = (bitset(accepted, size), bitset(failed, size))
+            accepted, failed = self._selectors.judged(expression, self.records)
+            known = (self._set_of(accepted), self._set_of(failed))
+            self._verdicts[expression] = known
         return known
+
+    def _set_of(self, members: Sequence[int]) -> int:
+        """Different positions as a set. Mostly they are all of them or none."""
+        if not members:
+            return 0
+        size = len(self.records)
+        return self.everything if len(members) == size else bitset(members, size)
 
     def accepts(self, expression: str, record: DeviceRecord) -> bool:
         """Whether a selector says yes to a device, be it one of these or not."""
@@ -255,11 +284,6 @@ def _ranges(sizes: Iterable[int]) -> tuple[range, ...]:
         found.append(range(start, start + size))
         start += size
     return tuple(found)
-
-
-def _selects_node(record: DeviceRecord, node: Node) -> bool:
-    # Slices were chosen because they select the node; only a device's own selection remains to be looked at.
-    return not record.slice.spec.per_device_node_selection or selects_node(record, node)
 
 
 def _consumption(

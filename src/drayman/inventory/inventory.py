@@ -48,6 +48,7 @@ class Inventory:
         self._other_events = 0
         self._pools: dict[PoolId, Pool] = {}
         self._pool_of_slice: dict[str, PoolId] = {}
+        self._tainted: set[str] = set()  # slices with devices that their driver has tainted
         self._rules: dict[str, DeviceTaintRule] = {}
         self._ordered_rules: tuple[DeviceTaintRule, ...] = ()
         self._local: dict[str, set[PoolId]] = {}  # pools with slices for a node, by node name
@@ -65,6 +66,11 @@ class Inventory:
     def revision(self) -> int:
         """Counts the events that may change an answer: as long as it is the same, only the ledger can have changed one."""
         return self._clock + self._other_events
+
+    @property
+    def has_taints(self) -> bool:
+        """Whether any device may be tainted."""
+        return bool(self._tainted or self._rules)
 
     def apply_class(self, device_class: DeviceClass) -> None:
         """Add a class, or replace the one with its name."""
@@ -93,12 +99,17 @@ class Inventory:
         before = _concerned(pool)
         pool.apply(slice_)
         self._pool_of_slice[name] = pool_id
+        if any(device.taints for device in slice_.spec.devices or ()):
+            self._tainted.add(name)
+        else:
+            self._tainted.discard(name)
         self._pool_changed(pool, before)
 
     def remove_slice(self, name: str) -> None:
         pool_id = self._pool_of_slice.pop(name, None)
         if pool_id is None:
             return
+        self._tainted.discard(name)
         pool = self._pools[pool_id]
         before = _concerned(pool)
         pool.remove(name)
@@ -168,7 +179,11 @@ class Inventory:
         """What the node sees: as before if no event since concerns it."""
         name, labels = node.metadata.name, node.metadata.labels
         entry = self._nodes.get(name)
-        if entry is None or entry.clock != self._clock or entry.labels != labels:
+        if (
+            entry is None
+            or entry.clock != self._clock
+            or (entry.labels is not labels and entry.labels != labels)
+        ):
             sights = self._sights_of(node)
             same = entry is not None and entry.labels == labels and entry.sight.sights == sights
             sight = entry.sight if entry is not None and same else NodeSight(node, sights)
@@ -187,7 +202,7 @@ class Inventory:
         if not own:
             return (self._floating_sight(node, places, frozenset()),)
         local = self._local_sight(node, own, named, places)
-        if all(place.pools <= own for place in places):
+        if not places or all(place.pools <= own for place in places):
             return (local,)
         return local, self._floating_sight(node, places, own)
 
@@ -197,7 +212,7 @@ class Inventory:
         name = node.metadata.name
         revision = max(self._local_revision.get(name, 0), 0 if named is None else named.revision)
         # Slices of these pools may be for places, too: then it matters which of them the node is in.
-        reached = frozenset(place for place in places if not place.pools.isdisjoint(pools))
+        reached = places and frozenset(p for p in places if not p.pools.isdisjoint(pools))
         key = (name, reached, revision)
         return self._sights.get(key) or self._new_sight(key, node, frozenset(pools))
 

@@ -11,8 +11,9 @@ from holdings asks what has changed since a time, and need not look at the rest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.device import Amount
@@ -25,17 +26,23 @@ _CHANGES_KEPT_IN_POOL: Final = 128
 """Changes of one pool that can be looked up; who is further behind looks at the whole pool."""
 
 
+_NOTHING_CONSUMED: Final[Mapping[str, Amount]] = {}
+
+
 class LedgerConflictError(Exception):
     """A plan takes what is held already, or was made before somebody else took from the same pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """A device, or a share of one, that a holder has."""
 
     device: DeviceId
     share_id: str | None = None  # None: the whole device
     consumed: Mapping[str, Amount] = field(default_factory=dict)
+
+
+Held: TypeAlias = Mapping[tuple[str, str | None], Holding]
+"""What is held of one device, by holder and the id of its share."""
 
 
 class ClaimAllocation(Protocol):
@@ -69,9 +76,11 @@ def holdings_of(allocation: AllocationResult) -> tuple[Holding, ...]:
     return tuple(
         [
             Holding(
-                DeviceId(entry.driver, entry.pool, entry.device),
+                tuple.__new__(DeviceId, (entry.driver, entry.pool, entry.device)),
                 entry.share_id,
-                {name: quantity.amount for name, quantity in entry.consumed_capacity.items()},
+                {name: quantity.amount for name, quantity in entry.consumed_capacity.items()}
+                if entry.consumed_capacity
+                else _NOTHING_CONSUMED,
             )
             for entry in allocation.devices.results
             if not entry.admin_access
@@ -115,7 +124,7 @@ class Ledger:
     def __init__(self) -> None:
         self.clock = 0  # how many changes there were
         self._holders: dict[str, tuple[Holding, ...]] = {}
-        self._pools: dict[PoolId, _PoolRecord] = {}
+        self._pools: dict[tuple[str, str], _PoolRecord] = {}  # by driver and pool
         self._changes: list[DeviceId] = []  # the latest ones, one for each tick of the clock
 
     def commit(self, plan: CommittablePlan) -> None:
@@ -144,9 +153,11 @@ class Ledger:
         known already is no change: a watch tells a scheduler of everything that it wrote itself.
         """
         held = tuple(holdings)
-        if self._holders.get(holder) == held:
-            return
-        self.forget(holder)
+        known = self._holders.get(holder)
+        if known is not None:
+            if known == held:
+                return
+            self.forget(holder)
         self._put(holder, held)
 
     def observe_claim(self, claim: ResourceClaim) -> None:
@@ -162,7 +173,7 @@ class Ledger:
         if holdings is None:
             return False
         for holding in holdings:
-            record = self._pools[holding.device.pool_id]
+            record = self._pools[holding.device[:2]]
             held = record.held[holding.device]
             del held[holder, holding.share_id]
             if not held:
@@ -179,21 +190,19 @@ class Ledger:
 
     def holders_of(self, device: DeviceId) -> tuple[str, ...]:
         """Who holds the device or a share of it."""
-        return tuple(holder for holder, _ in self._held(device))
+        return tuple([holder for holder, _ in self._held(device)])
 
-    def held_in(self, pool_id: PoolId) -> Mapping[DeviceId, Iterable[Holding]]:
-        """The devices of a pool that somebody holds, with the holdings."""
+    def held_in(self, pool_id: tuple[str, str]) -> Mapping[DeviceId, Held]:
+        """The devices of a pool that somebody holds, with the holdings. As they are now: good until the next change."""
         record = self._pools.get(pool_id)
-        if record is None:
-            return {}
-        return {device: held.values() for device, held in record.held.items()}
+        return {} if record is None else record.held
 
     def held(self, device: DeviceId) -> Collection[Holding]:
         """The holdings of a device and of shares of it."""
         return self._held(device).values()
 
-    def _held(self, device: DeviceId) -> Mapping[tuple[str, str | None], Holding]:
-        record = self._pools.get(device.pool_id)
+    def _held(self, device: DeviceId) -> Held:
+        record = self._pools.get(device[:2])
         return {} if record is None else record.held.get(device, {})
 
     def revision(self, pool_id: PoolId) -> int:
@@ -227,15 +236,20 @@ class Ledger:
                 shares.add(holding.share_id)
 
     def _put(self, holder: str, holdings: tuple[Holding, ...]) -> None:
-        unique = {(holding.device, holding.share_id): holding for holding in holdings}
-        self._holders[holder] = tuple(unique.values())
-        for holding in unique.values():
-            pool_id = holding.device.pool_id
-            record = self._pools.get(pool_id)
+        if len(holdings) > 1:
+            unique = {(holding.device, holding.share_id): holding for holding in holdings}
+            holdings = tuple(unique.values())
+        self._holders[holder] = holdings
+        for holding in holdings:
+            device = holding.device
+            record = self._pools.get(device[:2])
             if record is None:
-                record = self._pools[pool_id] = _PoolRecord()
-            record.held.setdefault(holding.device, {})[holder, holding.share_id] = holding
-            self._touch(record, holding.device)
+                record = self._pools[device[:2]] = _PoolRecord()
+            held = record.held.get(device)
+            if held is None:
+                held = record.held[device] = {}
+            held[holder, holding.share_id] = holding
+            self._touch(record, device)
 
     def _touch(self, record: _PoolRecord, device: DeviceId) -> None:
         self.clock += 1

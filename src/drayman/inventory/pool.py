@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
+
+from msgspec import Struct, field, structs
 
 from drayman.api.core import Node, NodeSelector
 from drayman.api.nodeselector import matches
@@ -41,19 +42,23 @@ class SliceRecord:
         self._places: frozenset[PlaceKey] | None = None
         # Which counters the devices name: a pool is checked from every node's side, but its devices are looked at from few.
         self.counters = frozenset(
-            (used.counter_set, name)
-            for device in slice_.spec.devices or ()
-            for used in device.consumes_counters
-            for name in ("", *used.counters)
+            [
+                (used.counter_set, name)
+                for device in slice_.spec.devices or ()
+                for used in device.consumes_counters
+                for name in ("", *used.counters)
+            ]
         )
 
     @property
     def records(self) -> tuple[DeviceRecord, ...]:
         if self._records is None:
-            devices = self.slice.spec.devices or ()
-            self._records = tuple(
-                DeviceRecord(self.slice, device, sharing=self._sharing) for device in devices
-            )
+            found: list[DeviceRecord] = []
+            before: DeviceRecord | None = None
+            for device in self.slice.spec.devices or ():
+                before = DeviceRecord(self.slice, device, sharing=self._sharing, before=before)
+                found.append(before)
+            self._records = tuple(found)
         return self._records
 
     @property
@@ -98,8 +103,7 @@ def selects_node(record: DeviceRecord, node: Node) -> bool:
     return record.node_selector is not None and matches(record.node_selector, node)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResolvedPool:
+class ResolvedPool(Struct, frozen=True, eq=False):
     """What a node sees of a pool. Only a usable pool has devices. Equal only to itself."""
 
     id: PoolId
@@ -116,7 +120,7 @@ class ResolvedPool:
     @property
     def search_order(self) -> tuple[bool, PoolId]:
         """Pools are searched in this order: those that need no binding first, then by name."""
-        has_binding = any(record.device.binding_conditions is not None for record in self.records)
+        has_binding = any(r.device.binding_conditions is not None for r in self.records)
         return has_binding, self.id
 
 
@@ -173,18 +177,20 @@ class Pool:
     def resolve(self, node: Node) -> ResolvedPool | None:
         """What the node sees of the pool; None if nothing of it concerns the node, or it is outdated there."""
         local = self.local.get(node.metadata.name, {}).values()
-        selected = [record for record in self.floating.values() if record.selects(node)]
-        return self._resolve([*local, *selected, *self.counters.values()])
+        relevant = [*local]
+        if self.floating:
+            relevant += [record for record in self.floating.values() if record.selects(node)]
+        return self._resolve([*relevant, *self.counters.values()])
 
     def resolve_elsewhere(self) -> ResolvedPool | None:
         """What a node sees on which the pool has no devices: shared counters concern every node."""
         resolved = self._resolve(list(self.counters.values()))
-        return None if resolved is None else replace(resolved, foreign=True)
+        return None if resolved is None else structs.replace(resolved, foreign=True)
 
     def _resolve(self, relevant: list[SliceRecord]) -> ResolvedPool | None:
         if not relevant:
             return None
-        generation = max(record.slice.spec.pool.generation for record in relevant)
+        generation = max([record.slice.spec.pool.generation for record in relevant])
         current = [r for r in relevant if r.slice.spec.pool.generation == generation]
         wanted = current[0].slice.spec.pool.resource_slice_count
         rest: tuple[SliceRecord, ...] = ()
@@ -205,10 +211,14 @@ class Pool:
         return self._build(current, rest)
 
     def _build(self, current: list[SliceRecord], rest: tuple[SliceRecord, ...]) -> ResolvedPool:
-        current.sort(key=lambda record: record.slice.metadata.name)
+        if len(current) > 1:
+            current.sort(key=lambda record: record.slice.metadata.name)
         # A slice with counters has no devices that could be allocated; validation keeps the two apart.
         with_devices = [r for r in current if r.slice.metadata.name not in self.counters]
-        records = tuple(record for slice_ in with_devices for record in slice_.records)
+        if len(with_devices) == 1:  # nearly always
+            records = with_devices[0].records
+        else:
+            records = tuple([record for slice_ in with_devices for record in slice_.records])
         limits: dict[str, dict[str, Amount]] = {}
         reason = _duplicate_device(records)
         if not reason and self._features.partitionable_devices:
@@ -221,7 +231,8 @@ class Pool:
 
 
 def _duplicate_device(records: tuple[DeviceRecord, ...]) -> str:
-    if len({record.id for record in records}) == len(records):
+    # Driver and pool are the same for all of them.
+    if len({record.id.device for record in records}) == len(records):
         return ""
     counted = Counter(record.id.device for record in records)
     return f"duplicate device name {next(name for name, times in counted.items() if times > 1)}"
@@ -239,6 +250,8 @@ def _collect_limits(current: list[SliceRecord], limits: dict[str, dict[str, Amou
 
 
 def _unknown_counter(slices: tuple[SliceRecord, ...], limits: dict[str, dict[str, Amount]]) -> str:
+    if not any(slice_.counters for slice_ in slices):
+        return ""
     known = {(name, counter) for name, counters in limits.items() for counter in ("", *counters)}
     for slice_ in slices:
         unknown = slice_.counters - known

@@ -6,13 +6,14 @@ one evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from drayman.api.resource import Device
 from drayman.cel.device import Selector, compile_selector
 from drayman.cel.device_types import Features as CelFeatures
 from drayman.cel.errors import CompileError, EvaluationError
+from drayman.inventory.device import DeviceRecord
 
 _MOST_SELECTORS = 4_096  # compiled expressions kept; clusters have tens, attackers have more
 _MOST_VERDICTS = (
@@ -51,6 +52,27 @@ class SelectorCache:
             return compile_selector(expression, features=self._features)
         except CompileError as error:
             return SelectorFailure(str(error))
+
+    def judged(
+        self, expression: str, records: Sequence[DeviceRecord]
+    ) -> tuple[list[int], list[int]]:
+        """The positions of the devices that match, and of those of which that cannot be said."""
+        selector = self.compiled(expression)
+        if isinstance(selector, SelectorFailure):
+            return [], list(range(len(records)))
+        known, key = self._verdicts[expression], selector.key
+        accepted: list[int] = []
+        failed: list[int] = []
+        for position, record in enumerate(records):
+            driver, device = record.id.driver, record.device
+            verdict = known.get(key(driver, device))
+            if verdict is None:
+                verdict = self.verdict(expression, driver, device)
+            if verdict is True:
+                accepted.append(position)
+            elif verdict is not False:
+                failed.append(position)
+        return accepted, failed
 
     def verdict(self, expression: str, driver: str, device: Device) -> bool | SelectorFailure:
         """Whether the device matches, or why that cannot be said."""

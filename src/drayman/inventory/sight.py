@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from drayman.api.core import Node
 from drayman.inventory.composition import Composition
@@ -10,24 +10,37 @@ from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.pool import ResolvedPool
-from drayman.inventory.usage import Usage, UsageTracker
+from drayman.inventory.usage import Usage, UsageTracker, nothing_held
 
 
 class Sight:
     """Some pools, and what is held of them: the same for all nodes that see the same slices of them."""
 
-    __slots__ = ("__weakref__", "_trackers", "hardware", "pools")
+    __slots__ = ("__weakref__", "_first", "_others", "hardware", "pools")
 
     def __init__(self, hardware: NodeHardware, pools: frozenset[PoolId]) -> None:
         self.hardware = hardware
         self.pools = pools  # whether they are usable or not
-        self._trackers: WeakKeyDictionary[Ledger, UsageTracker] = WeakKeyDictionary()
+        # There is one ledger, but for trials: those who ask by it are to find its tracker at once.
+        self._first: tuple[ref[Ledger], UsageTracker] | None = None
+        self._others: WeakKeyDictionary[Ledger, UsageTracker] | None = None
 
     def usage(self, ledger: Ledger) -> Usage:
-        tracker = self._trackers.get(ledger)
-        if tracker is None:
-            tracker = self._trackers[ledger] = UsageTracker(self.hardware)
+        if not ledger.clock:
+            return self.hardware.derived(nothing_held)
+        first = self._first
+        if first is None or first[0]() is None:
+            first = self._first = (ref(ledger), UsageTracker(self.hardware))
+        tracker = first[1] if first[0]() is ledger else self._other_tracker(ledger)
         return tracker.usage(ledger)
+
+    def _other_tracker(self, ledger: Ledger) -> UsageTracker:
+        if self._others is None:
+            self._others = WeakKeyDictionary()
+        found = self._others.get(ledger)
+        if found is None:
+            found = self._others[ledger] = UsageTracker(self.hardware)
+        return found
 
 
 class NodeSight:
@@ -40,9 +53,10 @@ class NodeSight:
         self.sights = sights
         # What has no devices is no part to choose from. If nothing has any, there is still a view of nothing.
         self.parts = tuple([s for s in sights if s.hardware.records]) or sights[:1]
-        self.pools = frozenset[PoolId]().union(*(sight.pools for sight in sights))
+        self.pools = frozenset[PoolId]().union(*[sight.pools for sight in sights])
         problems = [problem for sight in sights for problem in sight.hardware.problems]
-        self.problems: tuple[ResolvedPool, ...] = tuple(sorted(problems, key=lambda p: p.id))
+        problems.sort(key=lambda pool: pool.id)
+        self.problems: tuple[ResolvedPool, ...] = tuple(problems)
         self._composition: Composition | None = None
         self._latest: tuple[tuple[Usage, ...], Usage] | None = None
 

@@ -38,8 +38,7 @@ class Taints:
         if self._groups is None:
             self._groups = {}
             for position, record in enumerate(self._records):
-                taints = self.blocking(record)
-                if taints:
+                if (record.device.taints or self.rules) and (taints := self.blocking(record)):
                     self._groups[taints] = self._groups.get(taints, 0) | 1 << position
         return self._groups
 

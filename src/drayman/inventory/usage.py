@@ -7,9 +7,10 @@ so that the next snapshot costs as much as was committed since, however many dev
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from drayman.inventory.bitsets import bitset, positions
 from drayman.inventory.counters import Consumption
@@ -23,8 +24,7 @@ CapacityGroup: TypeAlias = tuple[int, tuple[Amount, ...], int]
 """Devices that are alike in capacity: the kind of their capacities, what is left of them, and which devices."""
 
 
-@dataclass(frozen=True, eq=False)
-class Usage:
+class Usage(Struct, frozen=True, eq=False, dict=True):
     """Who has what, in numbers. Two usages are the same only if they are the same object."""
 
     hardware: NodeHardware
@@ -71,6 +71,11 @@ class Usage:
         return found
 
 
+def nothing_held(hardware: NodeHardware) -> Usage:
+    """For `NodeHardware.derived`."""
+    return UsageTracker(hardware).snapshot()
+
+
 class UsageTracker:
     """The usage of one hardware according to one ledger."""
 
@@ -95,20 +100,22 @@ class UsageTracker:
         self._pools_by_state: dict[Hashable, int] = {}
         if hardware.has_many_pools:
             self._group_pools()
-        self.nothing = self._current = self._snapshot()
+        self._current: Usage | None = None
 
     def usage(self, ledger: Ledger) -> Usage:
         """What is held now. The same object as before if nothing has changed."""
         if ledger.clock != self._time:
-            changed = [d for d in self._changes(ledger) if self._take_stock(d, ledger.held(d))]
+            if self._time is None and self._is_simple:
+                self._take_all(ledger)
+            else:
+                self._take_changes(ledger)
             self._time = ledger.clock
-            if changed:
-                if self._state_of_pool:
-                    self._regroup_pools({device.pool_id for device in changed})
-                self._current = self._snapshot()
+        if self._current is None:
+            self._current = self.snapshot()
         return self._current
 
-    def _snapshot(self) -> Usage:
+    def snapshot(self) -> Usage:
+        """What is known to be held: nothing, before the tracker has looked at a ledger."""
         return Usage(
             self._hardware,
             self._in_use,
@@ -121,13 +128,43 @@ class UsageTracker:
             tuple(self._pools_by_state.values()),
         )
 
+    @property
+    def _is_simple(self) -> bool:
+        """Whether devices are held whole, each by itself: no counters, nothing shared, and few pools."""
+        return not (self._counters or self._hardware.shareable or self._state_of_pool)
+
+    def _take_all(self, ledger: Ledger) -> None:
+        """Put down all that is held of simple hardware, as fast as possible: a cluster has thousands of nodes to look at first."""
+        position_of = self._hardware.position
+        for pool in self._hardware.pools:
+            for device, held in ledger.held_in(pool.id).items():
+                position = position_of.get(device)
+                if position is None:
+                    continue
+                if [holding for holding in held.values() if holding.consumed]:
+                    self._take_device(position, held.values())
+                else:
+                    self._in_use |= 1 << position
+
+    def _take_changes(self, ledger: Ledger) -> None:
+        changed = [d for d, held in self._changes(ledger) if self._take_stock(d, held)]
+        if changed:
+            if self._state_of_pool:
+                self._regroup_pools({device.pool_id for device in changed})
+            self._current = None
+
     # --- What has changed -------------------------------------------------------------------------
 
-    def _changes(self, ledger: Ledger) -> Iterable[DeviceId]:
-        """The devices to look at: few changes of the cluster, or else those of each pool that has some."""
-        time, pools = self._time, self._hardware.pools
-        if time is None:
-            return [device for pool in pools for device in ledger.held_in(pool.id)]
+    def _changes(self, ledger: Ledger) -> Iterable[tuple[DeviceId, Collection[Holding]]]:
+        """The devices to look at, with what is held of each."""
+        if self._time is None:
+            found = [ledger.held_in(pool.id).items() for pool in self._hardware.pools]
+            return [(device, held.values()) for items in found for device, held in items]
+        return [(d, ledger.held(d)) for d in self._changed_since(ledger, self._time)]
+
+    def _changed_since(self, ledger: Ledger, time: int) -> Iterable[DeviceId]:
+        """Few changes of the cluster, or else those of each pool that has some."""
+        pools = self._hardware.pools
         if ledger.clock - time <= len(pools):
             changes = ledger.changes(time)
             if changes is not None:
@@ -155,7 +192,7 @@ class UsageTracker:
         if position is not None:
             changed = self._take_device(position, holdings)
         # A device uses counters once, however many hold it, and also if it is on another node.
-        if bool(holdings) != (device in self._consumers):
+        if self._counters and bool(holdings) != (device in self._consumers):
             consumed = self._hardware.consumed_by(device)
             if consumed:
                 changed = True
@@ -165,26 +202,28 @@ class UsageTracker:
 
     def _take_device(self, position: int, holdings: Collection[Holding]) -> bool:
         bit = 1 << position
-        sharing = self._hardware.features.consumable_capacity
-        if not self._hardware.shareable & bit:
-            sharing = False  # shares of a device that is not shared any more keep all of it
-        whole = any(not sharing or holding.share_id is None for holding in holdings)
-        shared = any(sharing and holding.share_id is not None for holding in holdings)
+        whole, shared = bool(holdings), False
+        # Shares of a device that is not shared any more keep all of it.
+        if self._hardware.shareable & bit and self._hardware.features.consumable_capacity:
+            whole = any(holding.share_id is None for holding in holdings)
+            shared = any(holding.share_id is not None for holding in holdings)
         in_use = self._in_use | bit if whole else self._in_use & ~bit
         shares = self._shared | bit if shared else self._shared & ~bit
-        before = (self._in_use, self._shared)
+        changed = in_use != self._in_use or shares != self._shared
         self._in_use, self._shared = in_use, shares
         left = self._left_of(position, holdings)
-        return self._set_left(position, left) or before != (in_use, shares)
+        if left is None and position not in self._left:  # mostly: devices are held whole
+            return changed
+        return self._set_left(position, left) or changed
 
     def _left_of(self, position: int, holdings: Collection[Holding]) -> tuple[Amount, ...] | None:
         """What is left of the capacities of a device; None if nothing of it is consumed."""
-        used: dict[str, Amount] = {}
-        for holding in holdings:
-            for name, amount in holding.consumed.items():
-                used[name] = used.get(name, 0) + amount
-        if not used:
+        consumed = [holding.consumed for holding in holdings if holding.consumed]
+        if not consumed:
             return None
+        used: dict[str, Amount] = {}
+        for name, amount in (item for amounts in consumed for item in amounts.items()):
+            used[name] = used.get(name, 0) + amount
         capacities = self._hardware.capacity_kinds[self._hardware.capacity_kind[position]]
         return tuple([capacity.value - used.get(capacity.name, 0) for capacity in capacities])
 

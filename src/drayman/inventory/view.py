@@ -19,7 +19,7 @@ from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.pool import PoolState, ResolvedPool
 from drayman.inventory.taints import Taints, Untainted
-from drayman.inventory.usage import CapacityGroup, Usage, UsageTracker
+from drayman.inventory.usage import CapacityGroup, Usage, nothing_held
 
 
 class NodeView:
@@ -90,7 +90,7 @@ class NodeView:
 
     def emptied(self) -> NodeView:
         """The same node with nothing held."""
-        return self._with(self.hardware.derived(_nothing_held), self._all_taints, 0)
+        return self._with(self.hardware.derived(nothing_held), self._all_taints, 0)
 
     def untainted(self) -> NodeView:
         """The same node as if none of its devices had a taint."""
@@ -177,7 +177,3 @@ class NodeView:
 
 def _no_taints(hardware: NodeHardware) -> Untainted:
     return Untainted(hardware.everything)
-
-
-def _nothing_held(hardware: NodeHardware) -> Usage:
-    return UsageTracker(hardware).nothing

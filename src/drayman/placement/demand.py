@@ -72,6 +72,7 @@ class Demand:
     timed_out: frozenset[str]
     """Claims, by uid, whose devices were not made ready in time, or failed."""
     shape: _Shape
+    _wanted: dict[frozenset[str], DevicesWanted] = field(default_factory=dict, init=False)
 
     @property
     def key(self) -> Hashable:
@@ -91,6 +92,12 @@ class Demand:
     def on(self, facts: NodeFacts) -> DevicesWanted:
         """What is to be allocated on a node."""
         delegated = self.delegated_on(facts)
+        known = self._wanted.get(delegated)
+        if known is None:
+            known = self._wanted[delegated] = self._with_devices_for(delegated)
+        return known
+
+    def _with_devices_for(self, delegated: frozenset[str]) -> DevicesWanted:
         shape = self.shape
         extended = None
         claims = self.open

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
 from drayman.api.core import Container, ContainerExtendedResourceRequest, Pod
 from drayman.api.resource import (
     DeviceClaim,
@@ -75,8 +77,7 @@ class ExtendedResources:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ExtendedClaim:
+class ExtendedClaim(Struct, frozen=True):
     """The claim that a pod needs on nodes where these resources are served by devices."""
 
     spec: ResourceClaimSpec

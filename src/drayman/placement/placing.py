@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
 from drayman.placement.demand import HELD_ELSEWHERE, Demand, DevicesWanted
@@ -44,8 +45,7 @@ _DEVICE_WEIGHT: Final = 2
 _WHOLE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A node for a pod, and the devices it gets there."""
 
     node: NodeState
@@ -53,8 +53,7 @@ class Found:
     plan: Plan | None
 
 
-@dataclass(frozen=True, slots=True)
-class NotFound:
+class NotFound(Struct, frozen=True):
     """No node serves the pod."""
 
     verdicts: dict[str, Verdict]
@@ -63,8 +62,7 @@ class NotFound:
     """Whether a search gave up before it knew: to be tried again, even if nothing changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """A node that will do, and what it is compared by."""
 
     node: NodeState
@@ -76,8 +74,7 @@ class Standing:
     """How much room would be left, and how evenly. Higher is better."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """What a search said of all nodes with one signature."""
 
     verdict: Verdict

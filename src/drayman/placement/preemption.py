@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
@@ -20,8 +21,7 @@ from drayman.placement.fit import PodNeeds
 from drayman.placement.state import ClusterState, NodeState
 
 
-@dataclass(frozen=True, slots=True)
-class Occupant:
+class Occupant(Struct, frozen=True):
     """A pod on a node, with the claims that nobody else uses."""
 
     pod: Pod
@@ -32,8 +32,7 @@ class Occupant:
         return self.pod.spec.priority or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(Struct, frozen=True):
     """Who has to leave a node."""
 
     node: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.allocator import Defect, Exhausted, Fault, Kind, Reason, Refusal, Rejection
 from drayman.api.claim_generation import POD_CLAIM_NAME
@@ -36,8 +37,7 @@ _SELECTING: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(Struct, frozen=True):
     """What a node lacks for one request, or one of its alternatives."""
 
     claim: int
@@ -58,8 +58,7 @@ class Shortage:
         return sum(number for lost, number in self.lost if lost is reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(Struct, frozen=True):
     """Why the question could not be answered."""
 
     defect: Defect
@@ -68,8 +67,7 @@ class Flaw:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DevicesVerdict(Verdict):
+class DevicesVerdict(Verdict, frozen=True, eq=False):
     """A refusal for want of devices. Like all verdicts, equal ones are the same object."""
 
     kind: Kind | None = None

@@ -10,7 +10,7 @@ Whoever keeps answers (`placing`) reads the marks since it last looked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,13 +26,19 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.inventory.features import Features
-from drayman.inventory.identity import PoolId
 from drayman.inventory.inventory import Inventory
-from drayman.inventory.ledger import Ledger, holder_of
+from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
 from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.extended import ExtendedResources
-from drayman.placement.fit import Neighbourhood, NodeFacts, NodeUsage, PodNeeds, StaticVerdicts
+from drayman.placement.fit import (
+    Neighbourhood,
+    NodeFacts,
+    NodeShape,
+    NodeUsage,
+    PodNeeds,
+    StaticVerdicts,
+)
 from drayman.placement.groups import Groups
 from drayman.placement.mapped_resources import MappedDevices, requests_in_status
 from drayman.placement.volumes import Volumes
@@ -43,7 +49,6 @@ ClaimKey = tuple[str, str]
 FINISHED: Final = ("Succeeded", "Failed")
 _MOST_MARKS: Final = 200_000
 _Results = tuple[DeviceRequestAllocationResult, ...]
-_NOTHING: Final[tuple[frozenset[PoolId], _Results | None]] = (frozenset(), None)
 
 
 @dataclass(slots=True, eq=False)
@@ -80,10 +85,12 @@ class ClusterState:
         """Whether there ever were any: then devices of several nodes must not be added up."""
         self.soft_taints = 0
         """How many nodes have taints that pods would rather avoid."""
+        self._closed = 0  # how many nodes are cordoned, or have taints that keep pods away
         self._claims: dict[ClaimKey, ResourceClaim] = {}
         self._assumed: dict[str, ResourceClaim] = {}  # as our writes will leave them, by uid
-        self._holding: dict[str, tuple[frozenset[PoolId], _Results]] = {}  # by holder
-        self._home_of_pool: dict[PoolId, str] = {}  # the only node that sees a pool; empty: several
+        self._holding: dict[str, _Results] = {}  # by holder
+        # By driver and pool, the only node that sees the pool; empty: several.
+        self._home_of_pool: dict[tuple[str, str], str] = {}
         self._placed: dict[str, tuple[str, PodNeeds]] = {}  # pods that count, by uid
         self._homeless: dict[str, dict[str, PodNeeds]] = {}  # pods on nodes that are not known
         self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
@@ -102,15 +109,15 @@ class ClusterState:
                 usage.add(needs)
             self.nodes[name] = NodeState(node, facts, usage, self._arrivals)
         else:
-            self.soft_taints -= bool(known.facts.shape.soft_taints)
+            self._count_taints(known.facts.shape, -1)
             is_same = (
                 facts.static_key == known.facts.static_key and facts.labels == known.facts.labels
             )
             known.node, known.facts = node, facts
             if is_same:
-                self.soft_taints += bool(facts.shape.soft_taints)
+                self._count_taints(facts.shape, 1)
                 return
-        self.soft_taints += bool(facts.shape.soft_taints)
+        self._count_taints(facts.shape, 1)
         self.neighbourhood.set_node(facts)
         self.mark(name)
         self._wake(Wake.NODES)
@@ -119,7 +126,7 @@ class ClusterState:
         known = self.nodes.pop(name, None)
         if known is None:
             return
-        self.soft_taints -= bool(known.facts.shape.soft_taints)
+        self._count_taints(known.facts.shape, -1)
         if known.usage.pods:
             self._homeless[name] = dict(known.usage.pods)
         self.neighbourhood.remove_node(name)
@@ -218,6 +225,11 @@ class ClusterState:
         """The devices of a node as they are now."""
         return self.inventory.view(node.node, self.ledger)
 
+    @property
+    def has_taints(self) -> bool:
+        """Whether any node is cordoned, or it or a device has a taint that may keep pods away."""
+        return self._closed > 0 or self.inventory.has_taints
+
     def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         """A claim as it is, or as it will be once our writes are through."""
         claim = self._claims.get((namespace, name))
@@ -303,6 +315,10 @@ class ClusterState:
 
     # Inside.
 
+    def _count_taints(self, shape: NodeShape, change: int) -> None:
+        self.soft_taints += change * bool(shape.soft_taints)
+        self._closed += change * bool(shape.unschedulable or shape.taints)
+
     def _note_extended(self, claim: ResourceClaim) -> None:
         for owner in claim.metadata.owner_references:
             if owner.controller and owner.kind == "Pod":
@@ -347,17 +363,17 @@ class ClusterState:
         if allocation is None:
             self._free(holder)
             return
-        if self._holding.get(holder, _NOTHING)[1] == allocation.devices.results:
-            return  # the echo of our own write, most of the time
-        self._free(holder)
-        self.ledger.observe_claim(claim)
+        held = self._holding.get(holder)
+        if held is not None:
+            if held == allocation.devices.results:
+                return  # the echo of our own write, most of the time
+            self._free(holder)
+        self.ledger.observe(holder, holdings_of(allocation))
         self._note_holding(holder, allocation)
 
     def _note_holding(self, holder: str, allocation: AllocationResult) -> None:
-        results = allocation.devices.results
-        pools = frozenset(PoolId(result.driver, result.pool) for result in results)
-        self._holding[holder] = (pools, results)
-        for pool in pools:
+        results = self._holding[holder] = allocation.devices.results
+        for pool in _pools_of(results):
             node = self._home_of_pool.get(pool, "")
             if node:
                 self.mark(node)
@@ -369,7 +385,7 @@ class ClusterState:
         self.ledger.forget(holder)
         if held is None:
             return
-        for pool in held[0]:
+        for pool in _pools_of(held):
             node = self._home_of_pool.get(pool, "")
             if node:
                 self.mark(node)
@@ -378,7 +394,7 @@ class ClusterState:
         self._wake(Wake.DEVICES)
 
     def _slice_changed(self, slice_: ResourceSlice) -> None:
-        pool = PoolId(slice_.spec.driver, slice_.spec.pool.name)
+        pool = (slice_.spec.driver, slice_.spec.pool.name)
         node = slice_.spec.node_name or ""
         home = self._home_of_pool.setdefault(pool, node)
         if home != node:
@@ -395,6 +411,11 @@ class ClusterState:
     def _everything_changed(self) -> None:
         self.epoch += 1
         self._wake(Wake.ANYTHING)
+
+
+def _pools_of(results: _Results) -> Iterable[tuple[str, str]]:
+    """The pools that an allocation takes from, each once."""
+    return {(result.driver, result.pool): None for result in results}
 
 
 def needs_of(pod: Pod) -> PodNeeds:

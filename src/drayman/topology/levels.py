@@ -7,9 +7,10 @@ domain, the rack (or the closest switch), the block (a group of racks, or a fart
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class LevelKind(IntEnum):
@@ -23,8 +24,7 @@ class LevelKind(IntEnum):
     REGION = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """One place a node belongs to: nodes with an equal level are together there."""
 
     kind: LevelKind

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.resource import Device, DeviceAttribute
 
@@ -40,8 +41,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Locality:
+class Locality(Struct, frozen=True):
     """The place of a device within its node; `None` is what its driver does not say."""
 
     pcie_root: str | None = None
@@ -69,8 +69,12 @@ def locality(driver: str, device: Device) -> Locality:
 
 def root_and_numa(driver: str, device: Device) -> tuple[str | None, int | None]:
     """The part of the locality that searches look at, for each device of a cluster: it is to cost as little as possible."""
-    names = _names(driver)
-    return _text(device.attributes, names.root), _number(device.attributes, names.numa)
+    attributes = device.attributes
+    root, numa = _place_names(driver, tuple(attributes))
+    return (
+        _text(attributes, root) if root else None,
+        _number(attributes, numa) if numa else None,
+    )
 
 
 def kind(driver: str, device: Device) -> Kind:
@@ -137,8 +141,7 @@ def _kind_of_driver(driver: str) -> Kind:
 # --- Attributes -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(Struct, frozen=True):
     """The attribute names to try for each fact, of devices of one driver."""
 
     root: tuple[str, ...]
@@ -160,6 +163,14 @@ def _names(driver: str) -> _Names:
         product=own("productName"),
         type_=own("type"),
     )
+
+
+@lru_cache(maxsize=4096)
+def _place_names(driver: str, given: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names to try for root and NUMA node on a device that has attributes of these names only."""
+    names = _names(driver)
+    root = tuple(name for name in names.root if name in given)
+    return root, tuple(name for name in names.numa if name in given)
 
 
 def _text(attributes: Mapping[str, DeviceAttribute], names: tuple[str, ...]) -> str | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from drayman.api.resource import Device
 from drayman.topology.distance import MEANINGS, Distance, Link, link
 from drayman.topology.locality import Kind, Locality, kind, locality
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One device and what joins it to each device of the matrix, in the order of the rows."""
 
     driver: str
@@ -21,8 +21,7 @@ class Row:
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """All devices of one node against each other."""
 
     rows: tuple[Row, ...]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.costs import PENDING, STRING_TRAVERSAL, actual_size
@@ -33,8 +34,7 @@ _SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.in
 _TypeOf: TypeAlias = Callable[[ast.Expr], Type]
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """One `%` of a format: the text before it, its letter and the number in front of that."""
 
     text: str
@@ -192,8 +192,7 @@ def _in_base(base: str) -> Callable[[object, int], str]:
     return write
 
 
-@dataclass(frozen=True, slots=True)
-class _Letter:
+class _Letter(Struct, frozen=True):
     """What a clause does. `accepts` has the names of types, static or at run time."""
 
     write: Callable[[object, int], str]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ipaddress
 import re
 import string
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _ALPHANUMERIC = frozenset((string.ascii_letters + string.digits).encode())
 _UNRESERVED = _ALPHANUMERIC | frozenset(b"-_.~")
@@ -46,8 +48,7 @@ _PLAIN = {
 _SUB_DELIMITERS = frozenset(b"!$&'()*+,;=:@[]%")
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True):
     scheme: bytes = b""
     opaque: bytes = b""
     user: tuple[bytes, ...] | None = None  # the name, and the password if there is one

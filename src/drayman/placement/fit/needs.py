@@ -22,10 +22,10 @@ from drayman.placement.fit.requests import CPU, MEMORY, PODS, STORAGE, is_counte
 
 _NAMED: Final = (CPU, MEMORY, STORAGE, PODS)
 _MOST_SIGNATURES: Final = 1 << 12
+_MOST_ON_NODES: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeRef:
+class VolumeRef(Struct, frozen=True):
     """A volume by way of a claim: a named one, or one made for the pod and named after it and the volume."""
 
     claim: str
@@ -100,43 +100,51 @@ class PodNeeds(Struct, frozen=True):
 
 
 _shapes: WeakValueDictionary[Hashable, PodShape] = WeakValueDictionary()
-_by_signature: dict[Hashable, PodShape] = {}
+_models: dict[Hashable, PodShape] = {}  # by signature
+_on_node: dict[tuple[PodShape, str], PodShape] = {}  # by model and the name of the node
 
 
 def shape_of(pod: Pod) -> PodShape:
-    signature = _signature(pod)
-    shape = _by_signature.get(signature)
+    signature, node_name = _signature(pod), pod.spec.node_name
+    model = _models.get(signature)
+    if model is None:
+        if len(_models) >= _MOST_SIGNATURES:
+            _models.clear()
+        model = _models[signature] = _intern(_work_out(pod))
+    if model.node_name == node_name:
+        return model
+    # Pods of one template are on many nodes, and differ in nothing else.
+    shape = _on_node.get((model, node_name))
     if shape is None:
-        if len(_by_signature) >= _MOST_SIGNATURES:
-            _by_signature.clear()
-        shape = _by_signature[signature] = _intern(_work_out(pod))
+        if len(_on_node) >= _MOST_ON_NODES:
+            _on_node.clear()
+        shape = _intern(replace(model, node_name=node_name))
+        _on_node[model, node_name] = shape
     return shape
 
 
 def _signature(pod: Pod) -> Hashable:
-    """All that a shape is made from, as cheap to take as possible: pods of one template have it equal."""
+    """All that a shape is made from but the node, as cheap to take as possible: pods of one template have it equal."""
     spec = pod.spec
     claims = pod.status.node_allocatable_resource_claim_statuses
+    spread = spec.topology_spread_constraints
     return (
-        tuple([_container_signature(c) for c in spec.containers]),
-        tuple([_container_signature(c) for c in spec.init_containers]),
+        _container_signatures(spec.containers),
+        _container_signatures(spec.init_containers) if spec.init_containers else (),
         spec.tolerations,
-        spec.node_name,
-        tuple(spec.node_selector.items()),
-        tuple(spec.overhead.items()),
+        tuple(spec.node_selector.items()) if spec.node_selector else (),
+        tuple(spec.overhead.items()) if spec.overhead else (),
         None if spec.resources is None else tuple(spec.resources.requests.items()),
         None if spec.affinity is None else encode(spec.affinity),
-        tuple([encode(constraint) for constraint in spec.topology_spread_constraints]),
+        tuple([encode(constraint) for constraint in spread]) if spread else (),
         spec.volumes,
-        tuple([tuple(status.resources.items()) for status in claims]),
+        tuple([tuple(status.resources.items()) for status in claims]) if claims else (),
     )
 
 
-def _container_signature(container: Container) -> Hashable:
-    return (
-        tuple(container.resources.requests.items()),
-        container.ports,
-        container.restart_policy,
+def _container_signatures(containers: tuple[Container, ...]) -> Hashable:
+    return tuple(
+        [(tuple(c.resources.requests.items()), c.ports, c.restart_policy) for c in containers]
     )
 
 

@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeVar
 
+from msgspec import Struct
+
 from drayman.placement.fit.needs import PodNeeds
 from drayman.placement.fit.neighbour_check import NeighbourCheck
 from drayman.placement.fit.neighbours import DomainCounts
@@ -25,16 +27,13 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 K = TypeVar("K", bound=Hashable)
 
 
-class _Placed:
+class _Placed(Struct, frozen=True, eq=False):
     """A pod, the node it is on, and what it says about others."""
 
-    __slots__ = ("crowd", "needs", "node", "terms")
-
-    def __init__(self, needs: PodNeeds, node: str, crowd: Crowd, terms: PodTerms) -> None:
-        self.needs = needs
-        self.node = node
-        self.crowd = crowd
-        self.terms = terms
+    needs: PodNeeds
+    node: str
+    crowd: Crowd
+    terms: PodTerms
 
 
 class Neighbourhood:
@@ -43,6 +42,9 @@ class Neighbourhood:
     def __init__(self) -> None:
         self._nodes: dict[str, NodeFacts] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._placed: dict[str, tuple[PodNeeds, str]] = {}  # with the node
+        # As long as no rule is about other pods, they are merely kept. What follows is for when one is.
+        self._is_counting = False
         self._pods: dict[str, _Placed] = {}
         self._on_node: dict[str, dict[str, _Placed]] = {}
         self._crowds: dict[Hashable, Crowd] = {}
@@ -86,20 +88,42 @@ class Neighbourhood:
 
     def add(self, needs: PodNeeds, node: str) -> None:
         """A pod is placed. Raises ValueError if it is placed already."""
-        if needs.uid in self._pods:
+        if needs.uid in self._placed:
             raise ValueError(f"pod {needs.namespace}/{needs.name} is placed already")
+        if needs.shape.social:
+            self._start_counting()
+        self._placed[needs.uid] = (needs, node)
+        if self._is_counting:
+            self._add(needs, node)
+
+    def _start_counting(self) -> None:
+        if not self._is_counting:
+            self._is_counting = True
+            for needs, node in self._placed.values():
+                self._add(needs, node)
+
+    def _add(self, needs: PodNeeds, node: str) -> None:
         placed = _Placed(needs, node, self._crowd(needs), terms_of(needs))
         self._pods[needs.uid] = placed
-        self._on_node.setdefault(node, {})[needs.uid] = placed
+        on_node = self._on_node.get(node)
+        if on_node is None:
+            on_node = self._on_node[node] = {}
+        on_node[needs.uid] = placed
         facts = self._nodes.get(node)
         if facts is not None:
             self._count(placed, facts, 1)
 
     def remove(self, uid: str) -> PodNeeds:
         """A pod left, by its uid. Raises ValueError if it is not placed."""
-        placed = self._pods.pop(uid, None)
-        if placed is None:
+        known = self._placed.pop(uid, None)
+        if known is None:
             raise ValueError(f"no pod with uid {uid!r} is placed")
+        if self._is_counting:
+            self._remove(uid)
+        return known[0]
+
+    def _remove(self, uid: str) -> None:
+        placed = self._pods.pop(uid)
         on_node = self._on_node[placed.node]
         del on_node[uid]
         if not on_node:
@@ -107,7 +131,6 @@ class Neighbourhood:
         facts = self._nodes.get(placed.node)
         if facts is not None:
             self._count(placed, facts, -1)
-        return placed.needs
 
     def _crowd(self, needs: PodNeeds) -> Crowd:
         key = (needs.namespace, frozenset(needs.labels.items()), needs.terminating)
@@ -170,6 +193,7 @@ class Neighbourhood:
         if tally is not None:
             self._tallies.move_to_end(key)
             return tally
+        self._start_counting()
         tally = make()
         for facts in self._nodes.values():
             tally.count_node(facts, 1)

@@ -6,8 +6,9 @@ Unlike elsewhere, a term that cannot be understood is no error here: as upstream
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import (
     Affinity,
@@ -24,8 +25,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeChoice:
+class NodeChoice(Struct, frozen=True):
     """The parsed selector and affinity of a pod. `by_name` tells that they look at what is each node's own."""
 
     labels: tuple[tuple[str, str], ...] = ()

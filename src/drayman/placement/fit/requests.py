@@ -8,9 +8,10 @@ its overhead comes on top. The sums are exact and rounded up at the end: cpu to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import Container, Pod
 from drayman.api.quantity import Quantity
@@ -29,8 +30,7 @@ _HUGE_PAGES: Final = "hugepages-"
 _ATTACHABLE: Final = "attachable-volumes-"
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """The sums of a pod: what it is held to, and the cpu and memory that scoring goes by."""
 
     amounts: Amounts

@@ -6,9 +6,10 @@ Equal terms are the same object, so that an index can count by term: a hundred r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from drayman.api.errors import SelectorError
@@ -25,8 +26,7 @@ _HARD_AFFINITY_WEIGHT: Final = 1
 """What a placed pod's required affinity counts for in the score of pods that it wants near."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Selector:
+class Selector(Struct, frozen=True, eq=False):
     """A parsed label selector."""
 
     matcher: LabelMatcher | None
@@ -36,8 +36,7 @@ class Selector:
         return self.matcher is not None and self.matcher.matches(labels)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AffinityTerm:
+class AffinityTerm(Struct, frozen=True, eq=False):
     """Pods with these labels in these namespaces, in the domain of a topology."""
 
     topology_key: str
@@ -53,8 +52,7 @@ class AffinityTerm:
         return self.selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SpreadTerm:
+class SpreadTerm(Struct, frozen=True, eq=False):
     """Pods with these labels are to be spread over the domains of a topology."""
 
     topology_key: str
@@ -65,8 +63,7 @@ class SpreadTerm:
     honour_taints: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerms:
+class PodTerms(Struct, frozen=True):
     """All that a pod says about others."""
 
     affinity: tuple[AffinityTerm, ...] = ()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 OTHER_NODE_NAME: Final = "node(s) didn't match the requested node name"
@@ -56,8 +57,7 @@ class Cause(IntEnum):
     SEARCH_LIMIT = 18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
+class Verdict(Struct, frozen=True, eq=False):
     """Fits, or the reasons why not. Make refusals with `Verdict.refusal`: equal ones are then the same object."""
 
     fits: bool

@@ -6,8 +6,9 @@ a claim that is not bound waits, and is told why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from drayman.api.errors import SelectorError
 from drayman.api.nodeselector import compile_selector
@@ -53,8 +54,7 @@ class VolumeView(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeCheck:
+class VolumeCheck(Struct, frozen=True):
     """The volumes of one pod. `refusal` is FITS unless the pod cannot go anywhere."""
 
     refusal: Verdict = FITS
