@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api lock clean
+.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ bench-allocator: venv ## time of the search per problem, beside upstream's
 
 bench-api: venv ## writes, reads and watches per second of the API server
 	@$(BIN)/python benchmarks/api.py
+
+bench-explain: venv ## time to explain a pod that waits on 5,000 nodes
+	@$(BIN)/python benchmarks/explain.py
+
+bench-plan: venv ## time to plan 1,000 pods on 5,000 nodes, reading included
+	@$(BIN)/python benchmarks/plan.py
 
 # Resolves afresh in a throw-away environment. The lock names no index, so it installs from whichever one pip is set up for.
 lock: ## write requirements.lock anew from pyproject.toml

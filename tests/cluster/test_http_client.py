@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -243,6 +244,7 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
         with pytest.raises(UnreachableError) as refusal:
             await client.create(CONFIG_MAPS, config_map("a"))
         assert not refusal.value.outcome_unknown
+        assert re.search(r"no connection to \S+:\d+: Connection refused$", str(refusal.value))
 
 
 async def test_requests_in_flight_are_bounded_and_watches_do_not_count() -> None:

@@ -124,6 +124,15 @@ def test_edits(edit: Edit) -> None:
     assert patched(tree, value_of(edit.before), edit.value) == edit.after
 
 
+def test_an_alias_that_loses_its_anchor_is_written_anew() -> None:
+    """The text that is left over would be no YAML any more."""
+    text = "a: {b: &b {k: 1}}\nc:\n  <<: *b\n  d: 1\n"
+    documents = read_documents("test", text)
+    wanted: Json = {"a": {"b": 2}, "c": {"k": 1, "d": 1}}
+    written, anew = write_documents(text, documents, [Change(wanted)])
+    assert (value_of(written), anew) == (wanted, [0])
+
+
 def test_what_an_alias_shares_is_written_anew() -> None:
     """A change to one use of an anchor cannot be made in the text; the document says the right thing all the same."""
     text = "a: &x # shared\n  k: 1\nb: *x\n"

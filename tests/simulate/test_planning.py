@@ -149,6 +149,20 @@ def test_workloads_tell_why_they_make_no_pods() -> None:
     ]
 
 
+def test_what_is_there_and_waits_is_not_passed_over_in_silence() -> None:
+    """Pods that the cluster has are not planned again, but somebody who plans them wants to know that they wait."""
+    owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "there", "controller": True}]}
+    asked = wanted(workload("ReplicaSet", "there", replicas=2), alone("p"), alone("q"))
+    there = (pod("there-x", metadata=owned), pod("there-y", nodeName="a", metadata=owned))
+    world = cluster({"a": 0}, pods=(*there, pod("p"), pod("q", nodeName="a")))
+    waits = "must still find a node: `drayman explain` says why"
+    assert [w.note for w in plan(world, asked).workloads] == [
+        f"it has all of its pods already, but 1 of them {waits}",
+        f"it is there already, but it {waits}",
+        "it is there already",
+    ]
+
+
 def test_a_rule_can_be_added_as_a_step() -> None:
     """A step in front of the others decides about the pods that it has something to say about."""
 

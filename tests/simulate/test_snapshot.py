@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from drayman.api.codec import convert
 from drayman.api.jobs import Job
+from drayman.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from drayman.simulate.snapshot import SnapshotError, read_snapshot, snapshot
 from drayman.simulate.world import Objects, World
 from simulate.cluster import cluster, held, node, piece, pod
@@ -110,6 +111,26 @@ def test_secrets_and_what_people_keep_in_pods_are_left_out() -> None:
     assert SECRET.encode() not in text
     assert text.count(b"run-for") == 3
     assert b'"name":"c"' in text
+
+
+def test_what_is_between_claims_and_drivers_is_left_out() -> None:
+    """Parameters of classes, templates and claims, and what drivers say of devices; that there are any is kept."""
+    opaque = {"driver": "d", "parameters": {"kind": "K", "password": SECRET}}
+    asked = {"devices": {"config": [{"requests": ["r"], "opaque": opaque}]}}
+    metadata = {"name": "x", "namespace": "default"}
+    inner = {"metadata": {"annotations": {"example.com/token": SECRET}}, "spec": asked}
+    status = {
+        "allocation": {"devices": {"config": [{"source": "FromClaim", "opaque": opaque}]}},
+        "devices": [{"driver": "d", "pool": "p", "device": "x", "data": {"a": SECRET}}],
+    }
+    objects = Objects(
+        classes=(convert(DeviceClass, {"metadata": metadata, "spec": {"config": [{"opaque": opaque}]}}),),
+        templates=(convert(ResourceClaimTemplate, {"metadata": metadata, "spec": inner}),),
+        claims=(convert(ResourceClaim, {"metadata": metadata, "spec": asked, "status": status}),),
+    )  # fmt: skip
+    text = lines(World(objects, NOW))
+    assert SECRET.encode() not in text
+    assert text.count(b'"opaque":{"driver":"d"}') == 4
 
 
 WRONG: dict[str, tuple[str, str]] = {

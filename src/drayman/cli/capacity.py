@@ -106,28 +106,28 @@ def _claim(path: str, data: bytes, world: World, namespace: str) -> tuple[World,
 
 
 def _drawn(found: Capacity) -> Iterator[RenderableType]:
-    from drayman.cli.explain.drawing import headline
-    from drayman.cli.explain.layout import plain, prose, section
+    from drayman.cli.explain.drawing import headline, unseen
+    from drayman.cli.explain.layout import AS_SEEN, plain, prose, section
+    from drayman.explain.hidden import hides_use
 
     more = "at least " if found.unbounded else ""
+    seen = AS_SEEN if hides_use(found.unseen) else ""
     yield prose(
         (f"{more}{found.now:,}", "bold green" if found.now else "bold red"),
-        f" of claim {plain(found.claim)} fit now, ",
+        f" of claim {plain(found.claim)} fit now{seen}, ",
         (f"{more}{found.empty:,}", "bold"),
         " with nothing in use.",
     )
     if found.runs_out is not None:
-        such = next(group for group in found.groups if group.limit == found.runs_out)
-        where = f"on {plain(such.nodes[0])}"
-        yield section("What runs out first", where, headline(found.runs_out))
+        such = next((group for group in found.groups if group.limit == found.runs_out), None)
+        where = "" if such is None else f"on {plain(such.nodes[0])}"
+        yield section("what runs out first", where, headline(found.runs_out))
     if found.groups:
-        yield section("Nodes", "copies on each", _table(found.groups))
+        yield section("nodes", "copies on each", _table(found.groups))
     for reason, nodes in found.closed.items():
         yield prose((f"{nodes:,} left out: {plain(reason)}", "dim"))
     if found.unseen:
-        yield prose(
-            (f"Not taken into account, for you may not see it: {', '.join(found.unseen)}", "dim")
-        )
+        yield unseen(found.unseen)
 
 
 def _table(groups: Sequence[NodeGroup]) -> RenderableType:

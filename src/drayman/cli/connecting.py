@@ -89,7 +89,7 @@ def talk(
 ) -> T:
     """Do something with a client. What the cluster refuses is the user's to read."""
     from drayman.cluster import HttpClient
-    from drayman.cluster.errors import ClusterError
+    from drayman.cluster.errors import ClusterError, UnauthorizedError
 
     path = kubeconfig_of(kubeconfig, data_dir, context)
 
@@ -99,5 +99,9 @@ def talk(
 
     try:
         return asyncio.run(connected())
+    except UnauthorizedError as error:
+        raise UserError(
+            f"the cluster does not accept the credentials in the kubeconfig; they may have expired: {error}"
+        ) from error
     except ClusterError as error:
         raise UserError(str(error)) from error

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+from uuid import UUID
 
 from drayman.api import codec
 from drayman.api.struct import Json
@@ -67,7 +68,7 @@ class _CountedIds:
 
     def uid(self) -> str:
         self._count += 1
-        return f"planned-{self._count}"
+        return str(UUID(int=self._count))  # of a form that can be reckoned with, as addresses are
 
     def suffix(self) -> str:
         self._count += 1

@@ -29,6 +29,7 @@ from drayman.apiserver.strategy import Object
 from drayman.cli.intake import Intake, RefusedError
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of
+from drayman.simulate.redaction import clean_claim_spec
 from drayman.simulate.world import Objects, World
 
 _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
@@ -58,6 +59,9 @@ _OWNERS: Final[Mapping[tuple[str, str], type[Owner]]] = {
 }
 _LATER: Final = ("CronJob",)
 """Their pods come at times of their own."""
+_NOT_SERVED: Final = frozenset({("v1", "ReplicationController")})
+"""Kinds that clusters have and nobody here knows how to expand."""
+_OUTDATED: Final = (f"{GROUP}/v1alpha2", f"{GROUP}/v1alpha3")
 _TEMPLATE: Final = "spec.template"
 _MOST_FINDINGS: Final = 50
 _POD: Final = {"apiVersion": "v1", "kind": "Pod"}
@@ -130,7 +134,10 @@ class _Reader:
     def _unknown(self, document: Document) -> None:
         """Custom resources are none of our business, but a kind that a group we know does not have is a slip."""
         api_version, kind = document.value["apiVersion"], document.value["kind"]
-        if self.intake.serves(api_version):
+        if api_version in _OUTDATED:
+            said = f"{kind} of {api_version} is not served any more; `drayman migrate` rewrites it"
+            self._object_to(document, "apiVersion", said)
+        elif self.intake.serves(api_version) and (api_version, kind) not in _NOT_SERVED:
             self._object_to(document, "kind", f"there is no kind {kind} in {api_version}")
         else:
             self.ignored[kind] = None
@@ -187,7 +194,7 @@ class _Reader:
         known = _same(getattr(self.known, name), value) if name in _KEPT else None
         if known is None:
             self.objects.setdefault(name, []).append(value)
-        elif isinstance(known, ResourceClaim) and known.spec != value.spec:  # type: ignore[attr-defined]
+        elif isinstance(value, ResourceClaim) and _differ(known, value):
             self._object_to(document, "spec", "the cluster has this claim with another spec")
 
     def _object_to(self, document: Document, path: str, message: str) -> None:
@@ -212,6 +219,11 @@ def _name(value: Mapping[str, Json]) -> str:
         return ""
     parts = (metadata.get("namespace"), metadata.get("name"))
     return "/".join(part for part in parts if isinstance(part, str) and part)
+
+
+def _differ(known: ResourceClaim, given: ResourceClaim) -> bool:
+    """Whether they ask for different things. What only drivers understand is not in a snapshot."""
+    return clean_claim_spec(known.spec) != clean_claim_spec(given.spec)
 
 
 def _same(values: Iterable[Any], value: Any) -> Any:

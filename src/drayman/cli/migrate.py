@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.connecting import cluster_options, context_option, talk
 from drayman.cli.errors import UserError, no_answer, printable
 from drayman.cli.output import console, format_option, print_data
 
@@ -41,6 +41,7 @@ _INCOMPLETE: Final = 1
 @click.option("--nodes", is_flag=True, help="Look for devices that a cluster offers twice.")
 @format_option
 @cluster_options
+@context_option
 @no_answer()
 def migrate(
     paths: tuple[str, ...],
@@ -51,6 +52,7 @@ def migrate(
     output_format: str | None,
     kubeconfig: Path | None,
     data_dir: Path | None,
+    context: str,
 ) -> None:
     """Rewrite manifests for resource.k8s.io/v1.
 
@@ -66,7 +68,7 @@ def migrate(
     """
     if nodes:
         _check_usage(paths, as_diff or in_place or pod_groups)
-        _report_nodes(talk(kubeconfig, data_dir, _overlaps), output_format)
+        _report_nodes(talk(kubeconfig, data_dir, _overlaps, context=context), output_format)
         return
     if not paths:
         raise click.UsageError("Missing argument 'FILE...', or --nodes.")

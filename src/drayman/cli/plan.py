@@ -87,11 +87,14 @@ def plan(
     inputs = list(_read(paths))
     world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
     manifests = _manifests(inputs, world, where)
-    from drayman.simulate.planning import Planning
+    from drayman.simulate.planning import Planning, TooManyPodsError
 
     with unobtrusively():
         planning = Planning(world, manifests.wanted, times)
-        report = planning.carried_out(pending_first=not ignore_pending)
+        try:
+            report = planning.carried_out(pending_first=not ignore_pending)
+        except TooManyPodsError as error:
+            raise UserError(str(error)) from error
         explanations = _explanations(planning) if explains else []
     if output_format:
         print_data(_as_data(report, explanations, manifests), output_format)
@@ -116,7 +119,8 @@ def _manifests(inputs: Sequence[tuple[str, bytes]], world: World, namespace: str
     except ManifestsError as error:
         raise UserError(str(error)) from error
     if not manifests.wanted.workloads:
-        raise UserError("the files hold nothing that comes to pods")
+        ignored = f"; not planned: {', '.join(manifests.ignored)}" if manifests.ignored else ""
+        raise UserError(f"the files hold nothing that comes to pods now{ignored}")
     return manifests
 
 

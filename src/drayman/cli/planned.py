@@ -10,8 +10,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.table import Table
 
-from drayman.cli.explain.drawing import headline
-from drayman.cli.explain.layout import INDENT, Trimmed, counted, plain, prose, section
+from drayman.cli.explain.drawing import headline, unseen
+from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, counted, plain, prose, section
+from drayman.explain.hidden import hides_use
 from drayman.explain.wording import and_list
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload, PlanReport
 
@@ -37,11 +38,11 @@ class PlanDrawing:
         yield _answer(report)
         waiting = [pod for pod in report.pods if pod.waits is not None]
         if waiting:
-            yield section("What would wait", "", *_reasons(waiting))
+            yield section("what would wait", "", *_reasons(waiting))
         placed = [pod for pod in report.pods if pod.waits is None]
         if placed:
             most = len(placed) if self.all_pods else MOST_PODS
-            yield section("Where the others would go" if waiting else "Where pods would go", "")
+            yield section("where the others would go" if waiting else "where pods would go", "")
             yield _places(placed[:most], width)
             if len(placed) > most:
                 said = f"and {len(placed) - most:,} more; --all lists them"
@@ -55,12 +56,13 @@ def _answer(report: PlanReport) -> RenderableType:
         return prose("There are no pods to place.")
     style = "bold red" if waiting else "bold green"
     said = f"{total - waiting:,} of {counted(total, 'pod')} would run"
+    seen = AS_SEEN if hides_use(report.unseen) else ""
     if report.copies > 1:
         lead = f"{report.copies_fitting:,} of {report.copies:,} copies fit"
-        return prose((lead, style), f": {said}.")
+        return prose((lead, style), f"{seen}: {said}.")
     if not waiting:
         said = f"all {total:,} pods would run" if total > 1 else "the pod would run"
-        return prose(("Fits", style), f": {said}.")
+        return prose(("Fits", style), f"{seen}: {said}.")
     return prose(("Does not fit", style), f": {said}.")
 
 
@@ -113,20 +115,20 @@ def _full_name(pod: PlannedPod) -> str:
 
 
 def _notes(report: PlanReport, ignored: Sequence[str]) -> Iterator[RenderableType]:
-    for workload in report.workloads:
-        if text := _workload_note(workload):
+    for text in dict.fromkeys(map(_workload_note, report.workloads)):  # copies have the same
+        if text:
             yield prose((text, "dim"))
     if ignored:
         yield prose((f"Not planned: {', '.join(map(plain, ignored))}", "dim"))
     if report.unseen:
-        unseen = ", ".join(report.unseen)
-        yield prose((f"Not taken into account, for you may not see it: {unseen}", "dim"))
+        yield unseen(report.unseen)
 
 
 def _workload_note(workload: PlannedWorkload) -> str:
     name = plain(workload.name)
     if not workload.pods:
-        return f"{name} makes no pods: {workload.note}."
+        verb = "is not planned" if name.startswith("pod/") else "makes no pods"
+        return f"{name} {verb}: {workload.note}."
     if workload.existing:
         return f"{name} has {counted(workload.existing, 'pod')} already, which stay where they are."
     return ""

@@ -57,7 +57,18 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
 )
 """What has a say in where pods go."""
 
-_IN_PAGES: Final = ListOptions(limit=2_500)
+_STEPS: Final = (
+    "drayman.cel.device",
+    "drayman.inventory",
+    "drayman.allocator",
+    "drayman.placement.fit",
+    "drayman.simulate.world",
+)
+"""What every engine imports, in parts of about the same size."""
+_CONNECTING_S: Final = 0.01
+"""Enough for the questions to be on their way: the server has something to do then."""
+_BREATH_S: Final = 0.001
+_IN_PAGES: Final = ListOptions(limit=5_000)
 """Large pages, because somebody waits for the last one."""
 
 
@@ -71,12 +82,20 @@ async def read_world(
     ClusterError.
     """
     reader = _Reader(client, namespace)
-    objects = await reader.objects(asyncio.to_thread(import_module, engine))
+    objects = await reader.objects(_imported(engine))
     from drayman.simulate.world import World
 
     world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
     keep(world)
     return world
+
+
+async def _imported(engine: str) -> None:
+    """Import bit by bit, and see to the answers in between: a thread would take turns with them thousands of times."""
+    await asyncio.sleep(_CONNECTING_S)
+    for name in (*_STEPS, engine):
+        import_module(name)
+        await asyncio.sleep(_BREATH_S)
 
 
 @dataclass(slots=True)
@@ -167,7 +186,7 @@ class _Reader:
                 raise _denied(resource, namespace, error) from error
             self.unseen.append(resource.qualified)
             return ()
-        self.unseen.append(_beyond(resource, namespace))
+        self.unseen.append(beyond(resource, namespace))
         return found
 
     async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
@@ -186,11 +205,12 @@ def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any]
     for resource in RESOURCES:
         version = world.versions.get(resource.plural)
         if version is not None:
-            is_limited = namespace is not None and _beyond(resource, namespace) in world.unseen
+            is_limited = namespace is not None and beyond(resource, namespace) in world.unseen
             yield resource, namespace if is_limited else None, version
 
 
-def _beyond(resource: Resource[Any], namespace: str) -> str:
+def beyond(resource: Resource[Any], namespace: str) -> str:
+    """What is not seen of a resource by somebody who may read one namespace."""
     return f"{resource.qualified} outside of namespace {namespace}"
 
 

@@ -39,10 +39,10 @@ Examples:
 def snapshot(
     output_format: str, kubeconfig: Path | None, data_dir: Path | None, context: str
 ) -> None:
-    """Print what `plan` and `capacity` need to know of a cluster.
+    """Print what `explain`, `plan` and `capacity` need to know of a cluster.
 
-    That is nodes, devices, claims, pods and what else has a say in where pods go. Secrets are not read. Environment variables, commands
-    and annotations of users are left out.
+    That is nodes, devices, claims, pods and what else has a say in where pods go. Secrets are not read. Environment variables, commands,
+    annotations of users and parameters for drivers are left out.
     """
 
     async def work(client: Client) -> World:

@@ -86,6 +86,7 @@ async def read_with_rules(client: Client, namespace: str | None) -> World:
 async def _read_rules(
     client: Client, namespace: str | None
 ) -> tuple[tuple[dict[str, Json], ...], list[str]]:
+    from drayman.cli.reading import beyond
     from drayman.cluster.errors import ForbiddenError
     from drayman.cluster.resources import generic
 
@@ -96,13 +97,18 @@ async def _read_rules(
         generic("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", namespaced=False),
         generic("v1", "limitranges", "LimitRange"),
     ):
-        for scope in (None, namespace) if resource.namespaced and namespace else (None,):
+        scopes = (None, namespace) if resource.namespaced and namespace else (None,)
+        for scope in scopes:
             try:
                 found.extend((await client.list_all(resource, scope)).items)
-                break
             except ForbiddenError:
-                unseen.append(resource.qualified)
-    return tuple(found), list(dict.fromkeys(unseen))
+                continue
+            if scope:
+                unseen.append(beyond(resource, scope))
+            break
+        else:
+            unseen.append(resource.qualified)
+    return tuple(found), unseen
 
 
 @contextmanager

@@ -7,8 +7,9 @@ devices that do not exist cannot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.allocator import Defect, Kind
 from drayman.allocator import Reason as Test
@@ -44,8 +45,7 @@ _HOPE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(Struct, frozen=True):
     """What is wrong with the devices of a node, and with which request."""
 
     reason: Reason
@@ -159,8 +159,7 @@ def wants_all(demand: Demand, shortage: Shortage) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """One request over several nodes."""
 
     matching: int

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from drayman.explain.reasons import Reason
 from drayman.placement.fit import Verdict
 from drayman.placement.refusing import DevicesVerdict, Shortage
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Nodes that say the same."""
 
     verdict: Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -127,9 +127,9 @@ class _Hardware:
     def finding(self) -> Finding:
         """What is wrong with the nodes that came furthest."""
         cases: dict[Reason, dict[_Case, list[str]]] = {}
-        for name, verdict in self._refusals.items():
-            case = self._case(name, verdict)
-            cases.setdefault(case.reason, {}).setdefault(case, []).append(name)
+        for names_alike in self._alike().values():
+            case = self._case(names_alike[0], self._refusals[names_alike[0]])
+            cases.setdefault(case.reason, {}).setdefault(case, []).extend(names_alike)
         reason = max(cases, key=lambda reason: _weight(reason, cases[reason]))
         best = min(cases[reason], key=lambda case: (case.missing, -len(cases[reason][case])))
         names = {name for found in cases[reason].values() for name in found}
@@ -140,6 +140,24 @@ class _Hardware:
             if unknown:
                 return Finding(Reason.ATTRIBUTE_UNKNOWN, groups, shortage, unknown)
         return Finding(reason, groups, shortage, best.detail)
+
+    def _alike(self) -> dict[Hashable, list[str]]:
+        """The nodes by what decides their case: thousands say the same. A node with a troubled pool is one for itself."""
+        found: dict[Hashable, list[str]] = {}
+        for name, verdict in self._refusals.items():
+            devices, trouble = verdict, ""
+            if self._demand.asks_for_devices:
+                if verdict.cause is not Cause.DEVICES:
+                    devices = self._untainted.devices_verdict(name)
+                if self._state.view(self._state.nodes[name]).problems:
+                    trouble = name
+            key = (verdict, devices, trouble)
+            known = found.get(key)
+            if known is None:
+                found[key] = [name]
+            else:
+                known.append(name)
+        return found
 
     def _case(self, name: str, verdict: Verdict) -> _Case:
         if not self._demand.asks_for_devices:

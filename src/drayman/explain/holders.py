@@ -5,7 +5,7 @@ Only what was read is told. A holder whose claim the asker may not see is named 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -15,9 +15,8 @@ from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
 from drayman.explain.node_fit import FitTest
 from drayman.explain.survey import Site, Survey
-from drayman.inventory.bitsets import positions
-from drayman.inventory.identity import DeviceId, PoolId
-from drayman.inventory.ledger import holder_of
+from drayman.inventory.identity import DeviceId
+from drayman.inventory.ledger import Held, holder_of
 from drayman.inventory.view import NodeView
 from drayman.placement.claims import GROUP_API
 from drayman.placement.state import ClusterState
@@ -51,8 +50,8 @@ class Holders:
         found = self._state.ledger.holders_of(device)
         return found if len(found) < 2 else tuple(dict.fromkeys(found))
 
-    def held_in(self, pool: PoolId) -> Iterable[DeviceId]:
-        """The devices of a pool that somebody has."""
+    def held_in(self, pool: tuple[str, str]) -> Mapping[DeviceId, Held]:
+        """The devices of a pool that somebody has, with the holdings."""
         return self._state.ledger.held_in(pool)
 
     def title(self, holder: str) -> str:
@@ -113,19 +112,35 @@ def holders(survey: Survey, nearest: Site | None, known: Holders) -> tuple[tuple
     if nearest is not None and unfit is not None and unfit.test in _USED_BY_PODS:
         found = known.on_node(nearest)
         return tuple(found[:MOST_HOLDERS]), max(len(found) - MOST_HOLDERS, 0)
-    held: dict[str, dict[DeviceId, None]] = {}
-    for site in _nearest_first(survey, nearest):
-        for position in positions(site.outlook.needed):
-            device = site.view.id_of(position)
-            direct = known.of_device(device)
-            for holder in direct:
-                held.setdefault(holder, {})[device] = None
-            if not direct:
-                for holder, has in on_its_counters(site.view, device, known):
-                    held.setdefault(holder, {})[has] = None
-    named = list(held.items())[:MOST_HOLDERS]
-    shown = tuple(known.describe(holder, devices) for holder, devices in named)
-    return shown, len(held) - len(shown)
+    named: dict[str, dict[DeviceId, None]] = {}
+    others: set[str] = set()
+    for holder, device in _holdings(_nearest_first(survey, nearest), known):
+        devices = named.get(holder)
+        if devices is not None:
+            devices[device] = None
+        elif len(named) < MOST_HOLDERS:
+            named[holder] = {device: None}
+        else:
+            others.add(holder)
+    return tuple(known.describe(holder, held) for holder, held in named.items()), len(others)
+
+
+def _holdings(sites: Iterable[Site], known: Holders) -> Iterator[tuple[str, DeviceId]]:
+    """Who has which of the devices that the pod would take there, or of their counters."""
+    pool: tuple[str, str] | None = None
+    for site in sites:
+        records = site.view.hardware.records
+        for position in site.outlook.needed_at:
+            device = records[position].id
+            if device[:2] != pool:  # seldom: devices of a node are mostly of one pool
+                pool = device[:2]
+                in_pool = known.held_in(pool)
+            holders = in_pool.get(device)
+            if holders:
+                for holder, _ in holders:
+                    yield holder, device
+            else:
+                yield from on_its_counters(site.view, device, known)
 
 
 def _nearest_first(survey: Survey, nearest: Site | None) -> Iterator[Site]:

@@ -19,8 +19,9 @@ be served together; what is missing then is how many devices more a matching of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from drayman.allocator.flow import largest_matching
 from drayman.allocator.sieve import Hurdle, Sieve
@@ -38,8 +39,7 @@ _ALL_FIT: Final = len(FitTest)
 _Key: TypeAlias = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far the devices of a node come."""
 
     stage: int

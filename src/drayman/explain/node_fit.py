@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.placement.demand import Demand
 from drayman.placement.fit import (
@@ -100,8 +101,7 @@ _WORDS: Final = {
 """What is said here for what kube-scheduler says, which is about all nodes at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(Struct, frozen=True):
     """The test that a node fails, and why, in few words. Resources can be short in several ways at once."""
 
     test: FitTest

@@ -11,6 +11,7 @@ from drayman.explain.answer import Explanation, Headline
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
 from drayman.explain.headline import headline
+from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.reasons import Kind, Reason
@@ -60,6 +61,8 @@ class Reasons:
                 if isinstance(found, Found)
                 else headline(self._world.state, demand, found).reason
             )
+        if known is Reason.FITS:
+            return as_far_as_seen(self._world.unseen, pod, Headline.of(known, "")).reason
         return known
 
 
@@ -112,8 +115,16 @@ def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
 
 def _fits(world: World, asker: Asker, demand: Demand, found: Found) -> Explanation:
     survey = Survey(world.state, demand)
+    first = as_far_as_seen(world.unseen, demand.pod, _fits_line(found))
+    if first.reason is not Reason.FITS:
+        return msgspec.structs.replace(
+            _base(world, demand.pod, first),
+            node_fit=node_fit_steps(survey),
+            funnels=funnels(survey, refused=False),
+            untried=UNTRIED,
+        )
     return msgspec.structs.replace(
-        _base(world, demand.pod, _fits_line(found)),
+        _base(world, demand.pod, first),
         node=found.node.facts.name,
         devices=_planned(found),
         node_fit=node_fit_steps(survey),

@@ -63,7 +63,8 @@ class Prospects:
 
     def untainted(self, demand: Demand) -> Supposition:
         """Nothing is in use, nothing is tainted, and no node is cordoned."""
-        return self._supposition(demand, untainted=True)
+        # Without a taint anywhere it is the same, and mostly known already.
+        return self._supposition(demand, untainted=self._state.has_taints)
 
     def _supposition(self, demand: Demand, *, untainted: bool) -> Supposition:
         if demand.held:

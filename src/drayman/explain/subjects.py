@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from drayman.explain.device_reasons import Totals, totals, wants_all
 from drayman.explain.finding import Finding
@@ -17,8 +18,7 @@ from drayman.placement.state import ClusterState
 _NO_SHORTAGE: Final = Shortage(0, "", 0, 0, 0, (), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A finding, and what is needed to talk about it."""
 
     state: ClusterState

@@ -14,6 +14,7 @@ from drayman.allocator.funnel import sieves
 from drayman.allocator.sieve import Hurdle, Sieve
 from drayman.allocator.signature import signature
 from drayman.explain.node_fit import NodeFit, Unfit
+from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand, DevicesWanted
 from drayman.placement.state import ClusterState, NodeState
@@ -66,6 +67,11 @@ class Outlook:
             tolerated = self.view.tolerated(sieve.wanted.spec.tolerations)
             lost |= sieve.left_by(Hurdle.SELECTOR) & tolerated & ~sieve.left_by(Hurdle.COUNTERS)
         return lost
+
+    @cached_property
+    def needed_at(self) -> tuple[int, ...]:
+        """Their positions."""
+        return tuple(positions(self.needed))
 
     @cached_property
     def fitting(self) -> list[Site]:

@@ -13,13 +13,13 @@ _COMPILER_PREFIX: Final = re.compile(r"ERROR: <input>:\d+:\d+: ")
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """1 device, 2 devices."""
-    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def and_list(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     """a, b and c; or the first few and how many there are besides."""
     if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
+        return f"{', '.join(names[:most])} and {len(names) - most:,} more"
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"

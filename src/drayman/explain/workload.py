@@ -85,7 +85,7 @@ def _summary(parts: tuple[Explanation, ...], total: int) -> Headline:
         if total == 1:
             sentence = f"The job's only pod {'has its node' if runs else 'can be placed'}."
         return msgspec.structs.replace(first.headline, sentence=sentence)
-    sentence = f"{first.count} of {counted(total, 'pod')}: {first.headline.sentence}"
+    sentence = f"{first.count:,} of {counted(total, 'pod')}: {first.headline.sentence}"
     return msgspec.structs.replace(first.headline, sentence=sentence)
 
 

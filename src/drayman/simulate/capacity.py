@@ -37,6 +37,7 @@ from drayman.simulate.world import World
 
 MOST_ON_A_NODE: Final = 1024
 """Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""
+_NO_NODES: Final = Headline.of(Reason.NO_NODES, "The cluster has no nodes.")
 
 
 class NodeGroup(ApiStruct):
@@ -88,7 +89,7 @@ def capacity(world: World, claim: ResourceClaim) -> Capacity:
         unbounded=any(count.number >= MOST_ON_A_NODE for count in empty.values()),
         groups=groups,
         closed=closed,
-        runs_out=_first_to_run_out(groups),
+        runs_out=_first_to_run_out(groups) if state.nodes else _NO_NODES,
         unseen=world.unseen,
         evidence=dict(world.versions),
     )

@@ -6,7 +6,7 @@ numbers that count up, so that the same plan gives the same names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -32,6 +32,8 @@ from drayman.placement.state import FINISHED, ClusterState
 
 Owner: TypeAlias = Job | Deployment | ReplicaSet | StatefulSet | DaemonSet
 
+MOST_PODS: Final = 200_000
+"""That one plan is made for: more than the largest clusters run. To ask for more is a slip, and would take all memory."""
 _POD: Final = "Pod"
 _REPLICA_SET: Final = "ReplicaSet"
 _DEPLOYMENT: Final = "Deployment"
@@ -131,8 +133,8 @@ class Expansion:
         """What to say about a workload that makes no pods."""
         if isinstance(workload.owner, Job) and workload.owner.spec.suspend:
             return "it is suspended"
-        if self.existing(workload):
-            return "it has all of its pods already"
+        if existing := self.existing(workload):
+            return _all_there(workload, existing)
         if isinstance(workload.owner, DaemonSet):
             return "no node is one for its pods"
         return "it asks for none"
@@ -221,10 +223,21 @@ class Expansion:
         return ExpandedPod(replace(template, metadata=metadata), workload, node, after)
 
 
+def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
+    """That nothing is to be made, which does not say that all is well."""
+    said = "it is there already" if workload.owner is None else "it has all of its pods already"
+    waiting = sum(not pod.spec.node_name and pod.status.phase not in FINISHED for pod in existing)
+    if not waiting:
+        return said
+    who = "it" if workload.owner is None else f"{waiting:,} of them"
+    return f"{said}, but {who} must still find a node: `drayman explain` says why"
+
+
 def volume_claims_of(stateful_set: StatefulSet) -> Iterator[tuple[str, dict[str, Json]]]:
     """The volume claims that come with a stateful set: the name of each, and its template."""
     spec = stateful_set.spec
-    for ordinal in range(spec.ordinals.start, spec.ordinals.start + spec.replicas):
+    number = min(spec.replicas, MOST_PODS + 1)  # with more there is no plan
+    for ordinal in range(spec.ordinals.start, spec.ordinals.start + number):
         for template in spec.volume_claim_templates:
             name = f"{template['metadata']['name']}-{stateful_set.metadata.name}-{ordinal}"
             yield name, template

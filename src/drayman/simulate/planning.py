@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from drayman.api.core import Pod
 from drayman.explain.reasons import Reason
@@ -15,11 +16,18 @@ from drayman.placement.asking import Asker
 from drayman.placement.state import FINISHED
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
-from drayman.simulate.expanding import ExpandedPod, Expansion, Workload
+from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import with_claims_of_group, with_group_claims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
 from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn
 from drayman.simulate.world import World
+
+
+class TooManyPodsError(Exception):
+    """The workloads come to more pods than a plan is made for."""
+
+    def __init__(self) -> None:
+        super().__init__(f"this comes to more than {MOST_PODS:,} pods, which is too many to plan")
 
 
 def plan(
@@ -51,9 +59,11 @@ class Planning:
     def carried_out(
         self, steps: Sequence[Step] = STEPS, *, pending_first: bool = True
     ) -> PlanReport:
-        """Decide about all pods, once."""
+        """Decide about all pods, once. Raises TooManyPodsError."""
+        turns = list(islice(self._turns(), MOST_PODS + 1))
+        if len(turns) > MOST_PODS:
+            raise TooManyPodsError
         bench = Bench(self._world, Asker(self._world.state, self._world.now))
-        turns = list(self._turns())
         earlier = list(_pending(self._world)) if pending_first else []
         results: dict[int, PlannedPod] = {}
         for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):

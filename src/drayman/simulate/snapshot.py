@@ -1,26 +1,24 @@
 """A cluster in a file, without anything that is nobody's business.
 
-Kept is what has a say in where pods go. Secrets are never read; environment variables, commands and what else is in containers is left
-out, as are annotations that do not belong to Kubernetes or to Drayman: people keep all kinds of things in them.
+Kept is what has a say in where pods go. Secrets are never read; `redaction` says what else is left out.
 
 Objects of the same kinds from elsewhere, such as `kubectl get nodes,resourceslices,... -o yaml`, are read too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from drayman.api import codec, versions
-from drayman.api.core import Container, Namespace, Node, Pod, PodSpec
+from drayman.api.core import Namespace, Node, Pod
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import ApiError, ConversionError, DecodeError, DocumentError
 from drayman.api.jobs import Job
 from drayman.api.loading import Finding, Severity, found
-from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     GROUP,
@@ -31,7 +29,8 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from drayman.api.struct import ApiStruct, Json, always
+from drayman.api.struct import ApiStruct, always
+from drayman.simulate.redaction import clean_rule, cleaner_of
 from drayman.simulate.world import Objects, World
 
 SNAPSHOT_KIND: Final = "Snapshot"
@@ -53,9 +52,6 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
 }
 """What each member of `Objects` holds."""
 _RULES: Final = frozenset({"PriorityClass", "RuntimeClass", "LimitRange"})
-_PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", _OWN_GROUP)
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""Holds the object as it was applied, environment and all."""
 _MOST_FINDINGS: Final = 50
 
 
@@ -81,11 +77,12 @@ class SnapshotError(ApiError):
 def snapshot(world: World) -> Iterator[bytes]:
     """The objects of a snapshot as JSON texts, one by one."""
     yield codec.encode(Taken(taken=world.now, versions=world.versions, unseen=world.unseen))
-    for member, clean in _CLEANERS.items():
+    for member in _TYPES:
+        clean = cleaner_of(member)
         for value in getattr(world.objects, member):
             yield codec.encode(clean(value))
     for rule in world.objects.rules:
-        yield codec.encode_json(_clean_rule(rule))
+        yield codec.encode_json(clean_rule(rule))
 
 
 def read_snapshot(file: str, data: bytes, *, now: float) -> World:
@@ -214,69 +211,4 @@ def _finding(document: Document, path: str, message: str) -> Finding:
 _MEMBERS: Final = {
     type_.__name__: (member, type_, str(type_().api_version))  # type: ignore[attr-defined]
     for member, type_ in _TYPES.items()
-}
-
-
-# Leaving out.
-
-
-def _clean_metadata(metadata: ObjectMeta) -> ObjectMeta:
-    annotations = {key: value for key, value in metadata.annotations.items() if _is_public(key)}
-    if len(annotations) == len(metadata.annotations):
-        return metadata
-    return msgspec.structs.replace(metadata, annotations=annotations)
-
-
-def _is_public(annotation: str) -> bool:
-    domain = annotation.partition("/")[0]
-    return annotation != _LAST_APPLIED and any(
-        domain == public or domain.endswith(f".{public}") for public in _PUBLIC_DOMAINS
-    )
-
-
-def _clean(value: Any) -> Any:
-    metadata = _clean_metadata(value.metadata)
-    if metadata is value.metadata:
-        return value
-    return msgspec.structs.replace(value, metadata=metadata)
-
-
-def _clean_pod(pod: Pod) -> Pod:
-    return msgspec.structs.replace(
-        pod, metadata=_clean_metadata(pod.metadata), spec=_clean_spec(pod.spec)
-    )
-
-
-def _clean_spec(spec: PodSpec) -> PodSpec:
-    return msgspec.structs.replace(
-        spec,
-        init_containers=tuple(map(_clean_container, spec.init_containers)),
-        containers=tuple(map(_clean_container, spec.containers)),
-    )
-
-
-def _clean_container(container: Container) -> Container:
-    return msgspec.structs.replace(container, command=(), args=())
-
-
-def _clean_job(job: Job) -> Job:
-    """The template of a job is not decoded, so what we have no field for would be in it still."""
-    template = job.spec.template
-    pod = codec.convert(Pod, {"metadata": template.get("metadata"), "spec": template.get("spec")})
-    cleaned = codec.to_dict(_clean_pod(pod))
-    kept = {name: cleaned[name] for name in ("metadata", "spec") if cleaned.get(name)}
-    spec = msgspec.structs.replace(job.spec, template=kept)
-    return msgspec.structs.replace(job, metadata=_clean_metadata(job.metadata), spec=spec)
-
-
-def _clean_rule(rule: dict[str, Json]) -> dict[str, Json]:
-    given = rule.get("metadata") or {}
-    metadata = {name: given[name] for name in ("name", "namespace", "uid") if given.get(name)}
-    return {**rule, "metadata": metadata}
-
-
-_CLEANERS: Final[Mapping[str, Callable[[Any], ApiStruct]]] = {
-    **dict.fromkeys(_TYPES, _clean),
-    "pods": _clean_pod,
-    "jobs": _clean_job,
 }

@@ -11,6 +11,7 @@ from apiserver.e2e.driving import Kubectl
 from cli.explain.people import HARDWARE, OWN, Person
 from drayman.cli.errors import UserError
 from drayman.cli.reading import RESOURCES, read_world, sources
+from drayman.cli.worlds import read_with_rules
 from drayman.cluster import HttpClient
 from drayman.simulate.world import World
 
@@ -72,3 +73,18 @@ def test_what_there_is_no_answer_without(
     with pytest.raises(UserError, match="this needs the permission to list") as error:
         read(person(own, cluster), namespace)
     assert missing in error.value.message
+
+
+def test_limits_of_ones_own_namespace_are_taken_into_account(
+    kubectl: Kubectl, person: Person
+) -> None:
+    """Only those of others are listed as unseen."""
+
+    async def connected(kubeconfig: Path) -> World:
+        async with HttpClient.from_environment(kubeconfig) as client:
+            return await read_with_rules(client, "team-a")
+
+    world = asyncio.run(connected(person(f"{OWN},limitranges", HARDWARE)))
+    assert "limitranges outside of namespace team-a" in world.unseen
+    assert "limitranges" not in world.unseen
+    assert "limitranges" in asyncio.run(connected(person(OWN, HARDWARE))).unseen

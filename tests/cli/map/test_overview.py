@@ -37,6 +37,11 @@ def test_racks_are_lines_under_their_block() -> None:
     assert not any("dgx-h100-5" in line for line in shown)
 
 
+def test_without_devices_there_is_nothing_to_draw() -> None:
+    """Neither bars nor a legend, nor empty lines in their place."""
+    assert lines(reading_of((), (), ())) == ["0 nodes, 0 racks", "no devices"]
+
+
 def test_few_nodes_are_shown_one_by_one() -> None:
     """Others are with --nodes."""
     assert line_of("dgx-h100-1", lines(reading("dgx-h100=2")))[-1] == "8"

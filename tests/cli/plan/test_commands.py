@@ -78,7 +78,7 @@ def test_a_plan_that_fits_exits_0(folder: Path) -> None:
     assert result.output.splitlines() == [
         "Fits: all 2 pods would run.",
         "",
-        "Where pods would go",
+        "where pods would go",
         "  pod      node    devices",
         "  train-1  node-a  gpu-0, gpu-1",
         "  train-2  node-a  gpu-2, gpu-3",
@@ -89,7 +89,7 @@ def test_a_plan_that_does_not_fit_exits_1(folder: Path) -> None:
     """What waits is told with the reason."""
     result = planned("-f", "-", stdin=JOB.replace(": 2\n", ": 3\n"))
     assert result.exit_code == 1
-    assert result.output.startswith("Does not fit: 2 of 3 pods would run.\n\nWhat would wait\n")
+    assert result.output.startswith("Does not fit: 2 of 3 pods would run.\n\nwhat would wait\n")
     assert "  train-3\n    Fragmented (not here): " not in result.output.partition("Where")[2]
     assert "train-3" in result.output.partition("Where")[0]
 
@@ -144,10 +144,48 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "is no cluster",
     ),
     "nothing to plan": (("-f", "claim.yaml"), "the files hold nothing that comes to pods"),
+    "nothing to plan now": (
+        ("-f", "rc.yaml"),
+        "the files hold nothing that comes to pods now; not planned: Rocket",
+    ),
     "a manifest that is wrong": (("-f", "bad.yaml"), "bad.yaml:6: Job train: spec.parallelism: "),
     "two clusters": (("-f", "job.yaml", "--context", "x"), "--snapshot is a cluster already"),
+    "more pods than anybody has": (
+        ("-f", "billions.yaml"),
+        "this comes to more than 200,000 pods, which is too many to plan",
+    ),
     "no times": (("-f", "job.yaml", "--times", "0"), "Invalid value"),
 }
+
+
+def test_what_is_true_of_every_copy_is_said_once(folder: Path) -> None:
+    """A job that is suspended makes no pods, however often it is asked for."""
+    text = JOB.replace("spec:\n  parallelism", "spec:\n  suspend: true\n  parallelism")
+    result = planned("-f", "-", "--times", "3", stdin=text)
+    assert result.output.count("job/train makes no pods: it is suspended.") == 1
+
+
+def test_what_others_hold_unseen_is_not_said_to_be_free(folder: Path) -> None:
+    """Answers are given as far as can be seen."""
+    world = cluster({"node-a": 4})
+    world.unseen = ("pods outside of namespace team-a",)
+    (folder / "cluster.yaml").write_bytes(b"".join(b"---\n%b\n" % t for t in snapshot(world)))
+    text = JOB.replace("resourceClaimTemplateName: two", "resourceClaimName: pair")
+    result = planned("-f", "-", "-f", "claim.yaml", stdin=text)
+    assert result.output.startswith("Fits, as far as you may see: all 2 pods would run.")
+    result = run("capacity", "-f", "claim.yaml", "--snapshot", "cluster.yaml")
+    assert "2 of claim pair fit now, as far as you may see, 2 with nothing in use." in result.output
+
+
+def test_capacity_without_nodes_says_so(folder: Path) -> None:
+    """As text and as data."""
+    text = b"".join(b"---\n%b\n" % t for t in snapshot(cluster({})))
+    (folder / "cluster.yaml").write_bytes(text)
+    words = ("capacity", "-f", "claim.yaml", "--snapshot", "cluster.yaml")
+    assert "NoNodes (never): The cluster has no nodes." in run(*words).output
+    found = run(*words, "-o", "json")
+    assert found.exit_code == 1
+    assert json.loads(found.output)["runsOut"]["reason"] == "NoNodes"
 
 
 @pytest.mark.parametrize("title", WRONG)
@@ -155,6 +193,8 @@ def test_what_is_wrong_exits_2(folder: Path, title: str) -> None:
     """With one line that says what, and nothing on standard output."""
     arguments, message = WRONG[title]
     (folder / "bad.yaml").write_text(JOB.replace("parallelism: 2", "parallelism: -1"))
+    (folder / "billions.yaml").write_text(JOB.replace(": 2\n", ": 2000000000\n"))
+    (folder / "rc.yaml").write_text("{apiVersion: example.com/v1, kind: Rocket}")
     result = planned(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
@@ -166,7 +206,7 @@ def test_capacity_counts_copies(folder: Path) -> None:
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert lines[0] == "2 of claim pair fit now, 3 with nothing in use."
-    assert any(line.startswith("What runs out first (on ") for line in lines)
+    assert any(line.startswith("what runs out first (on ") for line in lines)
     assert [line.split()[:3] for line in lines[-2:]] == [["1", "2", "2"], ["1", "0", "1"]]
 
 

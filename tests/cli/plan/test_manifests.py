@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from drayman.api.codec import decode
+from drayman.api.resource import ResourceClaim
 from drayman.cli.manifests import Manifests, ManifestsError, read_manifests
+from drayman.simulate.expanding import MOST_PODS
+from drayman.simulate.snapshot import snapshot
 from drayman.simulate.world import World
 from simulate.cluster import claim, cluster
 
@@ -119,6 +123,23 @@ async def test_what_the_cluster_has_given_devices_stays() -> None:
     assert found.wanted.objects.claims == ()
 
 
+async def test_parameters_for_drivers_make_no_other_claim() -> None:
+    """A snapshot does not have them, and no pod goes elsewhere for them."""
+    devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}
+    opaque = {"driver": "gpu.example.com", "parameters": {"kind": "K"}}
+    made = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {**devices, "config": [{"opaque": opaque}]}},
+    }
+    stored = (await read(made)).wanted.objects
+    (text,) = (text for text in snapshot(World(stored, 0.0)) if b"opaque" in text)
+    assert b"parameters" not in text
+    known = decode(ResourceClaim, text)
+    assert (await read(made, world=cluster({"a": 1}, claims=(known,)))).wanted.objects.claims == ()
+
+
 async def test_kinds_that_are_not_planned_are_told() -> None:
     """Custom resources, and pods that come at another time."""
     schedule = {
@@ -136,6 +157,44 @@ async def test_kinds_that_are_not_planned_are_told() -> None:
     }
     custom = {"apiVersion": "example.com/v1", "kind": "Rocket", "metadata": {"name": "r"}}
     assert (await read(custom, schedule, pod())).ignored == ("Rocket", "CronJob")
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1alpha3"])
+async def test_versions_that_nobody_serves_any_more_are_not_passed_over(version: str) -> None:
+    """Pods would seem to lack their claims. It is said what helps."""
+    made = {"apiVersion": f"resource.k8s.io/{version}", "kind": "ResourceClaim", "metadata": {"name": "c"}}  # fmt: skip
+    with pytest.raises(ManifestsError) as refused:
+        await read(made, pod())
+    assert f"resource.k8s.io/{version} is not served any more; `drayman migrate`" in str(refused.value)  # fmt: skip
+
+
+async def test_kinds_that_only_real_clusters_have_are_no_slips() -> None:
+    """They are told as not planned, unlike kinds that do not exist."""
+    old = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "rc"}}
+    assert (await read(old, pod())).ignored == ("ReplicationController",)
+
+
+async def test_services_among_the_files_get_their_addresses() -> None:
+    """As those of most applications have it."""
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"type": "NodePort", "ports": [{"port": 80}]},
+    }
+    manifests = await read(service, deployment())
+    assert [each.original for each in manifests.wanted.workloads] == ["deployment/web"]
+
+
+async def test_volumes_are_not_made_for_more_pods_than_a_plan_is_for() -> None:
+    """A slip in the number of replicas takes no time and no memory."""
+    volume = {
+        "metadata": {"name": "v"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    value = deployment(replicas=2_000_000_000, serviceName="web", volumeClaimTemplates=[volume])
+    manifests = await read(value | {"kind": "StatefulSet"})
+    assert len(manifests.wanted.objects.volume_claims) == MOST_PODS + 1
 
 
 async def test_nodes_of_the_files_take_pods() -> None:

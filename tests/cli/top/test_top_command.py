@@ -216,6 +216,42 @@ def test_without_claims_nothing_is_said_to_be_free(jane: Run) -> None:
     assert all("unknown" in line and "(not yours to see)" in line for line in lines)
 
 
+def test_what_is_left_of_a_device_is_unknown_with_its_holder(jane: Run) -> None:
+    """As data, with the notes that a terminal gets."""
+    words = ("top", "devices", "--driver", "gpu.example.com", "-o", "json")
+    found = json.loads(jane(HARDWARE, *words).stdout)
+    assert {device["state"] for device in found["devices"]} == {"unknown"}
+    assert all(not device["capacity"] for device in found["devices"])
+    assert any("you may not list resourceclaims" in note for note in found["notes"])
+
+
+def test_claims_that_may_not_be_listed_are_not_said_to_be_none(jane: Run) -> None:
+    """The error names the permission, and the option that may help."""
+    result = jane(HARDWARE, "top", "claims")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "permission to list resourceclaims.resource.k8s.io in namespace default" in result.stderr
+    assert "--namespace" in result.stderr
+
+
+def test_credentials_that_are_not_accepted(server: Server, tmp_path: Path) -> None:
+    """It is said what is wrong with the request, and where to look."""
+    settings = yaml.safe_load(server.kubeconfig.read_text())
+    settings["users"][0]["user"] = {"token": "expired"}
+    path = tmp_path / "expired"
+    path.write_text(yaml.safe_dump(settings))
+    result = run("map", "--kubeconfig", str(path))
+    assert result.exit_code == 1
+    assert "does not accept the credentials in the kubeconfig" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("map",), ("top", "pools"), ("migrate", "--nodes")])
+def test_a_context_can_be_named(server: Server, command: tuple[str, ...]) -> None:
+    """One that there is not is no cluster."""
+    words = (*command, "--kubeconfig", str(server.kubeconfig), "--context")
+    assert run(*words, "drayman").exit_code == 0
+    assert "has no context 'nope'" in run(*words, "nope").stderr
+
+
 def test_claims_of_ones_own_namespace_are_seen(jane: Run) -> None:
     """What they have is used; the rest may be somebody else's."""
     rights = (*HARDWARE, "resourceclaims.resource.k8s.io@default")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -70,7 +71,8 @@ def explain(
         return await _ask(client, subject, where)
 
     if snapshot is None:
-        found, now = talk(kubeconfig, data_dir, work, context=context)
+        with nullcontext() if watch else unobtrusively():
+            found, now = talk(kubeconfig, data_dir, work, context=context)
     elif watch:
         raise click.UsageError("--watch follows a cluster that runs, not one in a file.")
     else:
@@ -84,9 +86,8 @@ def explain(
 async def _ask(client: HttpClient, subject: Subject, namespace: str) -> Answer:
     from drayman.cli.reading import read_world
 
-    with unobtrusively():
-        world = await read_world(client, namespace=namespace, engine="drayman.explain.workload")
-        return explanation_of(world, subject, namespace), world.now
+    world = await read_world(client, namespace=namespace, engine="drayman.explain.workload")
+    return explanation_of(world, subject, namespace), world.now
 
 
 def explanation_of(world: World, subject: Subject, namespace: str) -> Explanation:

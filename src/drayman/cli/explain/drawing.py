@@ -50,7 +50,7 @@ def _whole(explanation: Explanation, now: float, width: int) -> Iterator[Rendera
     yield headline(explanation.headline)
     yield prose((_subject(explanation), "dim"))
     if explanation.unseen:
-        yield _unseen(explanation.unseen)
+        yield unseen(explanation.unseen)
     yield from _grounds(explanation, now, width)
     for part in explanation.parts:
         yield ""
@@ -79,7 +79,8 @@ def _subject(explanation: Explanation) -> str:
     return " ".join(parts)
 
 
-def _unseen(what: tuple[str, ...]) -> RenderableType:
+def unseen(what: tuple[str, ...]) -> RenderableType:
+    """What the answer does not take into account."""
     return prose(("Not taken into account, because you may not list it: ", "bold"), "; ".join(what))
 
 

@@ -23,6 +23,8 @@ from rich.text import Text
 
 from drayman.cli.errors import printable
 
+AS_SEEN: Final = ", as far as you may see"
+"""After an answer that what is hidden from the asker may turn into another."""
 INDENT: Final = 2
 WIDEST_PROSE: Final = 120
 """Sentences over the whole width of a large screen are hard to read."""

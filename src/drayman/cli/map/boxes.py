@@ -7,14 +7,13 @@ their GPU: those that somebody has one by one, the others as what could still be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.core import Node
 from drayman.cli.errors import printable
 from drayman.cli.map.bars import words
 from drayman.cli.map.node_layout import NodeLayout, NumaNode, Package, Root, layout, unit_locality
-from drayman.cli.output import Data
 from drayman.cli.top.reading import UNSEEN_HOLDER, Reading, Share
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.rows import device_rows
@@ -59,7 +58,7 @@ class NodeMap:
                     style = HOLDER_STYLES[len(self._styles) % len(HOLDER_STYLES)]
                     self._styles.setdefault(holder, style)
 
-    def data(self) -> Data:
+    def data(self) -> Mapping[str, Any]:
         devices = [
             {**row.data(), "locality": _locality(unit)}
             for unit in (*self._units, *self._layout.reached)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options
+from drayman.cli.connecting import cluster_options, context_option
 from drayman.cli.errors import UserError
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Picture, show, watch_option
@@ -44,6 +44,7 @@ Examples:
 @watch_option
 @format_option
 @cluster_options
+@context_option
 def map_(
     node_name: str | None,
     unfold: bool,
@@ -54,6 +55,7 @@ def map_(
     output_format: str | None,
     kubeconfig: Path | None,
     data_dir: Path | None,
+    context: str,
 ) -> None:
     """Show where devices are and how they are used: racks and NVLink domains, or one node in detail.
 
@@ -78,7 +80,7 @@ def map_(
 
         return NodeMap(reading, node)
 
-    show(Asked(kubeconfig, data_dir, output_format, watch), picture)
+    show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
 
 
 def _node(reading: Reading, name: str) -> Node:

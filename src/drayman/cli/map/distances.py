@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.core import Node
 from drayman.cli.map.node_layout import own_and_reached
 from drayman.cli.matrix import Drawing
-from drayman.cli.output import Data
 from drayman.cli.top.reading import Reading
 from drayman.cli.top.refreshing import as_text
 from drayman.simulate.unit_counts import Unit, gather
@@ -38,7 +38,7 @@ class Distances:
         self._names = _short_names(order)
         self._holders = [self._holders_of(unit) for unit in order]
 
-    def data(self) -> Data:
+    def data(self) -> Mapping[str, Any]:
         rows = zip(self._names, self._units, self._holders, self._matrix.rows, strict=True)
         return {
             "node": self._node.metadata.name,

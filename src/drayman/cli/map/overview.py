@@ -7,13 +7,12 @@ and more of them if that is asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.cli.map.bars import SEGMENTS, bar, legend, words
 from drayman.cli.map.floor import Counts, Floor, NodeUse, Rack, floor, total
-from drayman.cli.output import Data
 from drayman.cli.top.reading import Reading
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import cut
@@ -60,7 +59,7 @@ class Overview:
         lines = _lines(self._floor, self._kind, self._unfold)
         self._lines = [line for line in lines if line.counts]
 
-    def data(self) -> Data:
+    def data(self) -> Mapping[str, Any]:
         return {
             "devices": _data(self._floor.counts),
             "racks": [_rack_data(rack) for rack in self._floor.racks],
@@ -71,6 +70,8 @@ class Overview:
         from rich.text import Text
 
         found = [*_summary(self._floor, ascii_only=out.options.ascii_only), Text()]
+        if not self._floor.counts:
+            return Text("\n").join([found[0], Text("no devices", style="dim")])
         if self._lines:
             found += [*_Drawing(self._lines, self._kind, out).rows(), Text()]
         found += self._without()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from drayman.cli.connecting import cluster_options
+from drayman.cli.connecting import cluster_options, context_option
 from drayman.cli.lazy import LazyGroup
-from drayman.cli.output import Data, format_option
+from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, show, watch_option
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Listing:
     columns: Sequence[Column]
     rows: Sequence[_Row]
 
-    def data(self) -> Data:
+    def data(self) -> Mapping[str, Any]:
         return {self.name: [row.data() for row in self.rows]}
 
     def drawn(self, out: Console) -> RenderableType:
@@ -87,6 +87,7 @@ class Listing:
 @watch_option
 @format_option
 @cluster_options
+@context_option
 def devices(
     node_name: str | None,
     driver: str | None,
@@ -96,6 +97,7 @@ def devices(
     output_format: str | None,
     kubeconfig: Path | None,
     data_dir: Path | None,
+    context: str,
 ) -> None:
     """List devices: where each is, who has it, and what is left of it.
 
@@ -126,7 +128,7 @@ def devices(
         rows = device_rows(reading, standings)
         return Listing("devices", DEVICE_COLUMNS, sorted_devices(rows, sort_by))
 
-    show(Asked(kubeconfig, data_dir, output_format, watch), picture)
+    show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
 
 
 @click.command(
@@ -138,6 +140,7 @@ def devices(
 @watch_option
 @format_option
 @cluster_options
+@context_option
 def claims(
     namespace: str | None,
     node_name: str | None,
@@ -146,6 +149,7 @@ def claims(
     output_format: str | None,
     kubeconfig: Path | None,
     data_dir: Path | None,
+    context: str,
 ) -> None:
     """List claims: what they have, where, and for which pods."""
 
@@ -163,7 +167,8 @@ def claims(
         rows = [row for row in rows if node_name in (None, row.node)]
         return Listing("claims", CLAIM_COLUMNS, sorted_claims(rows, sort_by))
 
-    show(Asked(kubeconfig, data_dir, output_format, watch, namespace), picture)
+    asked = Asked(kubeconfig, data_dir, context, output_format, watch, namespace, needs_claims=True)
+    show(asked, picture)
 
 
 @click.command(
@@ -175,6 +180,7 @@ def claims(
 @watch_option
 @format_option
 @cluster_options
+@context_option
 def pools(
     node_name: str | None,
     driver: str | None,
@@ -183,6 +189,7 @@ def pools(
     output_format: str | None,
     kubeconfig: Path | None,
     data_dir: Path | None,
+    context: str,
 ) -> None:
     """List pools: whether all of their slices are there, and how their devices are used.
 
@@ -202,4 +209,4 @@ def pools(
         ]
         return Listing("pools", POOL_COLUMNS, sorted_pools(rows, sort_by))
 
-    show(Asked(kubeconfig, data_dir, output_format, watch), picture)
+    show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)

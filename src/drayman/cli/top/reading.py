@@ -71,13 +71,15 @@ class Reading:
         return tuple(dict.fromkeys(share.holder for share in self.shares.get(device, ())))
 
 
-async def read(client: Client, namespace: str | None = None) -> Reading:
+async def read(
+    client: Client, namespace: str | None = None, *, needs_claims: bool = False
+) -> Reading:
     """The cluster as it is now. `namespace` is where to look for claims if they may not be listed everywhere. Raises UserError."""
     nodes, slices, (rules, untainted), (claims, unseen) = await asyncio.gather(
         _needed(client, NODES),
         _needed(client, RESOURCE_SLICES),
         _rules(client),
-        _claims(client, namespace),
+        _claims(client, namespace, needed=needs_claims),
     )
     remarks = (*unseen, *untainted)
     return reading_of(nodes, slices, claims, rules, all_claims=not unseen, remarks=remarks)
@@ -130,7 +132,7 @@ async def _rules(client: Client) -> tuple[tuple[DeviceTaintRule, ...], tuple[str
 
 
 async def _claims(
-    client: Client, namespace: str | None
+    client: Client, namespace: str | None, *, needed: bool
 ) -> tuple[tuple[ResourceClaim, ...], tuple[str, ...]]:
     try:
         return (await client.list_all(RESOURCE_CLAIMS)).items, ()
@@ -138,7 +140,12 @@ async def _claims(
         own = namespace or (client.default_namespace if isinstance(client, HttpClient) else "default")  # fmt: skip
     try:
         found = (await client.list_all(RESOURCE_CLAIMS, own)).items
-    except ForbiddenError:
+    except ForbiddenError as error:
+        if needed:
+            raise UserError(
+                f"this needs the permission to list {RESOURCE_CLAIMS.qualified} in namespace {own},"
+                f" which you do not have; name another with --namespace: {error}"
+            ) from error
         remark = "you may not list resourceclaims: who has which device is not shown, and no device is known to be free"
         return (), (remark,)
     remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Picture(Protocol):
     """What a command shows of a reading."""
 
-    def data(self) -> Data:
+    def data(self) -> Mapping[str, Any]:
         """The same as data."""
         ...
 
@@ -56,9 +56,12 @@ class Asked:
 
     kubeconfig: Path | None
     data_dir: Path | None
+    context: str = ""
     output_format: str | None = None
     watch: bool = False
     namespace: str | None = None
+    needs_claims: bool = False
+    """Whether there is nothing to show without them."""
 
 
 def watch_option(function: F) -> F:
@@ -79,13 +82,13 @@ def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
             while True:
                 begun = time.monotonic()
                 with unobtrusively(again=asked.watch):
-                    reading = await read(client, asked.namespace)
+                    reading = await read(client, asked.namespace, needs_claims=asked.needs_claims)
                     screen.show(picture(reading), reading.remarks)
                 if not asked.watch:
                     return
                 await asyncio.sleep(max(PAUSE_S, time.monotonic() - begun))
 
-        talk(asked.kubeconfig, asked.data_dir, work)
+        talk(asked.kubeconfig, asked.data_dir, work, context=asked.context)
 
 
 def as_text(picture: RenderableType, out: Console) -> str:
@@ -113,7 +116,8 @@ class _Screen:
             for remark in remarks:
                 click.echo(f"note: {printable(remark)}", err=True)
         if self._asked.output_format:
-            self._show_data(picture.data(), self._asked.output_format)
+            notes = {"notes": list(remarks)} if remarks else {}
+            self._show_data({**picture.data(), **notes}, self._asked.output_format)
         elif not self._out.is_terminal:
             self._show_text(picture)
         elif self._asked.watch:

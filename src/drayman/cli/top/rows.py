@@ -101,9 +101,13 @@ def device_rows(reading: Reading, standings: Iterable[Standing] | None = None) -
     """A row for each device, or for each of some."""
     chosen = reading.occupancy.devices.values() if standings is None else standings
     return [
-        DeviceRow(standing, reading.holders(standing.id), capacity_use(standing))
-        for standing in chosen
+        DeviceRow(standing, reading.holders(standing.id), _left_of(standing)) for standing in chosen
     ]
+
+
+def _left_of(standing: Standing) -> tuple[CapacityUse, ...]:
+    """What is left of a device of which it cannot be told whether somebody has it is not known either."""
+    return () if standing.state is State.UNKNOWN else capacity_use(standing)
 
 
 def _taint(key: str, value: str, effect: str) -> str:

@@ -96,8 +96,11 @@ def read_file(path: Path) -> KubeconfigFile:
     """One file. Raises ConfigurationError, also where it does not exist."""
     try:
         value = yaml.load(path.read_bytes(), Loader=_LOADER)
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"kubeconfig {path}: {error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"kubeconfig {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        what = " ".join(str(error).split())
+        raise ConfigurationError(f"kubeconfig {path}: not valid YAML: {what}") from error
     try:
         return msgspec.convert(_without_nulls(value if value is not None else {}), KubeconfigFile)
     except msgspec.ValidationError as error:

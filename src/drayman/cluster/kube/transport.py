@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -236,11 +237,22 @@ def _address(connection: Connection, request: HttpRequest) -> URL:
 
 
 def _unreachable(request: HttpRequest, error: Exception) -> UnreachableError:
-    text = f"{request.method} {request.path}: {str(error) or type(error).__name__}"
+    text = f"{request.method} {request.path}: {_what_happened(error)}"
     if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
         return UntrustedError(text)
     never_sent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     return UnreachableError(text, outcome_unknown=not never_sent)
+
+
+def _what_happened(error: Exception) -> str:
+    """In words for people: where no connection is made, aiohttp's own name an object in memory."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
+        error, aiohttp.ClientSSLError
+    ):
+        number = error.os_error.errno or 0
+        cause = os.strerror(number) if number > 0 else error.os_error.strerror
+        return f"no connection to {error.host}:{error.port}: {cause or error.os_error}"
+    return str(error) or type(error).__name__
 
 
 def _log_warnings(request: HttpRequest, response: aiohttp.ClientResponse) -> None:

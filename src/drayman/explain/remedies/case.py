@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from drayman.api.core import Pod
 from drayman.api.resource import (
     DeviceSubRequest,
@@ -27,8 +29,7 @@ _CLAIM: Final = "ResourceClaim"
 _TEMPLATE: Final = "ResourceClaimTemplate"
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """A request, or one of its alternatives, and where it is in the spec of its claim."""
 
     name: str
@@ -36,8 +37,7 @@ class Ask:
     path: tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What claims without devices ask for, and the objects in which that is written. Claims of one template change together."""
 
     title: str
@@ -59,8 +59,7 @@ class Written:
         return f"request {ask.name} of {self.title}"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Another way to ask."""
 
     words: str

@@ -7,9 +7,10 @@ but patience or some closeness, then asking for less, then taking from others, t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
@@ -56,8 +57,7 @@ _MOST_OF_A_FAMILY: Final = 2
 _BEFORE_NODES: Final = (opened_gates, other_scheduler, other_claims, other_groups)
 
 
-@dataclass(frozen=True, slots=True)
-class RemedyReport:
+class RemedyReport(Struct, frozen=True):
     """What helps, the best first."""
 
     remedies: tuple[Remedy, ...] = ()

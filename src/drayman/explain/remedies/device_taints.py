@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from drayman.api.codec import to_dict
 from drayman.api.resource import DeviceTaintRule, DeviceToleration, ResourceSlice
@@ -34,15 +35,13 @@ _MOST_NODES: Final = 4
 _MOST_ON_A_NODE: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """A rule that taints devices of a node."""
 
     rule: DeviceTaintRule
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
+class _Published(Struct, frozen=True):
     """Taints that the driver has put on a device itself."""
 
     record: DeviceRecord

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
@@ -26,8 +27,7 @@ _MOST_JOBS: Final = 8
 _FAR: Final = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
+class _Ending(Struct, frozen=True):
     """A job, all that goes with it, and when that will be at the latest."""
 
     job: Job

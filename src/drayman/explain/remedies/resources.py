@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import Container
 from drayman.api.quantity import Format, Quantity
@@ -22,8 +23,7 @@ _MIB: Final = 1 << 20
 _MILLI: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
+class _Room(Struct, frozen=True):
     """What a node has left of the resources of which it has too little."""
 
     node: NodeState

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.explain.remedies.case import Case
 from drayman.explain.remedies.changing import without_users
@@ -30,8 +31,7 @@ _MOST_TWICE: Final = 16
 """With more of them than this, they are given back in one order only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """Who would have to leave a node, and what the pod then gets there."""
 
     node: NodeState

@@ -8,8 +8,9 @@ theirs. What was left out is noted and told.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.allocator import Plan, Policy, search, signature
 from drayman.api.core import Pod
@@ -28,8 +29,7 @@ _MOST_LOOKS: Final = 6000
 """How often a node is looked at for them, most often to find that it is like one that was searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """Where a pod fits after a change, and the devices it gets there."""
 
     node: str

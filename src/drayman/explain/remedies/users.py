@@ -8,9 +8,10 @@ the same controller as the one that waits, which is no better off for them, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.meta import OwnerReference
@@ -23,8 +24,7 @@ from drayman.simulate.world import World
 _LASTING: Final = ("DaemonSet", "Node")
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """Pods that go together, and the claims that then give back their devices."""
 
     pods: tuple[Pod, ...]

@@ -1,0 +1,51 @@
+"""Answers for askers who may not see all that is in use.
+
+To them, what others hold looks free, and a search finds room where there is none. The scheduler sees everything, and what it has last said
+about a pod is in the pod's condition: that counts for more. Where it has said nothing, the answer is given as far as can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from drayman.api.core import Pod
+from drayman.explain.answer import Headline
+from drayman.explain.reasons import Reason
+
+UNTRIED: Final = "What is in the way is not yours to see."
+_TAKING: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})
+"""Objects that hold room and devices."""
+_WAITING: Final = {f"{reason.title}: ": reason for reason in Reason if reason.kind is not None}
+
+
+def hides_use(unseen: Iterable[str]) -> bool:
+    """Whether something of what is in use may be among what was not seen."""
+    return any(what.partition(" ")[0] in _TAKING for what in unseen)
+
+
+def as_far_as_seen(unseen: Iterable[str], pod: Pod, fits: Headline) -> Headline:
+    """What to say about a pod for which a search has found a place among what was seen."""
+    if not hides_use(unseen):
+        return fits
+    told = _told_by_scheduler(pod)
+    if told is None:
+        return _ending(fits, "That is as far as you may see: not all that is in use.")
+    return _ending(told, "So the scheduler says; you may not see all that is in use.")
+
+
+def _ending(first: Headline, more: str) -> Headline:
+    return msgspec.structs.replace(first, sentence=f"{first.sentence} {more}")
+
+
+def _told_by_scheduler(pod: Pod) -> Headline | None:
+    """The reason and sentence that its condition ends with, if it is one of ours."""
+    for condition in pod.status.conditions:
+        if condition.type_ == "PodScheduled" and condition.status == "False":
+            places = ((condition.message.find(title), title) for title in _WAITING)
+            at, title = min((place for place in places if place[0] >= 0), default=(-1, ""))
+            if title:
+                return Headline.of(_WAITING[title], condition.message[at + len(title) :])
+    return None

@@ -1,0 +1,167 @@
+"""What a snapshot leaves out: all that is nobody's business and has no say in where pods go.
+
+That is environment variables, commands and what else is in containers, annotations that do not belong to Kubernetes or to Drayman, and
+what claims tell drivers or drivers tell of devices, which only they understand: people keep all kinds of things in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from drayman.api import codec
+from drayman.api.core import Container, Pod, PodSpec
+from drayman.api.jobs import Job
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import (
+    DeviceAllocationConfiguration,
+    DeviceClaimConfiguration,
+    DeviceClass,
+    DeviceClassConfiguration,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+)
+from drayman.api.struct import ApiStruct, Json
+
+_PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", "drayman.dev")
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Holds the object as it was applied, environment and all."""
+
+_Config = TypeVar(
+    "_Config",
+    DeviceClassConfiguration,
+    DeviceClaimConfiguration,
+    DeviceAllocationConfiguration,
+)
+
+
+def cleaner_of(member: str) -> Callable[[Any], ApiStruct]:
+    """What takes the private parts out of an object of this member of `Objects`."""
+    return _CLEANERS.get(member, _clean)
+
+
+def clean_rule(rule: dict[str, Json]) -> dict[str, Json]:
+    """The same for an object that is not decoded."""
+    given = rule.get("metadata") or {}
+    metadata = {name: given[name] for name in ("name", "namespace", "uid") if given.get(name)}
+    return {**rule, "metadata": metadata}
+
+
+def clean_claim_spec(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    """What is asked for, without what only drivers understand."""
+    if not spec.devices.config:
+        return spec
+    devices = msgspec.structs.replace(spec.devices, config=_clean_configs(spec.devices.config))
+    return msgspec.structs.replace(spec, devices=devices)
+
+
+def _clean_metadata(metadata: ObjectMeta) -> ObjectMeta:
+    annotations = {key: value for key, value in metadata.annotations.items() if _is_public(key)}
+    if len(annotations) == len(metadata.annotations):
+        return metadata
+    return msgspec.structs.replace(metadata, annotations=annotations)
+
+
+def _is_public(annotation: str) -> bool:
+    domain = annotation.partition("/")[0]
+    return annotation != _LAST_APPLIED and any(
+        domain == public or domain.endswith(f".{public}") for public in _PUBLIC_DOMAINS
+    )
+
+
+def _clean(value: Any) -> Any:
+    metadata = _clean_metadata(value.metadata)
+    if metadata is value.metadata:
+        return value
+    return msgspec.structs.replace(value, metadata=metadata)
+
+
+def _clean_pod(pod: Pod) -> Pod:
+    return msgspec.structs.replace(
+        pod, metadata=_clean_metadata(pod.metadata), spec=_clean_spec(pod.spec)
+    )
+
+
+def _clean_spec(spec: PodSpec) -> PodSpec:
+    return msgspec.structs.replace(
+        spec,
+        init_containers=tuple(map(_clean_container, spec.init_containers)),
+        containers=tuple(map(_clean_container, spec.containers)),
+    )
+
+
+def _clean_container(container: Container) -> Container:
+    return msgspec.structs.replace(container, command=(), args=())
+
+
+def _clean_job(job: Job) -> Job:
+    """The template of a job is not decoded, so what we have no field for would be in it still."""
+    template = job.spec.template
+    pod = codec.convert(Pod, {"metadata": template.get("metadata"), "spec": template.get("spec")})
+    cleaned = codec.to_dict(_clean_pod(pod))
+    kept = {name: cleaned[name] for name in ("metadata", "spec") if cleaned.get(name)}
+    spec = msgspec.structs.replace(job.spec, template=kept)
+    return msgspec.structs.replace(job, metadata=_clean_metadata(job.metadata), spec=spec)
+
+
+def _clean_configs(configs: tuple[_Config, ...]) -> tuple[_Config, ...]:
+    return tuple(
+        config
+        if config.opaque is None
+        else msgspec.structs.replace(
+            config, opaque=msgspec.structs.replace(config.opaque, parameters=None)
+        )
+        for config in configs
+    )
+
+
+def _clean_class(device_class: DeviceClass) -> DeviceClass:
+    spec = device_class.spec
+    if spec.config:
+        spec = msgspec.structs.replace(spec, config=_clean_configs(spec.config))
+        device_class = msgspec.structs.replace(device_class, spec=spec)
+    cleaned: DeviceClass = _clean(device_class)
+    return cleaned
+
+
+def _clean_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+    inner = template.spec
+    spec = msgspec.structs.replace(
+        inner, metadata=_clean_metadata(inner.metadata), spec=clean_claim_spec(inner.spec)
+    )
+    metadata = _clean_metadata(template.metadata)
+    return msgspec.structs.replace(template, metadata=metadata, spec=spec)
+
+
+def _clean_claim(claim: ResourceClaim) -> ResourceClaim:
+    return msgspec.structs.replace(
+        claim,
+        metadata=_clean_metadata(claim.metadata),
+        spec=clean_claim_spec(claim.spec),
+        status=_clean_status(claim.status),
+    )
+
+
+def _clean_status(status: ResourceClaimStatus) -> ResourceClaimStatus:
+    allocation = status.allocation
+    if allocation is not None and allocation.devices.config:
+        configs = _clean_configs(allocation.devices.config)
+        given = msgspec.structs.replace(allocation.devices, config=configs)
+        allocation = msgspec.structs.replace(allocation, devices=given)
+    devices = tuple(
+        msgspec.structs.replace(device, data=None, network_data=None) for device in status.devices
+    )
+    return msgspec.structs.replace(status, allocation=allocation, devices=devices)
+
+
+_CLEANERS: Final[Mapping[str, Callable[[Any], ApiStruct]]] = {
+    "pods": _clean_pod,
+    "jobs": _clean_job,
+    "classes": _clean_class,
+    "claims": _clean_claim,
+    "templates": _clean_template,
+}
