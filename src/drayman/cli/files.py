@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +21,7 @@ MOST_BYTES: Final = 1 << 29
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 """Of files that are manifests."""
 
-_PREFIX: Final = 100
+_PREFIX: Final = 50
 """Characters of a file's name that the temporary file beside it takes over: together they must not get too long."""
 
 
@@ -124,14 +124,15 @@ def _stream(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[BinaryIO]:
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:_PREFIX]}.")
+    """A new file that takes the place of `target` in the end.
+
+    Its name is chosen before it is there, inside the block that removes it: an interrupt may come between any two steps.
+    """
+    beside = target.with_name(f".{target.name[:_PREFIX]}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with beside.open("xb") as file:
             yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
+        beside.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
