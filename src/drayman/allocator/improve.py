@@ -6,7 +6,7 @@ at the first allocation of that cost, so that equally good devices are always gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,7 +76,7 @@ class _Node:
         self.path = path
         self.chosen = chosen  # positions that count for the cost
         self.bound: Cost | None = None  # what any allocation costs that begins like this
-        self.options: list[_Node] = []  # one device more, yet to be tried, the next one last
+        self.options: Iterator[_Node] = iter(())  # one device more, worked out when it is its turn
 
 
 class _BranchAndBound:
@@ -135,13 +135,12 @@ class _BranchAndBound:
         stack = [_Node(0, 0, 0, self._transitions.initial(), (), ())]
         self._open(stack[0])
         while stack and not self._finished:
-            top = stack[-1]
-            if not top.options:
+            child = next(stack[-1].options, None)
+            if child is None:
                 stack.pop()
-                continue
-            child = top.options.pop()
-            self._open(child)
-            stack.append(child)
+            else:
+                self._open(child)
+                stack.append(child)
 
     def _open(self, node: _Node) -> None:
         """Find out what is worth trying after a node; note it down if it is a whole allocation."""
@@ -159,7 +158,7 @@ class _BranchAndBound:
             return
         rest = self._transitions.available(node.state, alternative) & -1 << node.start
         if rest.bit_count() >= missing:
-            node.options = self._ordered(node, alternative, missing, rest)
+            node.options = self._options(node, node.bound, alternative, rest)
 
     def _count_step(self) -> None:
         if self.steps >= self._max_steps:
@@ -208,13 +207,18 @@ class _BranchAndBound:
         if not alternative.admin:
             node.chosen = (*node.chosen, position)
 
-    def _ordered(
-        self, node: _Node, alternative: Alternative, missing: int, rest: int
-    ) -> list[_Node]:
-        """One device of each sort that can still lead somewhere, the most promising last."""
-        options: list[tuple[Cost, int, _Node]] = []
+    def _options(
+        self, node: _Node, least: Cost, alternative: Alternative, rest: int
+    ) -> Iterator[_Node]:
+        """One device of each sort that can still lead somewhere, the most promising first.
+
+        What costs no more than the `least` that everything costs after this node is as promising as can be: it is tried before the
+        other devices are even looked at. Often that settles it.
+        """
+        missing = alternative.number - node.number
+        dearer: list[tuple[Cost, int, _Node]] = []
         untried = rest
-        while untried:
+        while untried and not self._is_too_dear(least):
             low = untried & -untried
             position = low.bit_length() - 1
             # The devices of a request are taken in order, so enough of them must lie ahead.
@@ -225,14 +229,15 @@ class _BranchAndBound:
             self._count_step()
             child = self._extend(node, position)
             bound = self._objective.at_least(child.chosen, child.state, child.request, missing - 1)
-            if not self._is_too_dear(bound):
-                child.bound = bound
-                options.append((bound, position, child))
-        if self._exact:
-            options.reverse()
-        else:
-            options.sort(reverse=True)
-        return [child for _, _, child in options]
+            if self._is_too_dear(bound):
+                continue
+            child.bound = bound
+            if self._exact or bound <= least:
+                yield child
+            else:
+                dearer.append((bound, position, child))
+        for _, _, child in sorted(dearer):
+            yield child
 
     def _extend(self, node: _Node, position: int) -> _Node:
         alternative = self._alternatives[node.request]

@@ -58,6 +58,8 @@ class Objective:
             if number
         ]
         self._remaining: dict[int, dict[Kind, int] | None] = {}
+        self._scattered = [self._scatter(request.alternatives[0]) for request in tables.requests]
+        self._scattered_ahead = self._scatter_ahead()
 
     def distinctions(self, universe: int) -> Distinctions:
         """What the cost sees of these devices: kind and place, and how the groups they belong to are used already."""
@@ -100,6 +102,25 @@ class Objective:
             key = tuple([described[index] for index, _ in consumed])
             colours[key] = colours.get(key, 0) | 1 << position
         return colours.values()
+
+    def _scatter(self, alternative: Alternative) -> tuple[int, int]:
+        """Whether each device of a request counts as a NUMA node, and as a root, of its own, whichever it is: its place is unknown."""
+        if alternative.admin or alternative.sequence is not None:
+            return 0, 0  # does not count, or leaves no choice
+        devices = alternative.candidates
+        return int(not devices & self._layout.at_numa), int(not devices & self._layout.at_root)
+
+    def _scatter_ahead(self) -> list[tuple[int, int]]:
+        """So much rule 3 counts at least for the requests from each one on, and for none."""
+        numa_nodes = roots = 0
+        ahead = [(0, 0)]
+        for number, (numa, root) in zip(
+            reversed(self._numbers), reversed(self._scattered), strict=True
+        ):
+            numa_nodes += number * numa
+            roots += number * root
+            ahead.append((numa_nodes, roots))
+        return ahead[::-1]
 
     def _only_kind(self, request: Request) -> Kind | None:
         """The kind of device a request gets; None if it may get several. Admin access counts for nothing."""
@@ -198,7 +219,13 @@ class Objective:
                 remaining = None
             else:
                 remaining = {**remaining, kind_ahead: remaining.get(kind_ahead, 0) + missing}
-        return self._evaluate(chosen, state, remaining)
+        cost = self._evaluate(chosen, state, remaining)
+        numa_ahead, roots_ahead = self._scattered_ahead[request + 1]
+        numa, root = self._scattered[request]
+        return cost._replace(
+            numa_nodes=cost.numa_nodes + numa_ahead + missing * numa,
+            roots=cost.roots + roots_ahead + missing * root,
+        )
 
     def _ahead(self, request: int) -> dict[Kind, int] | None:
         """How many devices of each kind the requests from here on get; None if that is open."""
