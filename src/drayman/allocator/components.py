@@ -97,12 +97,12 @@ def _plain_colours(tables: Tables, universe: int) -> Iterator[int]:
 
 def _kinds(tables: Tables, universe: int) -> Iterator[_Kind]:
     hardware = tables.view.hardware
-    sets = [0] * len(hardware.counter_sets)
+    sets: dict[int, int] = {}
     for position in positions(universe & hardware.consumers):
         for index, _ in hardware.consumption[position]:
-            sets[index] |= 1 << position
-    if any(sets):
-        yield _Kind([devices for devices in sets if devices])
+            sets[index] = sets.get(index, 0) | 1 << position
+    if sets:
+        yield _Kind([sets[index] for index in sorted(sets)])
     attributes = {
         id(constraint.attribute): constraint.attribute
         for constraint in (*tables.matches, *tables.distincts)

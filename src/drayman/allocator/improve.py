@@ -218,24 +218,27 @@ class _BranchAndBound:
         missing = alternative.number - node.number
         dearer: list[tuple[Cost, int, _Node]] = []
         untried = rest
-        while untried and not self._is_too_dear(least):
+        while untried:
             low = untried & -untried
             position = low.bit_length() - 1
             # The devices of a request are taken in order, so enough of them must lie ahead.
             if (rest & -low).bit_count() < missing:
                 break
-            alike = self._symmetry.equivalent(alternative, position, node.start, node.state)
-            untried &= ~(alike | low)
             self._count_step()
             child = self._extend(node, position)
-            bound = self._objective.at_least(child.chosen, child.state, child.request, missing - 1)
-            if self._is_too_dear(bound):
-                continue
-            child.bound = bound
-            if self._exact or bound <= least:
+            child.bound = self._objective.at_least(
+                child.chosen, child.state, child.request, missing - 1
+            )
+            if self._is_too_dear(child.bound):
+                pass
+            elif self._exact or child.bound <= least:
                 yield child
+                if self._is_too_dear(least):
+                    return
             else:
-                dearer.append((bound, position, child))
+                dearer.append((child.bound, position, child))
+            alike = self._symmetry.equivalent(alternative, position, node.start, node.state)
+            untried &= ~(alike | low)
         for _, _, child in sorted(dearer):
             yield child
 

@@ -77,7 +77,7 @@ class Room:
 
     def _fit(self, index: int, devices: int, state: State) -> int:
         """At most so many of these devices fit into what is left of the counter set."""
-        left = state.counters[index]
+        left = self._transitions.counters_left(state, index)
         key = (index, devices, left)
         found = self._fitting.get(key)
         if found is None:

@@ -35,7 +35,7 @@ class State:
         mine: int,
         entries: int,
         paid: int,
-        counters: tuple[tuple[Amount, ...], ...],
+        counters: dict[int, tuple[Amount, ...]],
         counter_blocked: int,
         left: dict[int, tuple[Amount, ...]],
         spent: dict[str, Amount],
@@ -48,7 +48,9 @@ class State:
         self.mine = mine  # exclusive devices of the claim at hand, admin access included
         self.entries = entries  # results of the claim at hand
         self.paid = paid  # shareable devices whose counters are charged
-        self.counters = counters  # what is left, by counter set
+        self.counters = (
+            counters  # what is left, of the counter sets that devices placed here consume from
+        )
         self.counter_blocked = counter_blocked  # devices for which that is not enough
         self.left = left  # remaining capacities of the shareable devices placed here
         self.spent = spent  # by name, what was taken of the capacities of all of them
@@ -87,7 +89,7 @@ class Transitions:
             mine=0,
             entries=0,
             paid=view.paid,
-            counters=view.counters,
+            counters={},
             counter_blocked=view.usage.counter_blocked,
             left={},
             spent={},
@@ -185,7 +187,7 @@ class Transitions:
         counters, blocked = state.counters, state.counter_blocked
         left, spent, capacity_blocked = state.left, state.spent, state.capacity_blocked
         if self._consumption[position] and not paid & bit:
-            counters, blocked = self._charge_counters(counters, blocked, position)
+            counters, blocked = self._charge_counters(state, position)
         if self._shareable & bit:
             paid |= bit
             left, spent, capacity_blocked = self._charge_capacity(
@@ -227,15 +229,23 @@ class Transitions:
         found = state.left.get(position)
         return self._view.remaining(position) if found is None else found
 
+    def counters_left(self, state: State, index: int) -> tuple[Amount, ...]:
+        """What is left of a counter set."""
+        found = state.counters.get(index)
+        return self._view.counters[index] if found is None else found
+
     def _charge_counters(
-        self, counters: tuple[tuple[Amount, ...], ...], blocked: int, position: int
-    ) -> tuple[tuple[tuple[Amount, ...], ...], int]:
-        changed = list(counters)
+        self, state: State, position: int
+    ) -> tuple[dict[int, tuple[Amount, ...]], int]:
+        counters, blocked = state.counters.copy(), state.counter_blocked
         for index, amounts in self._consumption[position]:
-            left = tuple([have - used for have, used in zip(changed[index], amounts, strict=True)])
-            changed[index] = left
+            have = counters.get(index)
+            if have is None:
+                have = self._view.counters[index]
+            left = tuple([there - used for there, used in zip(have, amounts, strict=True)])
+            counters[index] = left
             blocked |= self._counter_tables.blocked_by(index, left)
-        return tuple(changed), blocked
+        return counters, blocked
 
     def _charge_capacity(
         self, state: State, charge: int, position: int

@@ -71,7 +71,9 @@ class Sums:
         supply: dict[str, Amount] = dict.fromkeys(needed, 0)
         for index in self._touched(candidates):
             info = self._hardware.counter_sets[index]
-            for name, left in zip(info.names, state.counters[index], strict=True):
+            for name, left in zip(
+                info.names, self._transitions.counters_left(state, index), strict=True
+            ):
                 if name in needed and left >= smallest[name]:
                     supply[name] += left
         return all(supply[name] >= amount for name, amount in needed.items())
@@ -82,7 +84,9 @@ class Sums:
         for index in self._touched(demand.only.candidates):
             info = self._hardware.counter_sets[index]
             fits: Amount | None = None
-            for name, left in zip(info.names, state.counters[index], strict=True):
+            for name, left in zip(
+                info.names, self._transitions.counters_left(state, index), strict=True
+            ):
                 floor = floors.get(name)
                 if floor:
                     times = left // floor

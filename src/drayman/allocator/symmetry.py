@@ -145,7 +145,7 @@ class Symmetry:
             if self._is_tied_match(i)
         ]
         blocked = [state.distinct[i] & devices for i in distincts if self._is_tied_distinct(i)]
-        counters = tuple([state.counters[i] for i in component.sets])
+        counters = tuple([self._transitions.counters_left(state, i) for i in component.sets])
         lefts = tuple(self._lefts(component.shareable, state)) if component.shareable else ()
         key = (
             index,

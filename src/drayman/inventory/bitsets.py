@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
+
+_WIDE: Final = 1_024
+"""Bits from which on arithmetic on a set takes noticeably longer."""
 
 
 def positions(devices: int) -> Iterable[int]:
     """The positions in a device set, in order."""
+    # Of a few devices among very many, that lie close to each other, only the part between the first and the last is gone through.
+    start = (devices & -devices).bit_length() - 1 if devices >> _WIDE else 0
+    devices >>= start
     while devices:
         low = devices & -devices
-        yield low.bit_length() - 1
+        yield start + low.bit_length() - 1
         devices ^= low
 
 

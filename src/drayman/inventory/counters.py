@@ -29,7 +29,7 @@ class CounterSetInfo:
         self.limits = tuple(limits.values())
 
     def amounts(self, used: dict[str, Amount]) -> tuple[Amount, ...]:
-        return tuple(used.get(name, 0) for name in self.names)
+        return tuple([used.get(name, 0) for name in self.names])
 
 
 class CounterTables:

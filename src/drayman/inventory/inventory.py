@@ -189,7 +189,7 @@ class Inventory:
             sight = entry.sight if entry is not None and same else NodeSight(node, sights)
             entry = self._nodes[name] = _NodeEntry(labels, self._clock, sight)
         if entry.problems_clock != self._foreign_clock:
-            elsewhere = self._problems_elsewhere(entry.sight.pools)
+            elsewhere = self._problems_elsewhere(entry.sight)
             entry.problems = (*entry.sight.problems, *elsewhere)
             entry.problems_clock = self._foreign_clock
         return entry
@@ -236,7 +236,7 @@ class Inventory:
         known = [pool for pool in resolved if pool is not None]
         return NodeHardware(known, self.features, self._selectors, self._numbering, node)
 
-    def _problems_elsewhere(self, own_pools: frozenset[PoolId]) -> Iterator[ResolvedPool]:
+    def _problems_elsewhere(self, sight: NodeSight) -> Iterator[ResolvedPool]:
         """Broken pools of other nodes that have shared counters: as upstream sees it they concern every node."""
         while self._foreign_unknown:
             pool_id = self._foreign_unknown.pop()
@@ -244,7 +244,7 @@ class Inventory:
             if resolved is not None and resolved.state is not PoolState.USABLE:
                 self._foreign_problems[pool_id] = resolved
         for pool_id, problem in sorted(self._foreign_problems.items()):
-            if pool_id not in own_pools:
+            if not sight.sees(pool_id):
                 yield problem
 
 

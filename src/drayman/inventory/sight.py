@@ -46,19 +46,22 @@ class Sight:
 class NodeSight:
     """All that one node sees: its own devices, and those that it sees together with other nodes."""
 
-    __slots__ = ("_composition", "_latest", "_node", "parts", "pools", "problems", "sights")
+    __slots__ = ("_composition", "_latest", "_node", "parts", "problems", "sights")
 
     def __init__(self, node: Node, sights: tuple[Sight, ...]) -> None:
         self._node = node
         self.sights = sights
         # What has no devices is no part to choose from. If nothing has any, there is still a view of nothing.
         self.parts = tuple([s for s in sights if s.hardware.records]) or sights[:1]
-        self.pools = frozenset[PoolId]().union(*[sight.pools for sight in sights])
         problems = [problem for sight in sights for problem in sight.hardware.problems]
         problems.sort(key=lambda pool: pool.id)
         self.problems: tuple[ResolvedPool, ...] = tuple(problems)
         self._composition: Composition | None = None
         self._latest: tuple[tuple[Usage, ...], Usage] | None = None
+
+    def sees(self, pool: PoolId) -> bool:
+        """Whether something of the pool is for this node."""
+        return any(pool in sight.pools for sight in self.sights)
 
     def together(self, usages: tuple[Usage, ...]) -> Usage:
         """What is held of all the parts, if that is held of each. The same object if asked again."""
