@@ -142,9 +142,12 @@ async def _schedule(
         return
     click.echo(f"{workload.name}, {workload.nodes} nodes: {figures['pods']} pods bound")
     click.echo(f"throughput  {figures['average']} pods/s on average (wanted: {workload.target:g})")
-    click.echo(
-        f"by second   p50 {figures['p50']}  p90 {figures['p90']}  p95 {figures['p95']}  p99 {figures['p99']}"
-    )
+    if figures["samples"]:
+        click.echo(
+            f"by second   p50 {figures['p50']}  p90 {figures['p90']}  p95 {figures['p95']}  p99 {figures['p99']}"
+        )
+    else:
+        click.echo("by second   over too soon to be counted by the second, as scheduler_perf does")
     click.echo(
         f"latency     p50 {figures['latency_p50']} s  p99 {figures['latency_p99']} s from creation to binding"
     )

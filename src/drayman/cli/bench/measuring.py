@@ -30,13 +30,15 @@ class Measured:
         """Pods per second, and the time from creation to binding in seconds."""
         ended = max(self.bound, default=self.started)
         elapsed = max(ended - self.started, 1e-9)
+        average = len(self.bound) / elapsed
         samples = throughput(self.bound, self.started)
         return {
             "pods": len(self.bound),
             "seconds": round(elapsed, 3),
-            "average": round(len(self.bound) / elapsed, 1),
+            "average": round(average, 1),
+            "samples": len(samples),
             **{
-                f"p{share}": round(percentile(samples, share), 1) if samples else 0.0
+                f"p{share}": round(percentile(samples or [average], share), 1)
                 for share in (50, 90, 95, 99)
             },
             "latency_p50": round(percentile(self.latencies, 50), 4),
@@ -45,15 +47,11 @@ class Measured:
 
 
 def throughput(bound: Sequence[float], started: float) -> list[float]:
-    """One value a second; of a run that is shorter than that, the one of all of it."""
-    if not bound:
-        return []
-    seconds = ceil(max(bound) - started)
+    """One value a second. A run that is over before a whole second can be counted has none: how soon one pod is bound is no throughput."""
+    seconds = ceil(max(bound, default=started) - started)
     counts = [0] * max(seconds, 1)
     for moment in bound:
         counts[min(int(moment - started), len(counts) - 1)] += 1
-    if len(counts) < 3:
-        return [len(bound) / max(max(bound) - started, 1e-9)]
     samples: list[float] = []
     empty = 0
     # The last second is not a whole one.
