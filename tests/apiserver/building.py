@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from drayman.apiserver.core import Core
-from drayman.apiserver.exchange import Answer, Query, Request, Response
+from drayman.apiserver.exchange import Answer, LongResponse, Query, Request, Response
 from drayman.apiserver.lifecycle_admission import NamespaceLifecycle
 from drayman.apiserver.namespaces import delete_namespace
 from drayman.apiserver.resources import Resource, Subresource
@@ -148,6 +148,8 @@ class Harness:
         **query: str,
     ) -> Response:
         answer = await self.answer(method, path, body, headers, **query)
+        if isinstance(answer, LongResponse):
+            return answer.whole()
         assert isinstance(answer, Response)
         return answer
 

@@ -5,7 +5,7 @@ The common case, a whole object as compact JSON in the version it is stored in, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +14,7 @@ from drayman.apiserver.calls import Call, Result
 from drayman.apiserver.conversion import data_in, from_hub
 from drayman.apiserver.encoding import decode, encode, encode_pretty, encode_yaml, type_prefix
 from drayman.apiserver.errors import StatusError, bad_request
-from drayman.apiserver.exchange import Query, Response
+from drayman.apiserver.exchange import LongResponse, Query, Response
 from drayman.apiserver.negotiation import META_GROUP, View
 from drayman.apiserver.reading import Page
 from drayman.apiserver.strategy import Object
@@ -24,6 +24,10 @@ from drayman.cluster.embedded.model import Stored
 
 _INCLUDES: Final = ("", "Metadata", "Object", "None")
 NEWLINE: Final = b"\n"
+PIECE: Final = 48 * 1024
+"""About so many bytes of a long list are put together at once: they do not leave the processor's cache before they are sent."""
+_COMMA: Final = b","
+_CLOSING: Final = b"]}\n"
 
 
 def answer(call: Call, result: Result, view: View) -> Response:
@@ -64,7 +68,7 @@ def _include(call: Call) -> IncludeObject:
     return include or "Metadata"  # type: ignore[return-value]
 
 
-def answer_page(call: Call, page: Page, view: View) -> Response:
+def answer_page(call: Call, page: Page, view: View) -> Response | LongResponse:
     """The response for a list."""
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.continue_token or (call.resource.custom and view.shape == "object"):
@@ -73,9 +77,11 @@ def answer_page(call: Call, page: Page, view: View) -> Response:
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
     if view.is_plain:
-        return Response(200, _joined(call, page.items, metadata))
+        return _listed(call, page.items, metadata)
     if view.shape == "object":
-        return respond(decode(_joined(call, page.items, metadata)), view)
+        plain = _listed(call, page.items, metadata)
+        body = plain.whole().body if isinstance(plain, LongResponse) else plain.body
+        return respond(decode(body), view)
     pairs = [_shown(call, stored) for stored in page.items]
     if view.shape == "Table":
         now = call.core.clock.now()
@@ -91,18 +97,44 @@ def answer_page(call: Call, page: Page, view: View) -> Response:
     return respond(value, view)
 
 
-def _joined(call: Call, items: Sequence[Stored], metadata: Object) -> bytes:
-    """A list put together from the bytes of its items. Those of built-in kinds go without kind and apiVersion."""
+def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response | LongResponse:
+    """A list put together from the texts of its items. Those of built-in kinds go without kind and apiVersion."""
     resource = call.resource
     kind = resource.kind_in(call.version)
-    texts = [data_in(resource, stored, call.version) for stored in items]
-    if not resource.custom:
-        skipped = len(type_prefix(kind))
-        texts = [b"{" + text[skipped:] for text in texts]
+    if kind == resource.hub_kind:
+        texts = [stored.data for stored in items]
+    else:
+        texts = [data_in(resource, stored, call.version) for stored in items]
+    start, skipped = (b"", 0) if resource.custom else (b"{", len(type_prefix(kind)))
     head = encode(
         {"kind": resource.list_kind_name, "apiVersion": kind.api_version, "metadata": metadata}
     )
-    return b"".join((head[:-1], b',"items":[', b",".join(texts), b"]}\n"))
+    opening = head[:-1] + b',"items":['
+    pieces = _pieces(opening, texts, start, skipped)
+    between = sum(map(len, texts)) + len(texts) * (len(start) + len(_COMMA) - skipped)
+    length = len(opening) + max(between - len(_COMMA), 0) + len(_CLOSING)
+    if length <= PIECE:
+        return Response(200, b"".join(pieces))
+    return LongResponse(pieces, length)
+
+
+def _pieces(opening: bytes, texts: Sequence[bytes], start: bytes, skipped: int) -> Iterator[bytes]:
+    """The texts without what is skipped of each and with another start, in pieces that are neither small nor large."""
+    gathered: list[bytes] = []
+    size = 0
+    before = opening + start
+    for text in texts:
+        gathered.append(text[skipped:])
+        size += len(text)
+        if size >= PIECE:
+            yield before + (_COMMA + start).join(gathered)
+            before = _COMMA + start
+            gathered.clear()
+            size = 0
+    if gathered:
+        yield before + (_COMMA + start).join(gathered) + _CLOSING
+    else:
+        yield (_CLOSING if texts else opening + _CLOSING)
 
 
 def respond(value: Json, view: View, status: int = 200) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,6 +68,24 @@ class Response:
 
 
 @dataclass(slots=True)
+class LongResponse:
+    """An answer that is put together while it is sent: a long list. Others have their turn between any two of its pieces."""
+
+    pieces: Iterator[bytes]
+    length: int
+    """Bytes of all pieces together."""
+    status: int = 200
+    content_type: str = JSON_TYPE
+    headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def whole(self) -> Response:
+        """The same, put together. Takes the pieces."""
+        body = b"".join(self.pieces)
+        return Response(self.status, body, self.content_type, self.headers, self.warnings)
+
+
+@dataclass(slots=True)
 class StreamingResponse:
     """An answer that is sent as it comes about: a watch, a log. The sender closes `chunks` when the client goes away."""
 
@@ -78,4 +96,4 @@ class StreamingResponse:
     warnings: tuple[str, ...] = ()
 
 
-Answer = Response | StreamingResponse
+Answer = Response | LongResponse | StreamingResponse

@@ -9,7 +9,7 @@ import asyncio
 import gzip
 import logging
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +22,14 @@ from multidict import CIMultiDict
 from drayman.apiserver.answers import answer_error
 from drayman.apiserver.connections import SLICE, Connections, WatchedServer
 from drayman.apiserver.errors import StatusError, too_large
-from drayman.apiserver.exchange import Answer, Query, Request, Response, StreamingResponse
+from drayman.apiserver.exchange import (
+    Answer,
+    LongResponse,
+    Query,
+    Request,
+    Response,
+    StreamingResponse,
+)
 from drayman.apiserver.limits import SMALL_BODY
 from drayman.apiserver.negotiation import View
 from drayman.apiserver.server import ApiServer
@@ -148,10 +155,19 @@ class _Shell:
         headers = self._headers(answer)
         if isinstance(answer, StreamingResponse):
             return await self._stream(incoming, answer, headers)
-        body = await _fitting(incoming, answer, headers)
+        if _is_to_be_compressed(incoming, answer, headers):
+            body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
+            headers["Content-Encoding"] = "gzip"
+            headers["Vary"] = "Accept-Encoding"
+            answer = Response(answer.status, body)
+        if isinstance(answer, LongResponse):
+            return await self._send_large(
+                incoming, answer.status, answer.pieces, answer.length, headers
+            )
+        body = answer.body
         if len(body) <= SLICE or incoming.method == "HEAD":
             return web.Response(status=answer.status, body=body, headers=headers)
-        return await self._send_large(incoming, answer.status, body, headers)
+        return await self._send_large(incoming, answer.status, (body,), len(body), headers)
 
     async def _answer(self, incoming: web.BaseRequest) -> Answer:
         request = _request(incoming)
@@ -198,38 +214,44 @@ class _Shell:
         return response
 
     async def _send_large(
-        self, incoming: web.BaseRequest, status: int, body: bytes, headers: Mapping[str, str]
+        self,
+        incoming: web.BaseRequest,
+        status: int,
+        pieces: Iterable[bytes],
+        length: int,
+        headers: Mapping[str, str],
     ) -> web.StreamResponse:
         """An answer in slices: a client that reads none of them is told from one that reads slowly."""
         response = web.StreamResponse(status=status, headers=headers)
-        response.content_length = len(body)
+        response.content_length = length
         try:
             with self._connections.sending(incoming) as sending:
                 await response.prepare(incoming)
-                await sending.write(response, body)
+                if incoming.method != "HEAD":
+                    for piece in pieces:
+                        await sending.write(response, piece)
                 await response.write_eof()
         except ConnectionError:
             log.debug("the client of %s went away", incoming.path)
         return response
 
 
-async def _fitting(incoming: web.BaseRequest, answer: Response, headers: CIMultiDict[str]) -> bytes:
-    """The body of an answer as the client takes it, compressed if that is worth it."""
-    body = answer.body
-    if (
-        len(body) > GZIP_FROM
+def _is_to_be_compressed(
+    incoming: web.BaseRequest, answer: Response | LongResponse, headers: Mapping[str, str]
+) -> bool:
+    """Whether the client takes an answer compressed and that is worth it."""
+    length = answer.length if isinstance(answer, LongResponse) else len(answer.body)
+    return (
+        length > GZIP_FROM
         and incoming.method == "GET"
         and "gzip" in incoming.headers.get("Accept-Encoding", "")
         and "Etag" not in headers
-    ):
-        body = await asyncio.get_running_loop().run_in_executor(None, _compressed, body)
-        headers["Content-Encoding"] = "gzip"
-        headers["Vary"] = "Accept-Encoding"
-    return body
+    )
 
 
-def _compressed(body: bytes) -> bytes:
-    return gzip.compress(body, GZIP_LEVEL, mtime=0)
+def _compressed(answer: Response | LongResponse) -> bytes:
+    whole = answer.whole() if isinstance(answer, LongResponse) else answer
+    return gzip.compress(whole.body, GZIP_LEVEL, mtime=0)
 
 
 def _request(incoming: web.BaseRequest) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -130,7 +131,11 @@ def _too_old(call: Call, position: Position | None) -> StatusError:
 
 def _behind(items: Sequence[Stored], position: Position) -> Sequence[Stored]:
     place = (position.namespace, position.name)
-    return [stored for stored in items if (stored.key.namespace, stored.key.name) > place]
+    return items[bisect_right(items, place, key=_place) :]
+
+
+def _place(stored: Stored) -> tuple[str, str]:
+    return stored.key.namespace, stored.key.name
 
 
 def _page(call: Call, items: Sequence[Stored], revision: int, limit: int) -> Page:

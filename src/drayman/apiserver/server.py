@@ -28,7 +28,7 @@ from drayman.apiserver.discovery import Discovery
 from drayman.apiserver.dispatch import attributes_of, call_of, perform, view_of, with_warnings
 from drayman.apiserver.encoding import encode_pretty
 from drayman.apiserver.errors import StatusError, internal_error, no_such_resource
-from drayman.apiserver.exchange import Answer, Request, Response
+from drayman.apiserver.exchange import Answer, Request, Response, StreamingResponse
 from drayman.apiserver.limits import Limits, check_timeout
 from drayman.apiserver.metrics import Metrics
 from drayman.apiserver.negotiation import View, negotiate
@@ -104,10 +104,10 @@ class ApiServer:
             response = answer_error(
                 internal_error("unexpected error, see the server's log"), View()
             )
-        if isinstance(response, Response):
-            self.finish(request, attributes, response.status, started)
-        else:
+        if isinstance(response, StreamingResponse):
             response.chunks = self._streamed(response.chunks, request, attributes, started)
+        else:
+            self.finish(request, attributes, response.status, started)
         return response
 
     async def refusal(self, request: Request) -> Response | None:

@@ -70,12 +70,14 @@ _CONNECTING_S: Final = 0.01
 _BREATH_S: Final = 0.001
 _IN_PAGES: Final = ListOptions(limit=5_000)
 """Large pages, because somebody waits for the last one."""
+_AT_ONCE: Final = 4
+"""Lists that are read at the same time, each on a connection of its own: opening one is work for a server that may have other work."""
 
 
 async def read_world(
     client: Client, *, namespace: str | None = None, engine: str = "drayman.simulate.world"
 ) -> World:
-    """The cluster as it is now. All lists are asked for at once.
+    """The cluster as it is now. A few lists are asked for at once, the long ones first.
 
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
     long as a large cluster needs to answer. Raises UserError where a permission is missing without which there is no answer, and
@@ -106,16 +108,17 @@ class _Reader:
     namespace: str | None
     unseen: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    connections: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def objects(self, meanwhile: Awaitable[object]) -> Objects:
         start = asyncio.create_task
-        nodes = start(self._needed(NODES))
         slices = start(self._needed(RESOURCE_SLICES))
+        pods = start(self._of_namespaces(PODS, needed=True))
+        claims = start(self._of_namespaces(RESOURCE_CLAIMS, needed=True))
+        nodes = start(self._needed(NODES))
         classes = start(self._needed(DEVICE_CLASSES))
         rules = start(self._wanted(DEVICE_TAINT_RULES))
-        claims = start(self._of_namespaces(RESOURCE_CLAIMS, needed=True))
         templates = start(self._of_namespaces(RESOURCE_CLAIM_TEMPLATES))
-        pods = start(self._of_namespaces(PODS, needed=True))
         groups = start(self._of_namespaces(POD_GROUPS))
         namespaces = start(self._wanted(NAMESPACES))
         volumes = start(self._wanted(PERSISTENT_VOLUMES))
@@ -191,7 +194,8 @@ class _Reader:
 
     async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
         try:
-            page: Page[T] = await self.client.list_all(resource, namespace, options=_IN_PAGES)
+            async with self.connections:
+                page: Page[T] = await self.client.list_all(resource, namespace, options=_IN_PAGES)
         except NotFoundError:
             if not resource.optional:
                 raise

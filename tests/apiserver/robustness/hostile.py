@@ -16,7 +16,7 @@ import msgspec
 import yaml
 
 from drayman.apiserver.assembly import make_server
-from drayman.apiserver.exchange import Query, Request, Response
+from drayman.apiserver.exchange import LongResponse, Query, Request, Response
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.server import ApiServer
 from drayman.cluster.embedded.store import Store
@@ -99,6 +99,8 @@ class Target:
         answer = await self.server.handle(request)
         about = f"{method} {path[:80]} {media[:60]} {query[:80]} {data[:120]!r}"
         assert not self.tracebacks.found, f"{about}: {self.tracebacks.found}"
+        if isinstance(answer, LongResponse):
+            answer = answer.whole()
         if not isinstance(answer, Response):
             await answer.chunks.aclose()  # type: ignore[attr-defined]
             return answer.status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from drayman.cluster.embedded.model import Event, EventType, Key, Stored
@@ -14,24 +14,39 @@ _AFTER = "\0"
 class _Resource:
     """All objects of one resource. A sorted list is enough: inserting moves pointers, which is quicker than any tree in Python."""
 
-    __slots__ = ("by_key", "keys")
+    __slots__ = ("by_key", "keys", "stored")
 
     def __init__(self) -> None:
         self.by_key: dict[Key, Stored] = {}
         self.keys: list[Key] = []
+        self.stored: list[Stored] = []
+        """By the position of their keys, so that listing them is copying."""
+
+    def sort(self) -> None:
+        """Put in order what was added to `by_key` directly."""
+        self.keys = sorted(self.by_key)
+        self.stored = [self.by_key[key] for key in self.keys]
 
     def put(self, stored: Stored) -> None:
         key = stored.key
-        if key not in self.by_key:
-            if self.keys and key < self.keys[-1]:
-                insort(self.keys, key)
-            else:
-                self.keys.append(key)
+        is_new = key not in self.by_key
         self.by_key[key] = stored
+        if is_new and (not self.keys or key > self.keys[-1]):
+            self.keys.append(key)
+            self.stored.append(stored)
+            return
+        position = bisect_left(self.keys, key)
+        if is_new:
+            self.keys.insert(position, key)
+            self.stored.insert(position, stored)
+        else:
+            self.stored[position] = stored
 
     def remove(self, key: Key) -> None:
         del self.by_key[key]
-        del self.keys[bisect_left(self.keys, key)]
+        position = bisect_left(self.keys, key)
+        del self.keys[position]
+        del self.stored[position]
 
 
 class Objects:
@@ -44,7 +59,7 @@ class Objects:
         for one in stored:
             self._table(one.key.resource).by_key[one.key] = one
         for table in self._resources.values():
-            table.keys = sorted(table.by_key)
+            table.sort()
 
     def get(self, key: Key) -> Stored | None:
         resource = self._resources.get(key.resource)
@@ -55,12 +70,11 @@ class Objects:
         table = self._resources.get(resource)
         if table is None:
             return ()
-        keys = table.keys
-        if namespace is not None:
-            begin = bisect_left(keys, Key(resource, namespace, ""))
-            end = bisect_left(keys, Key(resource, namespace + _AFTER, ""))
-            keys = keys[begin:end]
-        return tuple(map(table.by_key.__getitem__, keys))
+        if namespace is None:
+            return tuple(table.stored)
+        begin = bisect_left(table.keys, Key(resource, namespace, ""))
+        end = bisect_left(table.keys, Key(resource, namespace + _AFTER, ""))
+        return tuple(table.stored[begin:end])
 
     def list_all(self) -> tuple[Stored, ...]:
         """Every object there is, resource by resource."""
