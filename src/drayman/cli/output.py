@@ -7,6 +7,7 @@ but a terminal, and where NO_COLOR is set, it writes plain text.
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
@@ -47,6 +48,20 @@ def print_data(data: Data, output_format: str) -> None:
     import json
 
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def refuse_unread() -> None:
+    """Raise BrokenPipeError if whoever read standard output has gone: a command that only waits would not notice by writing."""
+    if sys.stdout is None:
+        return
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):  # it goes to no file, as in tests
+        return
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
+        raise BrokenPipeError
 
 
 def console(file: IO[str] | None = None) -> Console:

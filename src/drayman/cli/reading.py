@@ -68,7 +68,7 @@ _STEPS: Final = (
 _CONNECTING_S: Final = 0.01
 """Enough for the questions to be on their way: the server has something to do then."""
 _BREATH_S: Final = 0.001
-_IN_PAGES: Final = ListOptions(limit=5_000)
+IN_PAGES: Final = ListOptions(limit=5_000)
 """Large pages, because somebody waits for the last one."""
 _AT_ONCE: Final = 4
 """Lists that are read at the same time, each on a connection of its own: opening one is work for a server that may have other work."""
@@ -157,7 +157,7 @@ class _Reader:
         try:
             return await self._all(resource, None)
         except ForbiddenError as error:
-            raise _denied(resource, None, error) from error
+            raise denied(resource, None, error) from error
 
     async def _wanted(self, resource: Resource[T]) -> tuple[T, ...]:
         """All of a resource that only makes answers better."""
@@ -174,7 +174,7 @@ class _Reader:
         except ForbiddenError as error:
             if self.namespace is None:
                 if needed:
-                    raise _denied(resource, None, error) from error
+                    raise denied(resource, None, error) from error
                 self.unseen.append(resource.qualified)
                 return ()
         return await self._of_own_namespace(resource, self.namespace, needed)
@@ -186,7 +186,7 @@ class _Reader:
             found = await self._all(resource, namespace)
         except ForbiddenError as error:
             if needed:
-                raise _denied(resource, namespace, error) from error
+                raise denied(resource, namespace, error) from error
             self.unseen.append(resource.qualified)
             return ()
         self.unseen.append(beyond(resource, namespace))
@@ -195,7 +195,7 @@ class _Reader:
     async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
         try:
             async with self.connections:
-                page: Page[T] = await self.client.list_all(resource, namespace, options=_IN_PAGES)
+                page: Page[T] = await self.client.list_all(resource, namespace, options=IN_PAGES)
         except NotFoundError:
             if not resource.optional:
                 raise
@@ -218,8 +218,11 @@ def beyond(resource: Resource[Any], namespace: str) -> str:
     return f"{resource.qualified} outside of namespace {namespace}"
 
 
-def _denied(resource: Resource[T], namespace: str | None, error: ForbiddenError) -> UserError:
+def denied(
+    resource: Resource[T], namespace: str | None, error: ForbiddenError, hint: str = ""
+) -> UserError:
+    """The error where something may not be listed without which there is no answer."""
     where = f"in namespace {namespace}" if namespace else "in the whole cluster"
     return UserError(
-        f"this needs the permission to list {resource.qualified} {where}, which you do not have: {error}"
+        f"this needs the permission to list {resource.qualified} {where}, which you do not have{hint}: {error}"
     )

@@ -69,6 +69,18 @@ def piped(*command: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         process.communicate()
 
 
+def test_it_ends_when_nobody_reads_any_more(kubectl: Kubectl, gated: str) -> None:
+    """As in `drayman explain --watch ... | head -1`: also while nothing changes."""
+    with piped(*words(kubectl, gated)) as (process, output):
+        read_until(output, lambda text: "read: " in text)
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        process.stdout = None
+
+
 def test_answers_follow_one_another_through_a_pipe(kubectl: Kubectl, gated: str) -> None:
     """A blank line between two; an interrupt ends it with 130, and the end of the pod with 2."""
     with piped(*words(kubectl, gated)) as (process, output):

@@ -87,11 +87,14 @@ class Cluster:
         namespace = fields.pop("namespace", "default")
         metadata: JsonObject = {"name": name, "namespace": namespace, "uid": f"pod-{name}"}
         metadata["annotations"] = fields.pop("annotations", {})
+        metadata["labels"] = fields.pop("labels", {})
         if deleted := fields.pop("deleted", None):
             metadata["deletionTimestamp"] = deleted
         if owner := fields.pop("owner", "Job" if job else ""):
             uid = f"{owner.lower()}-{job or name}"
-            reference = {"kind": owner, "name": job or name, "uid": uid, "controller": True}
+            template = metadata["labels"].get("pod-template-hash")
+            made = f"{job or name}-{template}" if template else job or name
+            reference = {"kind": owner, "name": made, "uid": uid, "controller": True}
             metadata["ownerReferences"] = [reference]
         claim = fields.pop("claim", f"claim-of-{name}")
         status = {"phase": "Running", "startTime": fields.pop("started", "2027-01-15T07:00:00Z")}

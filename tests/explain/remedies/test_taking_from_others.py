@@ -75,6 +75,15 @@ def test_pods_that_would_come_back_at_once() -> None:
     ]
 
 
+def test_a_replica_set_of_a_deployment() -> None:
+    """It is the deployment that has to be scaled down: it would scale its replica set up again."""
+    labels = {"pod-template-hash": "5d7f9c"}
+    cluster = full(1).holder("web", "n1", "0", owner="ReplicaSet", labels=labels).waiting()
+    assert checked(cluster) == [
+        "Delete pod default/web, and scale down deployment/web, which would make it anew."
+    ]
+
+
 def test_a_pod_that_is_going_anyway() -> None:
     """A pod that is being deleted is waited for, whatever its priority."""
     cluster = full(2).holder("a", "n1", "0", priority=9, deleted="2027-01-15T07:59:00Z").waiting()

@@ -17,7 +17,7 @@ import msgspec
 from drayman.cli.explain.command import as_data, explanation_of
 from drayman.cli.explain.drawing import Drawing
 from drayman.cli.explain.naming import Subject
-from drayman.cli.output import console, print_data
+from drayman.cli.output import console, print_data, refuse_unread
 from drayman.cli.reading import read_world, sources
 from drayman.cluster import Client, WatchOptions
 from drayman.cluster.errors import (
@@ -38,6 +38,8 @@ PAUSE_PER_READING: Final = 3.0
 """At most a quarter of the time is spent on reading."""
 POLL_S: Final = 5.0
 """How often to look at what may be listed and not watched."""
+HEARTBEAT_S: Final = 1.0
+"""How often to look whether somebody still reads the answers."""
 
 Show = Callable[[Explanation, float], None]
 
@@ -73,7 +75,12 @@ async def _change(client: Client, world: World, namespace: str) -> None:
         for resource, scope, version in sources(world, namespace)
     ]
     try:
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        done: set[asyncio.Task[None]] = set()
+        while not done:
+            refuse_unread()
+            done, _ = await asyncio.wait(
+                waiting, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED
+            )
         for task in done:
             task.result()
     finally:

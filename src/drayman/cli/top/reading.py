@@ -16,6 +16,7 @@ from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.cli.errors import UserError
+from drayman.cli.reading import IN_PAGES, denied
 from drayman.cluster import Client, HttpClient
 from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
@@ -114,11 +115,9 @@ def consumers(claim: ResourceClaim) -> tuple[str, ...]:
 
 async def _needed(client: Client, resource: Resource[T]) -> tuple[T, ...]:
     try:
-        return (await client.list_all(resource)).items
+        return (await client.list_all(resource, options=IN_PAGES)).items
     except ForbiddenError as error:
-        raise UserError(
-            f"this needs the permission to list {resource.qualified}, which you do not have: {error}"
-        ) from error
+        raise denied(resource, None, error) from error
 
 
 async def _rules(client: Client) -> tuple[tuple[DeviceTaintRule, ...], tuple[str, ...]]:
@@ -135,17 +134,15 @@ async def _claims(
     client: Client, namespace: str | None, *, needed: bool
 ) -> tuple[tuple[ResourceClaim, ...], tuple[str, ...]]:
     try:
-        return (await client.list_all(RESOURCE_CLAIMS)).items, ()
+        return (await client.list_all(RESOURCE_CLAIMS, options=IN_PAGES)).items, ()
     except ForbiddenError:
         own = namespace or (client.default_namespace if isinstance(client, HttpClient) else "default")  # fmt: skip
     try:
-        found = (await client.list_all(RESOURCE_CLAIMS, own)).items
+        found = (await client.list_all(RESOURCE_CLAIMS, own, options=IN_PAGES)).items
     except ForbiddenError as error:
         if needed:
-            raise UserError(
-                f"this needs the permission to list {RESOURCE_CLAIMS.qualified} in namespace {own},"
-                f" which you do not have; name another with --namespace: {error}"
-            ) from error
+            hint = "; name another with --namespace"
+            raise denied(RESOURCE_CLAIMS, own, error, hint) from error
         remark = "you may not list resourceclaims: who has which device is not shown, and no device is known to be free"
         return (), (remark,)
     remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"

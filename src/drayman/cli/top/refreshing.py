@@ -18,7 +18,7 @@ import click
 
 from drayman.cli.connecting import talk
 from drayman.cli.errors import printable
-from drayman.cli.output import Data, console, print_data
+from drayman.cli.output import Data, console, print_data, refuse_unread
 from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
                 if not asked.watch:
                     return
                 await asyncio.sleep(max(PAUSE_S, time.monotonic() - begun))
+                refuse_unread()
 
         talk(asked.kubeconfig, asked.data_dir, work, context=asked.context)
 
