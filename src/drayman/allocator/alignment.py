@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.hardware import NodeHardware
@@ -16,8 +17,7 @@ T = TypeVar("T", bound=Hashable)
 _MOST_LAYOUTS: Final = 1_024  # kinds of nodes; clusters have tens
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a device is; -1 stands for unknown."""
 
     kind: Kind

@@ -8,7 +8,8 @@ best allocation found so far is the answer: it is valid, and no worse than first
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from drayman.allocator.engine import OutOfSteps
 from drayman.allocator.firstfit import FirstFit

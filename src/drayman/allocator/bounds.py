@@ -7,7 +7,7 @@ counters and capacities, and the number of distinct values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from drayman.allocator.demand import Ahead, Demand, Forecast, group, single
 from drayman.allocator.flow import largest_matching, serves
@@ -21,8 +21,7 @@ _KINDS_FOR_ROOM = 24
 """Room compares every demand with every other; with more kinds of requests than this it would cost more than it saves."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(Struct, frozen=True):
     """The request at hand: so many more devices out of a set."""
 
     demand: Demand

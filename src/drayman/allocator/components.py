@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from drayman.allocator.tables import Tables
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.bitsets import positions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Component:
+class Component(Struct, frozen=True, eq=False):
     """Devices tied together by labels."""
 
     devices: int
@@ -36,8 +37,7 @@ class Partition:
     )  # ids of attributes that tie devices together
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Kind:
+class _Kind(Struct, frozen=True, eq=False):
     """A kind of label: the counter sets, the values of one attribute, or places."""
 
     holders: list[int]  # the devices with each label
@@ -45,8 +45,7 @@ class _Kind:
     is_place: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Distinctions:
+class Distinctions(Struct, frozen=True):
     """What an objective tells devices apart by, beyond what decides whether they can be had."""
 
     labels: tuple[

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from drayman.allocator.tables import Alternative, Request, Tables
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class Demand(Struct, frozen=True, eq=False):
     """Requests that are alike: the same alternatives for all of them."""
 
     alternatives: tuple[Alternative, ...]
@@ -30,8 +30,7 @@ def single(alternative: Alternative, number: int) -> Demand:
     return Demand((alternative,), False, alternative.claim, (number,), number, number)
 
 
-@dataclass(slots=True, eq=False)
-class Ahead:
+class Ahead(Struct, eq=False):
     """The demands of the requests from some position on, up to one that may end in an error."""
 
     demands: list[Demand]

@@ -7,7 +7,7 @@ What is then still open is a tight packing, and the given order is given up: the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from drayman.allocator.engine import Engine, ErrorFound, OutOfSteps, Placement
 from drayman.allocator.limits import (

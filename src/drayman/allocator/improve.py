@@ -7,8 +7,9 @@ at the first allocation of that cost, so that equally good devices are always gi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from drayman.allocator.bounds import Bounds
 from drayman.allocator.engine import OutOfSteps
@@ -20,8 +21,7 @@ from drayman.allocator.symmetry import Symmetry, reach
 from drayman.allocator.tables import Alternative, Tables
 
 
-@dataclass(frozen=True, slots=True)
-class Improvement:
+class Improvement(Struct, frozen=True):
     placements: list[tuple[Alternative, int]]
     cost: Cost
     steps: int

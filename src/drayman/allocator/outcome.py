@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from drayman.allocator.question import Question
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.identity import DeviceId, PoolId
@@ -41,8 +43,7 @@ class Reason(Enum):
     TOO_MANY = "TooMany"  # the claim would get more devices than a claim may have
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """Devices that drop out of a request at one test, and how many remain after it."""
 
     claim: str  # namespace/name
@@ -58,16 +59,14 @@ class Rejection:
         return len(self.devices)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimPlan:
+class ClaimPlan(Struct, frozen=True):
     """A claim and what it is to get."""
 
     claim: ResourceClaim
     allocation: AllocationResult
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorWarning:
+class SelectorWarning(Struct, frozen=True):
     """Something went wrong on a device that did not matter for the answer."""
 
     device: DeviceId
@@ -133,8 +132,7 @@ class Plan:
         return sum(_MOST_ALTERNATIVES - index for index in self.alternatives)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     kind: Kind
     rejections: tuple[Rejection, ...]
 
@@ -212,8 +210,7 @@ class Fault:
     """What the answer would be without the fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exhausted:
+class Exhausted(Struct, frozen=True):
     """The step limit was reached before an answer was found. Not a refusal: there may well be a solution."""
 
     steps: int

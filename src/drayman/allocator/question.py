@@ -6,8 +6,9 @@ Thousands of pods come from one template. Their claims differ in name only, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from drayman.api.resource import (
     DeviceClass,
@@ -21,8 +22,7 @@ from drayman.inventory.device import Amount
 RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 
 
-@dataclass(slots=True, eq=False)
-class WantedDevices:
+class WantedDevices(Struct, eq=False):
     """A request, or one of its `firstAvailable` alternatives."""
 
     claim: int
@@ -37,16 +37,14 @@ class WantedDevices:
     selectors: tuple[DeviceClass, tuple[str, ...]] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WantedRequest:
+class WantedRequest(Struct, frozen=True, eq=False):
     claim: int
     request: DeviceRequest
     opens_claim: bool  # whether it is the first of its claim
     alternatives: tuple[WantedDevices, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedAttribute:
+class ComparedAttribute(Struct, frozen=True):
     """One `matchAttribute` or `distinctAttribute` of one claim."""
 
     claim: int

@@ -11,8 +11,9 @@ attributes that are compared, and are used alike. What only depends on the hardw
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from drayman.allocator.alignment import layout_of
 from drayman.allocator.tables import Alternative, Tables
@@ -43,8 +44,7 @@ def reduced(tables: Tables) -> Tables:
         for request in tables.requests
     )
     smaller = replace(tables, requests=requests)
-    smaller.match_values = _values_in_reach(smaller)
-    return smaller
+    return replace(smaller, match_values=_values_in_reach(smaller))
 
 
 def _asks_for_all(tables: Tables) -> bool:

@@ -7,8 +7,9 @@ devices, but nothing else: what is found is valid, and what is refuted is imposs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
+
+from msgspec.structs import replace
 
 from drayman.allocator.state import Transitions
 from drayman.allocator.sums import Sums

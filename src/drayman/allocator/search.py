@@ -6,8 +6,9 @@ It reads and never writes: `Ledger.commit` does that, with the plan. The same qu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
+
+from msgspec.structs import replace
 
 from drayman.allocator.assembly import AmbiguousNodeSelectorError, assemble
 from drayman.allocator.best import Best

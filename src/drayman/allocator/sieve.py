@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.allocator.question import WantedDevices
 
@@ -30,8 +31,7 @@ class Hurdle(Enum):
 _ORDER: Final = {test: index for index, test in enumerate(Hurdle)}
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """What one test leaves."""
 
     test: Hurdle
@@ -43,8 +43,7 @@ class Passed:
     """Of a constraint that leaves nothing: the largest set that meets it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sieve:
+class Sieve(Struct, frozen=True):
     """One request, or one of its alternatives, on one node."""
 
     wanted: WantedDevices

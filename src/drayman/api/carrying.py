@@ -13,6 +13,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from msgspec import Struct
+
 from drayman.api import codec
 from drayman.api.shape import Mapping, Opaque, Record, Scalar, Sequence, Shape, shape_of
 from drayman.api.struct import ApiStruct, Json
@@ -34,8 +36,7 @@ class Remainder:
 _NOTHING: Final = Remainder()
 
 
-@dataclass(frozen=True, slots=True)
-class Carried(Generic[T]):
+class Carried(Struct, Generic[T], frozen=True):
     """A typed object with what its JSON held besides."""
 
     object: T

@@ -6,8 +6,9 @@ Everything that handles objects by kind (reading files, serving, printing) goes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.resource import (
@@ -22,8 +23,7 @@ from drayman.api.struct import ApiStruct
 from drayman.api.versions import VERSIONS
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table of objects. The cell of an age column is a time; how long ago that is, is for the printer."""
 
     name: str
@@ -31,8 +31,7 @@ class Column:
     is_age: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One kind of object. `complete` tells whether its type declares every field Kubernetes has."""
 
     name: str

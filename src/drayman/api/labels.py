@@ -7,9 +7,10 @@ raises SelectorError here too, rather than matching nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from drayman.api.errors import SelectorError
 from drayman.api.formats import label_key_problems, label_value_problems
@@ -24,8 +25,7 @@ Requirement = Callable[[Labels], bool]
 _SELECTOR_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-@dataclass(frozen=True, slots=True)
-class LabelMatcher:
+class LabelMatcher(Struct, frozen=True):
     """A parsed label selector. Without requirements it matches everything."""
 
     requirements: tuple[Requirement, ...]

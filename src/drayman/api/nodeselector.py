@@ -7,9 +7,10 @@ ones are parsed once, however many objects carry them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from drayman.api.errors import SelectorError
 from drayman.api.labels import Labels, Requirement, parse_requirement
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from drayman.api.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(Struct, frozen=True):
     """A requirement on a field of the node. Only `metadata.name` has a value."""
 
     key: str
@@ -31,8 +31,7 @@ class FieldRequirement:
         return (actual == self.value) is self.equal
 
 
-@dataclass(frozen=True, slots=True)
-class TermMatcher:
+class TermMatcher(Struct, frozen=True):
     labels: tuple[Requirement, ...]
     fields: tuple[FieldRequirement, ...]
 
@@ -43,8 +42,7 @@ class TermMatcher:
         return not name or all(field.meets(name) for field in self.fields)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeMatcher:
+class NodeMatcher(Struct, frozen=True):
     """A parsed node selector."""
 
     terms: tuple[TermMatcher, ...]

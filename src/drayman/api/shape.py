@@ -11,19 +11,18 @@ import re
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Union
 
-from msgspec import Meta, structs
+from msgspec import Meta, Struct, structs
+from msgspec.structs import replace
 
 from drayman.api.errors import DecodeError, QuantityError
 from drayman.api.quantity import Quantity
 from drayman.api.struct import ApiStruct, Json
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A string, number, boolean or quantity; `zero` is what null means where absence is impossible."""
 
     expected: str
@@ -33,26 +32,22 @@ class Scalar:
     """What is wrong with a value of the right type, if anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """Any JSON value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """An object with named fields."""
 
     fields: dict[str, Shape]
     merge_key: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     item: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     item: Shape
 
 

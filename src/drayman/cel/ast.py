@@ -7,81 +7,72 @@ internal names (`_+_`, `_?_:_`, `_[_]`, `@in`, `_?._`, `_[?_]`, ...), which is a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from drayman.cel.types import Type
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A constant: None, bool, int, UInt, float, str or bytes, in the representation of `drayman.cel.values`."""
 
     id: int
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Ident:
+class Ident(Struct, frozen=True):
     id: int
     name: str  # may start with a dot: looked up from the root
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     id: int
     operand: Expr
     field: str
     test_only: bool = False  # from has()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     id: int
     function: str
     target: Expr | None  # of a member call
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListExpr:
+class ListExpr(Struct, frozen=True):
     id: int
     elements: tuple[Expr, ...]
     optional: frozenset[int] = frozenset()  # indices of `?element`
 
 
-@dataclass(frozen=True, slots=True)
-class MapEntry:
+class MapEntry(Struct, frozen=True):
     id: int
     key: Expr
     value: Expr
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MapExpr:
+class MapExpr(Struct, frozen=True):
     id: int
     entries: tuple[MapEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldEntry:
+class FieldEntry(Struct, frozen=True):
     id: int
     name: str
     value: Expr
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StructExpr:
+class StructExpr(Struct, frozen=True):
     id: int
     type_name: str
     fields: tuple[FieldEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comprehension:
+class Comprehension(Struct, frozen=True):
     id: int
     iter_range: Expr
     iter_var: str
@@ -96,8 +87,7 @@ class Comprehension:
 Expr: TypeAlias = Literal | Ident | Select | Call | ListExpr | MapExpr | StructExpr | Comprehension
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """What an identifier or call was resolved to: a declared name, or the candidate overloads of a function."""
 
     name: str = ""
@@ -105,15 +95,13 @@ class Reference:
     value: object = None  # of a constant that an identifier names
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     source: str
     expr: Expr
     offsets: Mapping[int, int]  # node id to code-point offset in the source
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     source: str
     expr: Expr
     offsets: Mapping[int, int]

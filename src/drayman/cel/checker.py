@@ -7,7 +7,9 @@ The result is a tree in which names are resolved: `optional.of(x)` is a call of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from drayman.cel import ast, types
 from drayman.cel.declarations import Declarations, Name

@@ -10,6 +10,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from drayman.allocator import Question
 from drayman.api import codec
 from drayman.api.core import Node, Pod
@@ -30,8 +32,7 @@ _STALE: Final = Verdict.refusal(Cause.CLAIM_LEFT_BEHIND, "cannot schedule extend
 _NONE: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class DevicesWanted:
+class DevicesWanted(Struct, frozen=True):
     """The claims that are to be allocated together on a node."""
 
     claims: tuple[ResourceClaim, ...]

@@ -11,8 +11,9 @@ Whoever keeps answers (`placing`) reads the marks since it last looked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.allocator import Plan
 from drayman.api.core import Namespace, Node, Pod
@@ -51,8 +52,7 @@ _MOST_MARKS: Final = 200_000
 _Results = tuple[DeviceRequestAllocationResult, ...]
 
 
-@dataclass(slots=True, eq=False)
-class NodeState:
+class NodeState(Struct, eq=False):
     """A node with what runs on it."""
 
     node: Node

@@ -7,11 +7,11 @@ reads the real state through a filter, and follows it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import msgspec
+from msgspec.structs import replace
 
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.inventory.ledger import Ledger

@@ -8,11 +8,11 @@ true of all its pods. Labels, namespace and claims are the pod's own and not par
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from drayman.api.codec import encode
 from drayman.api.core import Affinity, Container, Pod, Toleration, TopologySpreadConstraint
@@ -32,8 +32,7 @@ class VolumeRef(Struct, frozen=True):
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class PodShape:
+class PodShape(Struct, frozen=True, eq=False, weakref=True):
     """What the spec of a pod asks of nodes. Equal ones are the same object; make them by `PodNeeds.of`."""
 
     cpu: int

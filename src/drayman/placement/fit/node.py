@@ -7,7 +7,6 @@ compared by identity: a verdict about a pod's shape and a node's shape holds for
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
@@ -18,8 +17,7 @@ from drayman.placement.fit.requests import CPU, MEMORY, PODS, STORAGE, is_counte
 from drayman.placement.fit.taints import DISCOURAGING, REPELLING
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class NodeShape:
+class NodeShape(Struct, frozen=True, eq=False, weakref=True):
     """A node but for its name. Equal ones are the same object; make them by `NodeFacts.of`."""
 
     unschedulable: bool
