@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from drayman.api.struct import Json
 from drayman.cluster.options import (
@@ -54,8 +55,7 @@ class Document(Protocol):
     def value(self) -> Mapping[str, Json]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentPage:
+class DocumentPage(Struct, frozen=True):
     """One page of a list."""
 
     items: Sequence[Document]
@@ -64,8 +64,7 @@ class DocumentPage:
     remaining: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentEvent:
+class DocumentEvent(Struct, frozen=True):
     """One event of a watch. A BOOKMARK's document has a resourceVersion and perhaps annotations, nothing else.
 
     What over HTTP would be an ERROR event is raised instead.
@@ -75,8 +74,7 @@ class DocumentEvent:
     document: Document
 
 
-@dataclass(frozen=True, slots=True)
-class PartsBody:
+class PartsBody(Struct, frozen=True):
     """Parts of an object by their path, and which object they are for where that is said."""
 
     parts: Mapping[tuple[str, ...], Json]
@@ -84,16 +82,14 @@ class PartsBody:
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BindBody:
+class BindBody(Struct, frozen=True):
     """The node that a pod is to go to."""
 
     node: str
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BackendWrite:
+class BackendWrite(Struct, frozen=True):
     """One of several writes at once. `body` is the object, the patch, a `PartsBody`, a `BindBody`, or nothing for a delete."""
 
     verb: Literal["create", "update", "patch", "delete", "parts", "remove", "bind"]

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Generic, Self, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from drayman.api import codec
 from drayman.api.struct import ApiStruct, Int32
@@ -46,8 +46,7 @@ PAGE_SIZE: Final = 500
 _LIST_ATTEMPTS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     """A list, or one page of it."""
 
     items: tuple[T, ...]

@@ -15,9 +15,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeVar
+
+from msgspec import Struct
 
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.cache import Cache, Indexer, Key
@@ -49,8 +50,7 @@ PAGED_LISTS: Final = 3
 UNPAGED: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Notice(Generic[T]):
+class Notice(Struct, Generic[T], frozen=True):
     """What a handler is told. `object` is the last known state of a deleted object; `old` is there for modified ones."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -62,8 +62,7 @@ Handler = Callable[[Notice[T]], None]
 """Must not block. What it raises ends the informer: a handler that fails would otherwise work on a state that never was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection(Generic[T]):
+class Selection(Struct, Generic[T], frozen=True):
     """What an informer follows."""
 
     resource: Resource[T]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from drayman.api import codec
 from drayman.api.struct import ApiStruct
@@ -19,8 +20,7 @@ CHANGE_TYPES: Final[frozenset[str]] = frozenset(("ADDED", "MODIFIED", "DELETED")
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[T_co]):
+class Change(Struct, Generic[T_co], frozen=True):
     """An object was added, modified or deleted. A deleted one carries the version of its deletion."""
 
     type: ChangeType
@@ -28,8 +28,7 @@ class Change(Generic[T_co]):
     resource_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(Struct, frozen=True):
     """Everything up to this version has been sent."""
 
     resource_version: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from drayman.cluster.errors import ClusterError, NotFoundError, PartialWriteError
 from drayman.cluster.options import AT_ONCE, PLAINLY, DeleteOptions, WriteOptions
@@ -28,8 +29,7 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CreateWrite(Generic[T]):
+class CreateWrite(Struct, Generic[T], frozen=True):
     resource: Resource[T]
     value: T
     namespace: str | None = None
@@ -37,16 +37,14 @@ class CreateWrite(Generic[T]):
     options: WriteOptions = PLAINLY
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateWrite(Generic[T]):
+class UpdateWrite(Struct, Generic[T], frozen=True):
     resource: Resource[T]
     value: T
     subresource: str = ""
     options: WriteOptions = PLAINLY
 
 
-@dataclass(frozen=True, slots=True)
-class PatchWrite(Generic[T]):
+class PatchWrite(Struct, Generic[T], frozen=True):
     resource: Resource[T]
     name: str
     patch: Patch
@@ -55,16 +53,14 @@ class PatchWrite(Generic[T]):
     options: WriteOptions = PLAINLY
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteWrite(Generic[T]):
+class DeleteWrite(Struct, Generic[T], frozen=True):
     resource: Resource[T]
     name: str
     namespace: str | None = None
     options: DeleteOptions = AT_ONCE
 
 
-@dataclass(frozen=True, slots=True)
-class BindWrite:
+class BindWrite(Struct, frozen=True):
     """Assigns a pod to a node."""
 
     name: str

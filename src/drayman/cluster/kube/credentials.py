@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from drayman.cluster.errors import CredentialsError
 
 TOKEN_FILE_AGE: Final = 60.0
@@ -49,8 +51,7 @@ class Credentials(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StaticCredentials:
+class StaticCredentials(Struct, frozen=True):
     """The same for ever."""
 
     credential: Credential = Credential()
@@ -78,8 +79,7 @@ def basic(username: str, password: str) -> str:
     return f"Basic {base64.b64encode(pair).decode('ascii')}"
 
 
-@dataclass(slots=True)
-class TokenFileCredentials:
+class TokenFileCredentials(Struct):
     """A token in a file that somebody else keeps fresh."""
 
     path: Path

@@ -7,8 +7,9 @@ carried out, and only the caller knows what a second time would mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.errors import (
@@ -29,8 +30,7 @@ _NOT_TAKEN: Final = (TooManyRequestsError, UnavailableError)
 _PATIENT: Final = Backoff(initial=0.1, cap=10.0)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How often and how patiently requests are repeated."""
 
     attempts: int = 6

@@ -14,12 +14,12 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
+from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -51,8 +51,7 @@ _WATCH_GRACE: Final = 30.0
 """Seconds of silence past the end of a watch after which its connection is taken for dead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one client takes of a server, in requests at a time and in seconds."""
 
     in_flight: int = 64
@@ -63,8 +62,7 @@ class Limits:
 DEFAULT_LIMITS: Final = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(Struct, frozen=True):
     method: str
     path: str
     query: Query = ()
