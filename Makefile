@@ -22,6 +22,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@$(BIN)/python -m compileall -q src # where Python is told not to write bytecode, every command would compile anew
 	@touch $@
 
 test: lint pytest ## lint, types, import layers, then every test
