@@ -60,15 +60,20 @@ CASES = [
     Case("a NUMA node that is broken already", problem([piece([at("g0", numa=1), at("g1", numa=0), at("g2", numa=0)])], claim(exactly()), allocated=in_use("g2")), [{"req": ["g1"]}]),
 ]  # fmt: skip
 
+AS_FIRST_FIT = [
+    Case("admin access spoils nothing", problem(partitioned(PARTS, {"card": {"u": 3}}), claim(exactly(admin=True))), [{"req": ["p3"]}]),
+    Case("admin access opens no device", problem([piece([shared("s0"), shared("s1")])], claim(exactly(admin=True)), allocated=shares("s1", {})), [{"req": ["s0"]}]),
+]  # fmt: skip
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+
+@pytest.mark.parametrize("case", [*CASES, *AS_FIRST_FIT], ids=str)
 def test_best_picks_the_devices_of_the_table(case: Case) -> None:
     """Each case gets exactly the devices that the table names."""
     line = answer(case.problem, BEST)
     assert summary(line["outcome"], line.get("results")) == case.want
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [*CASES, *AS_FIRST_FIT], ids=str)
 def test_exhaustive_search_agrees_with_the_table(case: Case) -> None:
     """The table names the cheapest of all valid allocations."""
     model = Model(case.problem)

@@ -48,7 +48,7 @@ def improve(
     try:
         search.find_cost()
         # If nothing is cheaper, what comes first in search order is the answer already.
-        if not is_first or search.has_improved:
+        if not search.is_settled and (not is_first or search.has_improved):
             search.find_first()
     except OutOfSteps:
         return Improvement(search.best, search.cost, search.steps, proven=False)
@@ -58,7 +58,17 @@ def improve(
 class _Node:
     """A partial allocation: so many devices of a request are placed."""
 
-    __slots__ = ("bound", "chosen", "number", "options", "path", "request", "start", "state")
+    __slots__ = (
+        "bound",
+        "chosen",
+        "floor",
+        "number",
+        "options",
+        "path",
+        "request",
+        "start",
+        "state",
+    )
 
     def __init__(
         self,
@@ -76,6 +86,7 @@ class _Node:
         self.path = path
         self.chosen = chosen  # positions that count for the cost
         self.bound: Cost | None = None  # what any allocation costs that begins like this
+        self.floor: Cost | None = None  # the bound of the node before, which holds here too
         self.options: Iterator[_Node] = iter(())  # one device more, worked out when it is its turn
 
 
@@ -90,7 +101,10 @@ class _BranchAndBound:
         self._max_steps = max_steps
         self._exact = False  # second pass: the cost is known, the order is wanted
         self._finished = False
+        self._has_turned_back = False  # whether some partial allocation led nowhere
+        self._least: Cost | None = None  # what every allocation costs, as far as is known
         self.has_improved = False  # whether something better was found than what was given
+        self.is_settled = False  # whether the best is also known to come first in search order
         self.steps = 0
         self.best = list(found)
         self.cost = self._objective.cost_of(found, self._transitions)
@@ -131,13 +145,15 @@ class _BranchAndBound:
         self._explore()
 
     def _explore(self) -> None:
-        self._finished = False
+        self._finished = self._has_turned_back = False
         stack = [_Node(0, 0, 0, self._transitions.initial(), (), ())]
         self._open(stack[0])
+        self._least = stack[0].bound
         while stack and not self._finished:
             child = next(stack[-1].options, None)
             if child is None:
                 stack.pop()
+                self._has_turned_back = True
             else:
                 self._open(child)
                 stack.append(child)
@@ -153,12 +169,16 @@ class _BranchAndBound:
         alternative = self._alternatives[node.request]
         missing = alternative.number - node.number
         if node.bound is None:
-            node.bound = self._objective.at_least(node.chosen, node.state, node.request, missing)
+            node.bound = self._bound(node, missing)
         if self._is_too_dear(node.bound):
             return
         rest = self._transitions.available(node.state, alternative) & -1 << node.start
         if rest.bit_count() >= missing:
             node.options = self._options(node, node.bound, alternative, rest)
+
+    def _bound(self, node: _Node, missing: int) -> Cost:
+        bound = self._objective.at_least(node.chosen, node.state, node.request, missing)
+        return bound if node.floor is None else max(bound, node.floor)
 
     def _count_step(self) -> None:
         if self.steps >= self._max_steps:
@@ -184,7 +204,9 @@ class _BranchAndBound:
     def _begin_request(self, node: _Node, alternative: Alternative) -> bool:
         if self._tables.requests[node.request].opens_claim and node.request:
             node.state = self._transitions.next_claim(node.state)
-        narrowed = self._bounds.enter(node.request, node.state)
+        # The first request can be served: there is an allocation. Unless values are to be ruled out, there is nothing to look for.
+        is_open = node.request == 0 and not self._tables.matches
+        narrowed = node.state if is_open else self._bounds.enter(node.request, node.state)
         if narrowed is None or narrowed.entries + alternative.number > MAX_ENTRIES:
             return False
         node.state = narrowed
@@ -226,12 +248,11 @@ class _BranchAndBound:
                 break
             self._count_step()
             child = self._extend(node, position)
-            child.bound = self._objective.at_least(
-                child.chosen, child.state, child.request, missing - 1
-            )
+            child.floor = least
+            child.bound = self._bound(child, missing - 1)
             if self._is_too_dear(child.bound):
                 pass
-            elif self._exact or child.bound <= least:
+            elif self._exact or child.bound == least:
                 yield child
                 if self._is_too_dear(least):
                     return
@@ -259,4 +280,6 @@ class _BranchAndBound:
             self.best = list(node.path)
             self.cost = cost
             self.has_improved = True
-            self._finished = self._exact
+            # What costs the least that is possible, and was reached by devices before which all others cost more, is the answer.
+            self.is_settled = cost == self._least and not self._has_turned_back
+            self._finished = self._exact or self.is_settled

@@ -1,7 +1,7 @@
 """What makes one allocation better than another: the objective of policy `best`.
 
 Allocations of the same claims on the same node are compared by the following, in this order; lower is better everywhere. All claims
-of the search count together, as they are for one pod. Entries with admin access do not count in rules 2 and 3.
+of the search count together, as they are for one pod. Entries with admin access do not count in rules 2 to 6: they hold nothing.
 
 1. `alternatives`: the index of the alternative served, for each `firstAvailable` request in the order of claims and requests.
 2. `far`, then `near`: how well different kinds of devices are aligned. For each unordered pair of kinds that both have entries, let
@@ -34,6 +34,7 @@ from drayman.allocator.outcome import Cost
 from drayman.allocator.state import State, Transitions
 from drayman.allocator.tables import Alternative, Request, Tables
 from drayman.inventory.bitsets import positions
+from drayman.inventory.device import Amount
 from drayman.inventory.usage import Usage
 from drayman.topology.locality import Kind
 
@@ -58,6 +59,7 @@ class Objective:
             if number
         ]
         self._remaining: dict[int, dict[Kind, int] | None] = {}
+        self._with_admin = Transitions(tables, admin_blocks=False) if tables.has_admin else None
         self._scattered = [self._scatter(request.alternatives[0]) for request in tables.requests]
         self._scattered_ahead = self._scatter_ahead()
 
@@ -254,15 +256,37 @@ class Objective:
         else:
             far, near = misalignment(places)
         numa_nodes, roots = spread(places)
-        spoiled = (
-            state.counter_blocked & ~(self._unusable | self._held | state.taken | state.paid)
-        ).bit_count()
-        opened = (state.paid & ~self._view.paid).bit_count()
+        if self._with_admin is None:
+            taken, paid, blocked = state.taken, state.paid, state.counter_blocked
+        else:
+            taken, paid, blocked = self._held_in_the_end(chosen, self._with_admin)
+        spoiled = (blocked & ~(self._unusable | self._held | taken | paid)).bit_count()
+        opened = (paid & ~self._view.paid).bit_count()
         broken_numa = broken_roots = 0
         if remaining == {}:
-            gone = self._view.in_use | state.taken | self._unusable | state.counter_blocked
+            gone = self._view.in_use | taken | self._unusable | blocked
             broken_numa, broken_roots = self._broken(gone)
         return Cost(far, near, numa_nodes, roots, spoiled, opened, broken_numa, broken_roots)
+
+    def _held_in_the_end(
+        self, chosen: Sequence[int], transitions: Transitions
+    ) -> tuple[int, int, int]:
+        """Devices taken, devices of which shares are, and devices that lack counters, but for admin access.
+
+        The search charges for that too, as upstream does, but nothing of it is left once the claim is allocated.
+        """
+        taken, paid = 0, self._view.paid
+        counters: dict[int, tuple[Amount, ...]] = {}
+        blocked = self._view.usage.counter_blocked
+        for position in chosen:
+            bit = 1 << position
+            if self._hardware.consumption[position] and not paid & bit:
+                counters, blocked = transitions.charge_counters(counters, blocked, position)
+            if self._hardware.shareable & bit:
+                paid |= bit
+            else:
+                taken |= bit
+        return taken, paid, blocked
 
     def _broken(self, gone: int) -> tuple[int, int]:
         """Rule 6, with these devices gone."""

@@ -187,7 +187,7 @@ class Transitions:
         counters, blocked = state.counters, state.counter_blocked
         left, spent, capacity_blocked = state.left, state.spent, state.capacity_blocked
         if self._consumption[position] and not paid & bit:
-            counters, blocked = self._charge_counters(state, position)
+            counters, blocked = self.charge_counters(counters, blocked, position)
         if self._shareable & bit:
             paid |= bit
             left, spent, capacity_blocked = self._charge_capacity(
@@ -234,10 +234,11 @@ class Transitions:
         found = state.counters.get(index)
         return self._view.counters[index] if found is None else found
 
-    def _charge_counters(
-        self, state: State, position: int
+    def charge_counters(
+        self, counters: dict[int, tuple[Amount, ...]], blocked: int, position: int
     ) -> tuple[dict[int, tuple[Amount, ...]], int]:
-        counters, blocked = state.counters.copy(), state.counter_blocked
+        """What is left once a device is given out, of the counter sets that devices given out consume from, and who lacks counters then."""
+        counters = counters.copy()
         for index, amounts in self._consumption[position]:
             have = counters.get(index)
             if have is None:
