@@ -11,7 +11,7 @@ Of devices that a question is not about (`focus`), only what a refusal and the c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from drayman.allocator.alignment import layout_of
@@ -40,6 +40,15 @@ def signature(view: NodeView, claims: Sequence[ResourceClaim] | Question) -> Has
     )
 
 
+def describe_ahead(hardware: NodeHardware, selectors: Iterable[tuple[str, ...]]) -> None:
+    """Work out what any question needs to know of a hardware, and which devices pass these selectors."""
+    hardware.derived(_Appearances).describe()
+    for expressions in selectors:
+        hardware.select(expressions)
+        for each in expressions:
+            hardware.select((each,))
+
+
 class _Appearances:
     """What a hardware looks like to different questions."""
 
@@ -61,15 +70,21 @@ class _Appearances:
         hardware = self._hardware
         if hardware.is_vast:
             return hardware.numbering.unique()
-        if self._described is None:
-            self._described = hardware.numbering.of(_describe(hardware))
+        described = self.describe()
         verdicts = tuple(
             None if each is None else tuple([hardware.select((text,)) for text in each])
             for each in selectors
         )
         # Values are numbered as they appear, so equal numbers mean equal among the devices of the node.
         attributes = tuple(tuple(hardware.attribute(name).of_device) for name in compared)
-        return hardware.numbering.of((self._described, verdicts, attributes))
+        return hardware.numbering.of((described, verdicts, attributes))
+
+    def describe(self) -> Hashable:
+        """What all questions see of it. None where that is not looked at."""
+        hardware = self._hardware
+        if self._described is None and not hardware.is_vast:
+            self._described = hardware.numbering.of(_describe(hardware))
+        return self._described
 
 
 def _describe(hardware: NodeHardware) -> Hashable:

@@ -61,6 +61,7 @@ class Inventory:
         self._numbering = Numbering()
         self._nodes: dict[str, _NodeEntry] = {}
         self._sights: WeakValueDictionary[Hashable, Sight] = WeakValueDictionary()
+        self._foreseen: dict[str, Sight] = {}  # by node, until a view of it is made
 
     @property
     def revision(self) -> int:
@@ -175,6 +176,23 @@ class Inventory:
             entry.sight.together,
         )
 
+    def foresee(self, node: Node) -> NodeHardware | None:
+        """The devices that are there for this node by name, made before its first view is; None if there are none.
+
+        Raises SelectorError as `view` does. What the node shares with others is left for the view: it changes with every slice of it.
+        """
+        named, places = self._places.of_node(node)
+        own = self._own_pools(node.metadata.name, named)
+        if not own:
+            return None
+        sight = self._local_sight(node, own, named, places)
+        self._foreseen[node.metadata.name] = sight
+        return sight.hardware
+
+    def _own_pools(self, name: str, named: Place | None) -> Set[PoolId]:
+        """The pools with something for the node of this name."""
+        return self._local.get(name, frozenset()) | (named.pools if named is not None else set())
+
     def _entry(self, node: Node) -> _NodeEntry:
         """What the node sees: as before if no event since concerns it."""
         name, labels = node.metadata.name, node.metadata.labels
@@ -188,6 +206,7 @@ class Inventory:
             same = entry is not None and entry.labels == labels and entry.sight.sights == sights
             sight = entry.sight if entry is not None and same else NodeSight(node, sights)
             entry = self._nodes[name] = _NodeEntry(labels, self._clock, sight)
+            self._foreseen.pop(name, None)
         if entry.problems_clock != self._foreign_clock:
             elsewhere = self._problems_elsewhere(entry.sight)
             entry.problems = (*entry.sight.problems, *elsewhere)
@@ -196,9 +215,8 @@ class Inventory:
 
     def _sights_of(self, node: Node) -> tuple[Sight, ...]:
         """The pools with something for this node by name, and those that it sees together with others."""
-        name = node.metadata.name
         named, places = self._places.of_node(node)
-        own = self._local.get(name, frozenset()) | (named.pools if named is not None else set())
+        own = self._own_pools(node.metadata.name, named)
         if not own:
             return (self._floating_sight(node, places, frozenset()),)
         local = self._local_sight(node, own, named, places)

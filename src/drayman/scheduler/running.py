@@ -16,10 +16,12 @@ from typing import Final
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import ResourceClaim, ResourceSlice
 from drayman.cluster.client import Client
+from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.explain.waiting import unready
 from drayman.inventory.features import Features
@@ -31,6 +33,7 @@ from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
+from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue
 from drayman.scheduler.reporting import (
@@ -120,25 +123,33 @@ class Scheduler:
             turns,
         )
         self._informers = informers
+        self._foresight = Foresight(self.state)
         self._under_way: dict[str, Placement] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until cancelled."""
         self._follower.follow(self.is_under_way)
+        self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
         await self._informers.start()
         await self._informers.wait_synced()
         self._recorder.start()
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
+        looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
         try:
             await self._rounds()
         finally:
-            reporting.cancel()
-            for task in tuple(self._tasks):
+            for task in (reporting, looking, *self._tasks):
                 task.cancel()
-            await asyncio.gather(reporting, *self._tasks, return_exceptions=True)
+            await asyncio.gather(reporting, looking, *self._tasks, return_exceptions=True)
             await self._binder.stop()
             await self._recorder.stop()
+
+    def _slice_changed(self, notice: Notice[ResourceSlice]) -> None:
+        self._foresight.note(notice.object)
+
+    def _is_busy(self) -> bool:
+        return bool(self._tasks) or self.queue.is_anybody_due(self._clock())
 
     async def _rounds(self) -> None:
         while True:

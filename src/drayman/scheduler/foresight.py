@@ -1,0 +1,71 @@
+"""Looking at new devices before a pod wants them.
+
+What a node's devices are like is worked out once and kept. On a large cluster that takes a second, for which the first pod would
+wait; so it is done bit by bit while there is nothing else to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from drayman.allocator.signature import describe_ahead
+from drayman.api.errors import SelectorError
+from drayman.api.resource import ResourceSlice
+from drayman.placement.state import ClusterState
+
+LOOK_S: Final = 0.004
+"""How long to look at a stretch: whoever shares the event loop waits for so long."""
+REST_S: Final = 0.012
+"""Between two looks."""
+
+
+class Foresight:
+    """The nodes whose devices have changed since somebody looked at them."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._nodes: dict[str, None] = {}
+        self._news = asyncio.Event()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything there is has been looked at."""
+        return not self._nodes
+
+    def note(self, slice_: ResourceSlice) -> None:
+        """A slice has come, changed or gone."""
+        if slice_.spec.node_name:
+            self._nodes[slice_.spec.node_name] = None
+            self._news.set()
+
+    async def run(self, is_busy: Callable[[], bool]) -> None:
+        """Until cancelled: look, unless there is something better to do."""
+        while True:
+            await self._news.wait()
+            while self._nodes:
+                await asyncio.sleep(REST_S)
+                if not is_busy():
+                    self.look(time.monotonic() + LOOK_S)
+            self._news.clear()
+
+    def look(self, until: float) -> None:
+        """Look at one node after the other, until that time."""
+        selectors = [
+            tuple([s.cel.expression for s in each.spec.selectors if s.cel is not None])
+            for each in self._state.inventory.classes.values()
+        ]
+        while self._nodes and time.monotonic() < until:
+            name = next(iter(self._nodes))
+            del self._nodes[name]
+            node = self._state.nodes.get(name)
+            if node is None:
+                continue
+            try:
+                hardware = self._state.inventory.foresee(node.node)
+            except SelectorError:
+                continue  # whoever wants devices there is told
+            if hardware is not None:
+                describe_ahead(hardware, selectors)
