@@ -119,6 +119,7 @@ async def _schedule(
 ) -> None:
     from drayman.cli.bench.scheduling import run
     from drayman.cli.bench.wire import Crew
+    from drayman.explain.wording import counted
 
     with ExitStack() as stack:
         progress = stack.enter_context(_Bar())
@@ -140,7 +141,8 @@ async def _schedule(
             )
         )
         return
-    click.echo(f"{workload.name}, {workload.nodes} nodes: {figures['pods']} pods bound")
+    nodes, pods = counted(workload.nodes, "node"), counted(int(figures["pods"]), "pod")
+    click.echo(f"{workload.name}, {nodes}: {pods} bound")
     click.echo(f"throughput  {figures['average']} pods/s on average (wanted: {workload.target:g})")
     if figures["samples"]:
         click.echo(

@@ -13,7 +13,6 @@ from rich.padding import Padding
 from drayman.cli.explain.layout import (
     INDENT,
     Trimmed,
-    counted,
     devices_listed,
     plain,
     prose,
@@ -23,6 +22,7 @@ from drayman.cli.explain.layout import (
 from drayman.cli.explain.tables import alternatives, funnels, holders
 from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling
 from drayman.explain.reasons import Kind
+from drayman.explain.wording import counted
 
 STYLES: Final = {
     None: "bold green",

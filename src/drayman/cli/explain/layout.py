@@ -117,10 +117,6 @@ def broken(expression: str, room: int) -> str:
     return "\n".join(lines)
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def age(since: str, now: float) -> str:
     """How long ago, in the two largest units: `3h12m`. Empty where it is not known."""
     if not since:
