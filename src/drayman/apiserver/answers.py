@@ -12,7 +12,14 @@ from typing import Final
 from drayman.api.struct import Json
 from drayman.apiserver.calls import Call, Result
 from drayman.apiserver.conversion import data_in, from_hub
-from drayman.apiserver.encoding import decode, encode, encode_pretty, encode_yaml, type_prefix
+from drayman.apiserver.encoding import (
+    decode,
+    encode,
+    encode_pretty,
+    encode_yaml,
+    indented,
+    type_prefix,
+)
 from drayman.apiserver.errors import StatusError, bad_request
 from drayman.apiserver.exchange import LongResponse, Query, Response
 from drayman.apiserver.negotiation import META_GROUP, View
@@ -38,7 +45,7 @@ def answer(call: Call, result: Result, view: View) -> Response:
     if view.shape == "object":
         if view.is_plain:
             return Response(result.status, data_in(call.resource, stored, call.version) + NEWLINE)
-        return respond(decode(data_in(call.resource, stored, call.version)), view, result.status)
+        return _shown_to_people(data_in(call.resource, stored, call.version), view, result.status)
     shown, hub = _shown(call, stored)
     if view.shape == "Table":
         metadata: Object = {"resourceVersion": shown["metadata"].get("resourceVersion", "")}
@@ -80,8 +87,8 @@ def answer_page(call: Call, page: Page, view: View) -> Response | LongResponse:
         return _listed(call, page.items, metadata)
     if view.shape == "object":
         plain = _listed(call, page.items, metadata)
-        body = plain.whole().body if isinstance(plain, LongResponse) else plain.body
-        return respond(decode(body), view)
+        whole = plain.whole() if isinstance(plain, LongResponse) else plain
+        return _shown_to_people(whole.body, view)
     pairs = [_shown(call, stored) for stored in page.items]
     if view.shape == "Table":
         now = call.core.clock.now()
@@ -101,15 +108,19 @@ def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response |
     """A list put together from the texts of its items. Those of built-in kinds go without kind and apiVersion."""
     resource = call.resource
     kind = resource.kind_in(call.version)
-    if kind == resource.hub_kind:
-        texts = [stored.data for stored in items]
-    else:
-        texts = [data_in(resource, stored, call.version) for stored in items]
     start, skipped = (b"", 0) if resource.custom else (b"{", len(type_prefix(kind)))
     head = encode(
         {"kind": resource.list_kind_name, "apiVersion": kind.api_version, "metadata": metadata}
     )
     opening = head[:-1] + b',"items":['
+    if kind != resource.hub_kind:
+        texts = [data_in(resource, stored, call.version) for stored in items]
+    elif call.selection.omit_managed_fields:
+        # These are put together already, so there is nothing left to leave out or to gather.
+        texts = list(call.core.lean_lists.texts(items, start, skipped))
+        start, skipped = b"", 0
+    else:
+        texts = [stored.data for stored in items]
     pieces = _pieces(opening, texts, start, skipped)
     between = sum(map(len, texts)) + len(texts) * (len(start) + len(_COMMA) - skipped)
     length = len(opening) + max(between - len(_COMMA), 0) + len(_CLOSING)
@@ -135,6 +146,13 @@ def _pieces(opening: bytes, texts: Sequence[bytes], start: bytes, skipped: int) 
         yield before + (_COMMA + start).join(gathered) + _CLOSING
     else:
         yield (_CLOSING if texts else opening + _CLOSING)
+
+
+def _shown_to_people(data: bytes, view: View, status: int = 200) -> Response:
+    """The response for a JSON text in another form of writing."""
+    if view.encoding == "yaml":
+        return respond(decode(data), view, status)
+    return Response(status, indented(data) + NEWLINE, view.content_type)
 
 
 def respond(value: Json, view: View, status: int = 200) -> Response:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from drayman.apiserver.admission import Admission
 from drayman.apiserver.environment import Clock, Ids, RandomIds, SystemClock
+from drayman.apiserver.lean_lists import LeanLists
 from drayman.apiserver.resources import Resources
 from drayman.apiserver.strategy import Object
 from drayman.cluster.embedded.model import Key, Operation, Stored
@@ -58,6 +59,7 @@ class Core:
     admission: Admission = field(default_factory=Admission)
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+    lean_lists: LeanLists = field(default_factory=LeanLists)
     objects: StoredObjects = field(init=False)
 
     def __post_init__(self) -> None:

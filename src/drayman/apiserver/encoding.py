@@ -6,7 +6,6 @@ its revision is only known to the store, so what is handed there is a function t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -50,8 +49,13 @@ def encode(value: Json) -> bytes:
 
 
 def encode_pretty(value: Json) -> bytes:
-    """JSON for people: two spaces of indentation."""
-    return json.dumps(value, indent=2, ensure_ascii=False).encode()
+    """JSON for people."""
+    return indented(encode(value))
+
+
+def indented(data: bytes) -> bytes:
+    """A JSON text with a line for each value, two spaces further in than what it is part of."""
+    return msgspec.json.format(data, indent=2)
 
 
 def encode_yaml(value: Json) -> bytes:

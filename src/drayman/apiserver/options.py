@@ -193,6 +193,8 @@ class ListOptions:
     timeout_seconds: int | None = None
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
+    omit_managed_fields: bool = False
+    """Not of Kubernetes: see `drayman.apiserver.lean_lists`."""
 
 
 def list_options(query: Query, *, watch: bool) -> ListOptions:
@@ -207,6 +209,7 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         timeout_seconds=integer(query, "timeoutSeconds"),
         allow_bookmarks=bool(query.flag("allowWatchBookmarks")),
         send_initial_events=query.flag("sendInitialEvents"),
+        omit_managed_fields=bool(query.flag("omitManagedFields")),
     )
     errors = _watch_errors(options) if watch else _list_errors(options)
     _refuse("ListOptions", list(errors))

@@ -36,6 +36,8 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     continue_: str = ""
     resource_version: str = ""
     resource_version_match: VersionMatch = ""
+    omit_managed_fields: bool = False
+    """A wish: Drayman's own server then leaves out who owns which field, others do not know it."""
 
     def query(self) -> Query:
         return _present(
@@ -45,6 +47,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
             ("continue", self.continue_),
             ("resourceVersion", self.resource_version),
             ("resourceVersionMatch", self.resource_version_match),
+            ("omitManagedFields", "true" if self.omit_managed_fields else ""),
         )
 
 
