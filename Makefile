@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan lock clean
+.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan bench-beside lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-explain: venv ## time to explain a pod that waits on 5,000 nodes
 
 bench-plan: venv ## time to plan 1,000 pods on 5,000 nodes, reading included
 	@$(BIN)/python benchmarks/plan.py
+
+bench-beside: venv ## what explain and plan cost a scheduler that is busy
+	@$(BIN)/python benchmarks/beside.py
 
 # Resolves afresh in a throw-away environment. The lock names no index, so it installs from whichever one pip is set up for.
 lock: ## write requirements.lock anew from pyproject.toml

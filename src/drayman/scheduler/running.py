@@ -47,7 +47,7 @@ from drayman.scheduler.reporting import (
 _log: Final = logging.getLogger(__name__)
 
 GATHER_S: Final = 0.001
-"""How long pods gather before a round: a burst becomes few transactions."""
+"""How long pods gather while an earlier round is being written: a burst becomes few transactions. One that comes alone goes at once."""
 ROUND: Final = 64
 """Pods in one round."""
 UNDER_WAY: Final = 4
@@ -166,7 +166,7 @@ class Scheduler:
                 await self._work.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(GATHER_S)
+        await asyncio.sleep(GATHER_S if self._tasks else 0)
         self._work.clear()
 
     def _round(self) -> None:

@@ -11,11 +11,11 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.core import Core
-from drayman.apiserver.instance.warming import warm_up
+from drayman.apiserver.instance.rehearsal import rehearse
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
@@ -57,8 +57,11 @@ async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
         nodes = _simulated(client, informers, parts.hardware)
         await nodes.start()
         end.push_async_callback(nodes.stop)
-        warming = asyncio.create_task(warm_up(client), name="warm-up")
-        end.push_async_callback(_cancel, warming)
+        rehearsal = asyncio.create_task(
+            rehearse(core.resources, parts.scheduler or SchedulerOptions()), name="rehearsal"
+        )
+        rehearsal.add_done_callback(_report_rehearsal)
+        end.push_async_callback(_cancel, rehearsal)
         yield
 
 
@@ -77,7 +80,7 @@ def _simulated(
     )
 
 
-async def _cancel(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait((task,))
 
@@ -85,3 +88,8 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 def _report(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
         _log.error("the scheduler has ended", exc_info=task.exception())
+
+
+def _report_rehearsal(task: asyncio.Task[int]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("the rehearsal has failed", exc_info=task.exception())
