@@ -34,5 +34,5 @@ def test_a_process_of_ones_own_gives_way_and_ends_at_once(own: bool, end: str) -
         check=False,
     )
     assert done.returncode == 3, done.stderr
-    niceness = 19 if own else os.getpriority(os.PRIO_PROCESS, 0)
+    niceness = 10 if own else os.getpriority(os.PRIO_PROCESS, 0)
     assert done.stdout == f"{niceness}{end}"

@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Final, NoReturn
 
-_LESS_URGENT: Final = 19
-"""The niceness of the process: what is left of the processors by others is enough."""
+_LESS_URGENT: Final = 10
+"""The niceness of the process: mostly what others leave of the processors is enough, and where they leave nothing it still gets a tenth."""
 
 _is_own = False
 _kept: Final[list[object]] = []
