@@ -29,7 +29,7 @@ class Taints:
         if found is None:
             found = (1 << len(self._records)) - 1
             for taints, devices in self._grouped().items():
-                if not all(any(_tolerates(t, taint) for t in tolerations) for taint in taints):
+                if not all(any(tolerates(t, taint) for t in tolerations) for taint in taints):
                     found &= ~devices
             self._tolerated[tolerations] = found
         return found
@@ -56,7 +56,7 @@ class Taints:
         return tuple(
             taint
             for taint in self.blocking(record)
-            if not any(_tolerates(t, taint) for t in tolerations)
+            if not any(tolerates(t, taint) for t in tolerations)
         )
 
 
@@ -87,7 +87,8 @@ def _selects(rule: DeviceTaintRule, record: DeviceRecord) -> bool:
     )
 
 
-def _tolerates(toleration: DeviceToleration, taint: tuple[str, str, str]) -> bool:
+def tolerates(toleration: DeviceToleration, taint: tuple[str, str, str]) -> bool:
+    """Whether a toleration is for a taint of this key, value and effect. An absent effect or key stands for all of them."""
     key, value, effect = taint
     if toleration.effect and toleration.effect != effect:
         return False

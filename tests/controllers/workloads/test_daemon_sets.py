@@ -6,15 +6,10 @@ import pytest
 
 from controllers.workloads.stage import Stage, stage, template
 from drayman.api.codec import convert
-from drayman.api.core import Node, Pod, Taint, Toleration
+from drayman.api.core import Node, Pod
 from drayman.cluster.resources import DAEMON_SETS, NODES, PODS, JsonObject
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
-from drayman.controllers.workloads.daemon_sets.placement import (
-    Fit,
-    Placement,
-    node_of,
-    tolerates,
-)
+from drayman.controllers.workloads.daemon_sets.placement import Fit, Placement, node_of
 from drayman.controllers.workloads.revisions import POD_LABEL
 
 
@@ -221,21 +216,3 @@ def test_where_a_daemon_belongs(case: str) -> None:
         },
     )
     assert Placement({"spec": spec}).fit(node) == expected
-
-
-TOLERATIONS = {
-    "the same key and value": (("k", "Equal", "v", ""), True),
-    "another value": (("k", "Equal", "w", ""), False),
-    "any value": (("k", "Exists", "", ""), True),
-    "everything": (("", "Exists", "", ""), True),
-    "another effect": (("k", "Exists", "", "NoExecute"), False),
-    "an operator nobody knows": (("k", "Like", "v", ""), False),
-}
-
-
-@pytest.mark.parametrize("case", TOLERATIONS)
-def test_what_tolerates_a_taint(case: str) -> None:
-    """Key, operator, value and effect, of the taint k=v:NoSchedule."""
-    (key, operator, value, effect), expected = TOLERATIONS[case]
-    toleration = Toleration(key=key, operator=operator, value=value, effect=effect)
-    assert tolerates(toleration, Taint(key="k", value="v", effect="NoSchedule")) is expected

@@ -19,9 +19,9 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES, PODS
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
 from drayman.controllers.workloads import moments
-from drayman.controllers.workloads.daemon_sets.placement import tolerates
 from drayman.controllers.workloads.pod_state import is_deleted, is_finished
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.placement.fit.taints import tolerates
 
 _REASON: Final = "TaintManagerEviction"
 _CONDITION: Final = disruption(

@@ -28,6 +28,7 @@ from drayman.controllers.pod_claims import (
     recorded_claim,
 )
 from drayman.controllers.taint_eviction.pools import Pools
+from drayman.inventory.taints import tolerates
 
 NO_EXECUTE: Final = "NoExecute"
 _AT_ONCE: Final = datetime.min.replace(tzinfo=UTC)
@@ -127,20 +128,13 @@ def claim_eviction(claim: ResourceClaim, tainted: Tainted) -> Eviction | None:
     return None if when is None else Eviction(when, tuple(sorted(reasons)))
 
 
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Whether a toleration is about a taint. Without a key or an effect it is about all of them."""
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    return toleration.operator == "Exists" or toleration.value == taint.value
-
-
 def _end_of_toleration(
     taint: DeviceTaint, tolerations: Iterable[DeviceToleration]
 ) -> datetime | None:
     """From when on a taint drives a pod away; None for never. Of several tolerations the shortest counts."""
     seconds: list[int] = []
     for toleration in tolerations:
-        if not tolerates(toleration, taint):
+        if not tolerates(toleration, (taint.key, taint.value, taint.effect)):
             continue
         # The API gives a meaning to the seconds only where the toleration is about NoExecute and nothing else.
         if toleration.toleration_seconds is None or toleration.effect != NO_EXECUTE:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from drayman.api import codec
-from drayman.api.core import Affinity, Node, NodeSelector, Pod, Taint, Toleration
-from drayman.api.labels import parse_integer
+from drayman.api.core import Affinity, Node, NodeSelector, Pod, Toleration
 from drayman.api.nodeselector import compile_selector
 from drayman.api.struct import ApiStruct, Json
+from drayman.placement.fit.taints import is_tolerated
 
 _NAME_FIELD: Final = "metadata.name"
 _TOLERATED: Final = (
@@ -68,7 +68,7 @@ class Placement:
 
     def _has_untolerated(self, node: Node, effects: tuple[str, ...]) -> bool:
         return any(
-            taint.effect in effects and not any(tolerates(t, taint) for t in self._tolerations)
+            taint.effect in effects and not is_tolerated(taint, self._tolerations)
             for taint in node.spec.taints
         )
 
@@ -105,30 +105,6 @@ def node_of(pod: Pod) -> str:
             if field.key == _NAME_FIELD and field.operator == "In" and len(field.values) == 1:
                 return field.values[0]
     return ""
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a pod with a toleration puts up with a taint."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-        case "Gt" | "Lt":
-            return _compares(toleration, taint)
-        case _:
-            return False
-
-
-def _compares(toleration: Toleration, taint: Taint) -> bool:
-    bound, value = parse_integer(toleration.value), parse_integer(taint.value)
-    if bound is None or value is None:
-        return False
-    return value > bound if toleration.operator == "Gt" else value < bound
 
 
 def _toleration(taint: tuple[str, str]) -> Toleration:
