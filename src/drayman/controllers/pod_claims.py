@@ -8,11 +8,9 @@ from typing import Final
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import PodGroup
-from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
+from drayman.api.resource import ResourceClaim
+from drayman.placement.claims import GROUP_API
 
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim that is allocated from disappearing."""
-GROUP_API: Final = "scheduling.k8s.io"
 MOST_CONSUMERS: Final = 256
 
 
@@ -88,32 +86,4 @@ def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     group = pod.spec.scheduling_group
     return (
         group is not None and owning_group(claim) is not None and owner.name == group.pod_group_name
-    )
-
-
-def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(_means(consumer, pod) for consumer in claim.status.reserved_for)
-
-
-def _means(consumer: ResourceClaimConsumerReference, pod: Pod) -> bool:
-    if consumer.uid == pod.metadata.uid:
-        return True
-    group = pod.spec.scheduling_group
-    return (
-        group is not None
-        and (consumer.api_group, consumer.resource) == (GROUP_API, "podgroups")
-        and consumer.name == group.pod_group_name
-    )
-
-
-def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
-    if isinstance(user, PodGroup):
-        return ResourceClaimConsumerReference(
-            api_group=GROUP_API,
-            resource="podgroups",
-            name=user.metadata.name,
-            uid=user.metadata.uid,
-        )
-    return ResourceClaimConsumerReference(
-        resource="pods", name=user.metadata.name, uid=user.metadata.uid
     )

@@ -8,7 +8,13 @@ from typing import Final
 
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
 from drayman.api.meta import ObjectMeta
-from drayman.api.resource import AllocatedDeviceStatus, AllocationResult, ResourceClaim
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import (
+    AllocatedDeviceStatus,
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -137,6 +143,16 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
         ):
             return True
     return False
+
+
+def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
+    """How a claim names who uses it."""
+    metadata = user.metadata
+    if isinstance(user, PodGroup):
+        return ResourceClaimConsumerReference(
+            api_group=GROUP_API, resource="podgroups", name=metadata.name, uid=metadata.uid
+        )
+    return ResourceClaimConsumerReference(resource="pods", name=metadata.name, uid=metadata.uid)
 
 
 def only_node_of(selector: NodeSelector | None) -> str | None:

@@ -25,7 +25,7 @@ from drayman.api.struct import Json
 from drayman.cluster.parts import PartsWrite
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import BindWrite, CreateWrite, Write
-from drayman.placement.claims import FINALIZER, GROUP_API, is_reserved_for
+from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for
 from drayman.placement.fit import PodNeeds
 from drayman.placement.groups import shares
 from drayman.scheduler.queue import Entry
@@ -76,16 +76,7 @@ def consumer(
     pod: Pod, claim: ResourceClaim, group: PodGroup | None = None
 ) -> ResourceClaimConsumerReference:
     """Who uses a claim if a pod does: the pod, or its group where that shares the claim."""
-    if group is not None and shares(group, claim, pod):
-        return ResourceClaimConsumerReference(
-            api_group=GROUP_API,
-            resource="podgroups",
-            name=group.metadata.name,
-            uid=group.metadata.uid,
-        )
-    return ResourceClaimConsumerReference(
-        resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
-    )
+    return consumer_of(group if group is not None and shares(group, claim, pod) else pod)
 
 
 def allocated(

@@ -18,13 +18,13 @@ from drayman.controllers.claims.knowledge import Knowledge
 from drayman.controllers.claims.releasing import release, users_in_doubt
 from drayman.controllers.claims.reserving import unreserved
 from drayman.controllers.pod_claims import (
-    FINALIZER,
     claim_names,
     has_claims,
     is_done,
     owning_group,
     recorded_claim,
 )
+from drayman.placement.claims import FINALIZER
 
 COLLECTION_SECONDS: Final = 0.1
 """How long an unprotected claim whose owner is gone is left to garbage collection."""

@@ -14,7 +14,8 @@ from enum import Enum, auto
 from typing import Literal, NamedTuple
 
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
-from drayman.controllers.pod_claims import FINALIZER, GROUP_API, owning_group, owning_pod
+from drayman.controllers.pod_claims import owning_group, owning_pod
+from drayman.placement.claims import FINALIZER, GROUP_API
 
 
 class Use(Enum):

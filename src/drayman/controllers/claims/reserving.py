@@ -12,14 +12,8 @@ from typing import NamedTuple
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from drayman.controllers.claims.generating import Known, group_of
-from drayman.controllers.pod_claims import (
-    MOST_CONSUMERS,
-    consumer_of,
-    is_done,
-    is_made_for,
-    is_reserved_for,
-    recorded_claim,
-)
+from drayman.controllers.pod_claims import MOST_CONSUMERS, is_done, is_made_for, recorded_claim
+from drayman.placement.claims import consumer_of, is_reserved_for
 
 
 class Reservation(NamedTuple):

@@ -26,7 +26,7 @@ from drayman.controllers.claims.carrying_out import Steps, one_by_one
 from drayman.controllers.claims.generating import Generation
 from drayman.controllers.claims.releasing import Release
 from drayman.controllers.claims.reserving import Reservation
-from drayman.controllers.pod_claims import FINALIZER
+from drayman.placement.claims import FINALIZER
 
 STATUS_MANAGER: Final = "ResourceClaimController"
 _MANAGER: Final = "kube-controller-manager"
