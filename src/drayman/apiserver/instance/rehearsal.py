@@ -37,7 +37,14 @@ _POLL_S: Final = 0.001
 _CORE, _DEVICES = "/api/v1", "/apis/resource.k8s.io/v1"
 _NAMESPACED, _CLAIMED = f"{_CORE}/namespaces/stage", f"{_DEVICES}/namespaces/stage"
 _DRIVER: Final = "stage.drayman.dev"
-_SCENERY: Final = (
+_REQUEST: Final = {
+    "name": "device",
+    "exactly": {
+        "deviceClassName": "stage",
+        "selectors": [{"cel": {"expression": f'device.attributes["{_DRIVER}"].model == "show"'}}],
+    },
+}
+_SCENERY: Final[tuple[tuple[str, dict[str, object]], ...]] = (
     (f"{_CORE}/namespaces", {"metadata": {"name": "stage"}}),
     (
         f"{_CORE}/nodes",
@@ -76,27 +83,7 @@ _SCENERY: Final = (
         f"{_CLAIMED}/resourceclaimtemplates",
         {
             "metadata": {"name": "device"},
-            "spec": {
-                "spec": {
-                    "devices": {
-                        "requests": [
-                            {
-                                "name": "device",
-                                "exactly": {
-                                    "deviceClassName": "stage",
-                                    "selectors": [
-                                        {
-                                            "cel": {
-                                                "expression": f'device.attributes["{_DRIVER}"].model == "show"'
-                                            }
-                                        }
-                                    ],
-                                },
-                            }
-                        ]
-                    }
-                }
-            },
+            "spec": {"spec": {"devices": {"requests": [_REQUEST]}}},
         },
     ),
 )
