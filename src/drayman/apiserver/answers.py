@@ -22,6 +22,7 @@ from drayman.apiserver.encoding import (
 )
 from drayman.apiserver.errors import StatusError, bad_request
 from drayman.apiserver.exchange import LongResponse, Query, Response
+from drayman.apiserver.lean_lists import ENCODING, without_managed_fields
 from drayman.apiserver.negotiation import META_GROUP, View
 from drayman.apiserver.reading import Page
 from drayman.apiserver.strategy import Object
@@ -33,6 +34,8 @@ _INCLUDES: Final = ("", "Metadata", "Object", "None")
 NEWLINE: Final = b"\n"
 PIECE: Final = 48 * 1024
 """About so many bytes of a long list are put together at once: they do not leave the processor's cache before they are sent."""
+_FEW: Final = 32
+"""Objects in a list that is not worth keeping compressed."""
 _COMMA: Final = b","
 _CLOSING: Final = b"]}\n"
 
@@ -84,7 +87,8 @@ def answer_page(call: Call, page: Page, view: View) -> Response | LongResponse:
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
     if view.is_plain:
-        return _listed(call, page.items, metadata)
+        make = _packed if _is_packed(call, page) else _listed
+        return make(call, page.items, metadata)
     if view.shape == "object":
         plain = _listed(call, page.items, metadata)
         whole = plain.whole() if isinstance(plain, LongResponse) else plain
@@ -108,17 +112,12 @@ def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response |
     """A list put together from the texts of its items. Those of built-in kinds go without kind and apiVersion."""
     resource = call.resource
     kind = resource.kind_in(call.version)
-    start, skipped = (b"", 0) if resource.custom else (b"{", len(type_prefix(kind)))
-    head = encode(
-        {"kind": resource.list_kind_name, "apiVersion": kind.api_version, "metadata": metadata}
-    )
-    opening = head[:-1] + b',"items":['
+    start, skipped = _trimming(call)
+    opening = _opening(call, metadata)
     if kind != resource.hub_kind:
         texts = [data_in(resource, stored, call.version) for stored in items]
     elif call.selection.omit_managed_fields:
-        # These are put together already, so there is nothing left to leave out or to gather.
-        texts = list(call.core.lean_lists.texts(items, start, skipped))
-        start, skipped = b"", 0
+        texts = [without_managed_fields(stored.data) for stored in items]
     else:
         texts = [stored.data for stored in items]
     pieces = _pieces(opening, texts, start, skipped)
@@ -127,6 +126,39 @@ def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response |
     if length <= PIECE:
         return Response(200, b"".join(pieces))
     return LongResponse(pieces, length)
+
+
+def _packed(call: Call, items: Sequence[Stored], metadata: Object) -> LongResponse:
+    """The same, compressed and without managedFields."""
+    start, skipped = _trimming(call)
+    opening = _opening(call, metadata)
+    pieces = call.core.lean_lists.packed(opening, items, start, skipped, _CLOSING)
+    headers = {"Content-Encoding": ENCODING, "Vary": "Accept-Encoding"}
+    return LongResponse(iter(pieces), sum(map(len, pieces)), headers=headers)
+
+
+def _is_packed(call: Call, page: Page) -> bool:
+    """Whether a client wants a list that is kept compressed, and it is long enough for that."""
+    return (
+        call.selection.omit_managed_fields
+        and len(page.items) >= _FEW
+        and call.resource.kind_in(call.version) == call.resource.hub_kind
+        and call.request is not None
+        and ENCODING in call.request.header("accept-encoding")
+    )
+
+
+def _trimming(call: Call) -> tuple[bytes, int]:
+    """How the text of an item begins in a list, and how much of its stored text that takes the place of."""
+    if call.resource.custom:
+        return b"", 0
+    return b"{", len(type_prefix(call.resource.kind_in(call.version)))
+
+
+def _opening(call: Call, metadata: Object) -> bytes:
+    kind, name = call.resource.kind_in(call.version), call.resource.list_kind_name
+    head = encode({"kind": name, "apiVersion": kind.api_version, "metadata": metadata})
+    return head[:-1] + b',"items":['
 
 
 def _pieces(opening: bytes, texts: Sequence[bytes], start: bytes, skipped: int) -> Iterator[bytes]:
