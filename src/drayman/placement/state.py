@@ -89,6 +89,7 @@ class ClusterState:
         self._claims: dict[ClaimKey, ResourceClaim] = {}
         self._assumed: dict[str, ResourceClaim] = {}  # as our writes will leave them, by uid
         self._holding: dict[str, _Results] = {}  # by holder
+        self._provisional: dict[ClaimKey, str] = {}  # holders of claims that are being created
         # By driver and pool, the only node that sees the pool; empty: several.
         self._home_of_pool: dict[tuple[str, str], str] = {}
         self._placed: dict[str, tuple[str, PodNeeds]] = {}  # pods that count, by uid
@@ -290,20 +291,21 @@ class ClusterState:
         if self._assumed.pop(claim.metadata.uid, None) is not None:
             self._observe_known(claim)
 
+    def assume_made(self, key: ClaimKey, holder: str) -> None:
+        """A claim of this name is about to be created; until it exists, its devices are held under a provisional name."""
+        self._provisional[key] = holder
+
     def adopt(self, holder: str, claim: ResourceClaim) -> None:
         """What was taken under a provisional name belongs to this claim, which now exists."""
-        if holder_of(claim) in self._holding:
-            # The server showed the claim before it answered: its devices were counted twice for a moment.
+        self._provisional.pop((claim.metadata.namespace, claim.metadata.name), None)
+        if holder_of(claim) in self._holding:  # the server showed the claim before it answered
             self._free(holder)
-            return
-        held = self._holding.pop(holder, None)
-        if held is not None:
-            self.ledger.forget(holder)
-            self._holding[holder_of(claim)] = held
-            self.ledger.observe_claim(claim)
+        else:
+            self._hand_over(holder, claim)
 
-    def forget_holder(self, holder: str) -> None:
+    def forget_made(self, key: ClaimKey, holder: str) -> None:
         """Give back what was taken for a claim that is not made after all."""
+        self._provisional.pop(key, None)
         self._free(holder)
 
     def mark(self, node: str) -> None:
@@ -368,8 +370,27 @@ class ClusterState:
             if held == allocation.devices.results:
                 return  # the echo of our own write, most of the time
             self._free(holder)
+        elif self._is_made_by_us(claim, allocation):
+            return
         self.ledger.observe(holder, holdings_of(allocation))
         self._note_holding(holder, allocation)
+
+    def _is_made_by_us(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
+        """Whether the server shows a claim that we are creating. Nothing is taken or freed by that, so nobody is woken."""
+        key = (claim.metadata.namespace, claim.metadata.name)
+        holder = self._provisional.get(key, "")
+        if self._holding.get(holder) != allocation.devices.results:
+            return False
+        del self._provisional[key]
+        self._hand_over(holder, claim)
+        return True
+
+    def _hand_over(self, holder: str, claim: ResourceClaim) -> None:
+        held = self._holding.pop(holder, None)
+        if held is not None:
+            self.ledger.forget(holder)
+            self._holding[holder_of(claim)] = held
+            self.ledger.observe_claim(claim)
 
     def _note_holding(self, holder: str, allocation: AllocationResult) -> None:
         results = self._holding[holder] = allocation.devices.results

@@ -187,7 +187,7 @@ class Binder:
     def _undo(self, placement: Placement) -> None:
         self._state.remove_pod(placement.needs.uid)
         for made in placement.made:
-            self._state.forget_holder(made.holder)
+            self._state.forget_made(made.key, made.holder)
         for claim in placement.claims:
             self._state.forget_claim(claim)
         self._listener.settled(placement.claims)

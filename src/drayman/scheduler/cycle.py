@@ -267,6 +267,8 @@ class Cycle:
             self._state.assume_plan(plan)
         for claim in placement.claims:
             self._state.assume_claim(claim)
+        for made in placement.made:
+            self._state.assume_made(made.key, made.holder)
         self._state.assume_pod(placement.needs, placement.node)
         if placement.pod.spec.scheduling_group is not None:
             self._state.groups.place(placement.pod)

@@ -6,6 +6,7 @@ A pod that has asked others to go waits for them. Until they are gone it asks no
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import Final
 
@@ -14,6 +15,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
+from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import merge_patch, strategic_merge_patch
@@ -50,7 +52,12 @@ class Evictor:
         self._state = state
         self._recorder = recorder
         self._placer = placer
-        self._pods = informers.informer(PODS, indexers={BY_NODE: _node_of}).cache
+        pods = informers.informer(PODS, indexers={BY_NODE: _node_of})
+        self._pods = pods.cache
+        pods.add_handler(self._pod_changed)
+        self._priorities: Counter[int] = Counter()
+        """How many pods on nodes have which priority."""
+        self._priority_of: dict[str, int] = {}  # by uid
         self._budgets = Budgets(informers.informer(DISRUPTION_BUDGETS).cache)
         self._preemption = Preemption(state, self._occupants, self._budgets.protects)
         self._asked: dict[
@@ -66,16 +73,30 @@ class Evictor:
             return None
         if self._still_leaving(pod.metadata.uid):
             return None
-        candidates = self._candidates(demand, not_found, pod.spec.priority or 0)
+        priority = pod.spec.priority or 0
+        if all(each >= priority for each in self._priorities):
+            return None  # nearly always, so nobody is looked at
+        candidates = self._candidates(demand, not_found, priority)
         if not candidates:
             return None
         victims = self._preemption.victims(
-            pod.spec.priority or 0, candidates, lambda node: self._placer.fits_on(demand, node)
+            priority, candidates, lambda node: self._placer.fits_on(demand, node)
         )
         if victims is None:
             return None
         self._asked[pod.metadata.uid] = victims.pods
         return self._evict(pod, victims, now)
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        before = self._priority_of.pop(pod.metadata.uid, None)
+        if before is not None:
+            self._priorities[before] -= 1
+            if not self._priorities[before]:
+                del self._priorities[before]
+        if notice.type != "DELETED" and pod.spec.node_name:
+            now = self._priority_of[pod.metadata.uid] = pod.spec.priority or 0
+            self._priorities[now] += 1
 
     def forget(self, uid: str) -> None:
         """The pod needs no room any more."""

@@ -359,7 +359,7 @@ class Play:
     def _undo(self, placement: Placement) -> None:
         self.state.remove_pod(placement.needs.uid)
         for made in placement.made:
-            self.state.forget_holder(made.holder)
+            self.state.forget_made(made.key, made.holder)
         for claim in placement.claims:
             self.state.forget_claim(claim)
         self.cycle.settled(placement.claims)
