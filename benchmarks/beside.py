@@ -5,9 +5,11 @@
 A client creates pods with claims on N nodes with 8 devices each, as fast as they are placed. Meanwhile stretches of time in which nothing
 else happens alternate with stretches in which a process asks one kind of question again and again, with a pause of so many seconds
 between an answer and the next question. Each stretch is compared with those right before and after it, because what the machine does
-besides changes more from minute to minute than a question costs. `saved` is an explanation of a cluster in a file: it computes the
-same and never talks to the server, so what it costs is not the server's doing. One JSON line per run, then one for each kind with the share of the rate
-that it costs; the exit status is 1 if that is more than it may be.
+besides changes more from minute to minute than a question costs.
+
+`saved` is an explanation of a cluster in a file: it computes the same and never talks to the server, so what it costs is not the server's
+doing. One JSON line per run, then one for each kind with the share of the rate that it costs; the exit status is 1 if that is more than
+it may be.
 """
 
 from __future__ import annotations

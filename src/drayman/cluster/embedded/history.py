@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -22,6 +23,7 @@ _VIEWS = 8
 """Earlier states kept for paging: who pages through a long list asks for the same revision again and again."""
 _TRIM_STEP = 64
 """Changes dropped for age at one time, beside as many as were added."""
+_key_of = attrgetter("key")
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +132,7 @@ class History:
         now = objects.list(resource, namespace)
         if not undo:
             return now
-        view = self._views[wanted] = _with_undone(now, undo)
+        view = self._views[wanted] = _with_undone(now, undo, revision)
         if len(self._views) > _VIEWS:
             self._views.popitem(last=False)
         return view
@@ -184,7 +186,10 @@ def _bytes_of(event: Event) -> int:
     return size + (len(event.stored.data) if event.type is EventType.DELETED else 0)
 
 
-def _with_undone(current: tuple[Stored, ...], undo: dict[Key, Stored | None]) -> tuple[Stored, ...]:
-    then: dict[Key, Stored | None] = {stored.key: stored for stored in current}
-    then.update(undo)
-    return tuple(stored for _, stored in sorted(then.items()) if stored is not None)
+def _with_undone(
+    current: tuple[Stored, ...], undo: dict[Key, Stored | None], revision: int
+) -> tuple[Stored, ...]:
+    """What is older than the revision is as it was; all else is in `undo`. Both are in order, which sorting makes use of."""
+    then = [stored for stored in current if stored.revision <= revision]
+    then += sorted([stored for stored in undo.values() if stored is not None], key=_key_of)
+    return tuple(sorted(then, key=_key_of))
