@@ -244,11 +244,13 @@ def test_the_audit_log_has_a_line_for_each_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [("exec nohup", ">/dev/null 2>&1"), ("", "--detach")],
+    ("before", "after", "returns"),
+    [("exec nohup", ">/dev/null 2>&1", False), ("", "--detach", True)],
     ids=["nohup", "detached"],
 )
-def test_the_server_outlives_its_terminal(data: Path, before: str, after: str) -> None:
+def test_the_server_outlives_its_terminal(
+    data: Path, before: str, after: str, returns: bool
+) -> None:
     """With --detach, or under nohup, it goes on when the terminal is closed that it was started from."""
     where = ("--data-dir", data)
     words = shlex.join([*DRAYMAN, "up", "--port", "0", *map(str, where)])
@@ -256,13 +258,16 @@ def test_the_server_outlives_its_terminal(data: Path, before: str, after: str) -
     if pid == 0:
         os.execv("/bin/sh", ["/bin/sh", "-c", f"{before} {words} {after}"])
     try:
+        if returns:
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         wait_until(lambda: drayman("status", *where).returncode == 0, "the server to run")
     finally:
         os.close(terminal)  # the system tells everybody who has it as their terminal to hang up
     status = json.loads(drayman("status", "-o", "json", *where).stdout)
     assert status["running"]
     os.kill(status["pid"], signal.SIGTERM)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    if not returns:
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     wait_until(lambda: drayman("status", *where).returncode == 1, "the server to end")
 
 
