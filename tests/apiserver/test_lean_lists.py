@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from building import Harness, config
 from drayman.apiserver import lean_lists
 from drayman.apiserver.encoding import stored_form
+from drayman.apiserver.exchange import PIECE
 from drayman.apiserver.http import Listener, start
-from drayman.apiserver.lean_lists import PIECE, RUN_BYTES, LeanLists, without_managed_fields
+from drayman.apiserver.lean_lists import RUN_BYTES, LeanLists, without_managed_fields
 from drayman.apiserver.resources import GroupVersionKind
 from drayman.cluster.embedded.model import Key, Stored
 from drayman.cluster.kube.client import HttpClient

@@ -10,8 +10,7 @@ import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.answers import PIECE
-from drayman.apiserver.exchange import LongResponse, Response
+from drayman.apiserver.exchange import PIECE, LongResponse, Response
 from drayman.apiserver.http import Listener, start
 
 SIZES = {

@@ -21,7 +21,7 @@ from drayman.apiserver.encoding import (
     type_prefix,
 )
 from drayman.apiserver.errors import StatusError, bad_request
-from drayman.apiserver.exchange import LongResponse, Query, Response
+from drayman.apiserver.exchange import PIECE, LongResponse, Query, Response
 from drayman.apiserver.lean_lists import ENCODING, without_managed_fields
 from drayman.apiserver.negotiation import META_GROUP, View
 from drayman.apiserver.reading import Page
@@ -32,8 +32,6 @@ from drayman.cluster.embedded.model import Stored
 
 _INCLUDES: Final = ("", "Metadata", "Object", "None")
 NEWLINE: Final = b"\n"
-PIECE: Final = 48 * 1024
-"""About so many bytes of a long list are put together at once: they do not leave the processor's cache before they are sent."""
 _FEW: Final = 32
 """Objects in a list that is not worth keeping compressed."""
 _COMMA: Final = b","

@@ -10,6 +10,8 @@ from drayman.apiserver.access import ANONYMOUS, User
 
 JSON_TYPE: Final = "application/json"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
+PIECE: Final = 48 * 1024
+"""About so many bytes of a long answer are put together at once: they do not leave the processor's cache before they are sent."""
 
 
 @dataclass(frozen=True, slots=True)

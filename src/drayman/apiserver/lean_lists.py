@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from drayman.apiserver.encoding import decode, encode
+from drayman.apiserver.exchange import PIECE
 from drayman.cluster.embedded.model import Stored
 
 ENCODING: Final = "deflate"
@@ -26,8 +27,6 @@ RUN_BYTES: Final = 48 * 1024
 """About so many bytes of text are one part: little to do again when an object changes."""
 KEPT_BYTES: Final = 32 * 2**20
 """Of compressed text: ten times more than the pods, claims and slices of 5,000 nodes have together."""
-PIECE: Final = 48 * 1024
-"""About so many bytes are handed over to be sent at once."""
 
 _MANAGED: Final = b',"managedFields":[{'
 _METADATA: Final = b'"metadata":{'
