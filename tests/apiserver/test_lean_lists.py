@@ -153,6 +153,24 @@ def test_what_did_not_change_is_kept(made: list[bytes]) -> None:
     assert not made
 
 
+def test_what_is_new_in_between_costs_its_neighbours_only(made: list[bytes]) -> None:
+    """Names are not in the order in which objects are made; what is behind a new one stays together as it was."""
+    lists = LeanLists()
+    items = [_stored(10 * name, name + 1, 1_000) for name in range(1_000)]
+    _unpacked(lists, tuple(items))
+    in_a_run = 2 * RUN_BYTES // 1_000
+    for number in range(300):
+        place = number * 37 % len(items)
+        before = int(items[place].key.name)
+        new = _stored(before + 1 + number % 9, 2_000 + number, 1_000)
+        if new.key.name == items[(place + 1) % len(items)].key.name:
+            continue
+        items.insert(place + 1, new)
+        made.clear()
+        _unpacked(lists, tuple(items))
+        assert 0 < len(made) <= in_a_run
+
+
 def test_little_used_texts_are_forgotten(made: list[bytes]) -> None:
     lists = LeanLists(limit=1)
     items = tuple(_stored(name, name + 1, RUN_BYTES) for name in range(20))

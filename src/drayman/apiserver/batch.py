@@ -51,6 +51,9 @@ class Batch:
     def list_at(self, resource: str, namespace: str | None, revision: int) -> tuple[Stored, ...]:
         return self._store.list_at(resource, namespace, revision)
 
+    def remember_list(self, resource: str, namespace: str | None) -> None:
+        self._store.remember_list(resource, namespace)
+
     def watch(self, resource: str, namespace: str | None = None, *, since: int) -> Subscription:
         return self._store.watch(resource, namespace, since=since)
 

@@ -25,6 +25,8 @@ from drayman.cluster.embedded.model import Stored
 ENCODING: Final = "deflate"
 RUN_BYTES: Final = 48 * 1024
 """About so many bytes of text are one part: little to do again when an object changes."""
+_SMALLEST: Final = RUN_BYTES // 2
+"""Smaller parts only where there are no neighbours."""
 KEPT_BYTES: Final = 32 * 2**20
 """Of compressed text: ten times more than the pods, claims and slices of 5,000 nodes have together."""
 
@@ -89,29 +91,53 @@ class LeanLists:
     def _runs_of(self, items: Sequence[Stored], start: bytes, skipped: int) -> Iterator[Packed]:
         position = 0
         while position < len(items):
-            revision = items[position].revision
-            run = self._runs.get(revision)
-            if run is None or not _begins_with(items, position, run):
-                run = self._new_run(items, position, start, skipped)
-            else:
-                self._runs.move_to_end(revision)
-            position += len(run.items)
-            yield run.packed
+            run = self._known(items, position)
+            if run is not None:
+                self._runs.move_to_end(run.items[0].revision)
+                position += len(run.items)
+                yield run.packed
+                continue
+            texts = self._unknown_texts(items, position, start, skipped)
+            for run in self._new_runs(items[position : position + len(texts)], texts):
+                position += len(run.items)
+                yield run.packed
 
-    def _new_run(self, items: Sequence[Stored], position: int, start: bytes, skipped: int) -> _Run:
-        """From a position to where a known run begins, if that is not too near, or until it is enough."""
+    def _known(self, items: Sequence[Stored], position: int) -> _Run | None:
+        """The run that the list goes on with."""
+        run = self._runs.get(items[position].revision)
+        if run is None or tuple(items[position : position + len(run.items)]) != run.items:
+            return None
+        return run
+
+    def _unknown_texts(
+        self, items: Sequence[Stored], begin: int, start: bytes, skipped: int
+    ) -> list[bytes]:
+        """Up to the next known run. One behind only a few objects is done again together with them."""
         texts: list[bytes] = []
-        size = 0
-        for place in range(position, len(items)):
-            stored = items[place]
-            if size >= RUN_BYTES or (size >= RUN_BYTES // 2 and stored.revision in self._runs):
-                break
-            text = start + without_managed_fields(stored.data)[skipped:]
+        size, again = 0, 0
+        for place in range(begin, len(items)):
+            if not again and (run := self._known(items, place)) is not None:
+                if size >= _SMALLEST:
+                    break
+                again = len(run.items)
+            text = start + without_managed_fields(items[place].data)[skipped:]
             texts.append(text)
             size += len(text)
-        run = _Run(tuple(items[position : position + len(texts)]), Packed.of(b",".join(texts)))
-        self._keep(run)
-        return run
+            again = max(again - 1, 0)
+        return texts
+
+    def _new_runs(self, items: Sequence[Stored], texts: Sequence[bytes]) -> Iterator[_Run]:
+        left = sum(map(len, texts))
+        begin, size = 0, 0
+        for place, text in enumerate(texts):
+            size += len(text)
+            left -= len(text)
+            if not left or (size >= RUN_BYTES and left >= _SMALLEST):
+                end = place + 1
+                run = _Run(tuple(items[begin:end]), Packed.of(b",".join(texts[begin:end])))
+                self._keep(run)
+                yield run
+                begin, size = end, 0
 
     def _keep(self, run: _Run) -> None:
         revision = run.items[0].revision
@@ -121,11 +147,6 @@ class LeanLists:
         while self._bytes > self._limit and len(self._runs) > 1:
             _, forgotten = self._runs.popitem(last=False)
             self._bytes -= len(forgotten.packed.data)
-
-
-def _begins_with(items: Sequence[Stored], position: int, run: _Run) -> bool:
-    """Whether the list goes on with exactly the objects of a run."""
-    return tuple(items[position : position + len(run.items)]) == run.items
 
 
 def _pieces(parts: Iterable[Packed]) -> Iterator[bytes]:

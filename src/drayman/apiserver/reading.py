@@ -78,7 +78,10 @@ async def list_objects(call: Call) -> Page:
         items = _behind(items, position)
     # From the cache, the real server ignores the limit: it has everything at hand anyway.
     limit = 0 if call.selection.resource_version == "0" else call.selection.limit
-    return _page(call, items, revision, limit)
+    page = _page(call, items, revision, limit)
+    if page.continue_token and position is None:
+        call.core.store.remember_list(call.resource.storage_name, call.namespace or None)
+    return page
 
 
 def _position(call: Call) -> Position | None:

@@ -68,7 +68,7 @@ _STEPS: Final = (
 _CONNECTING_S: Final = 0.01
 """Enough for the questions to be on their way: the server has something to do then."""
 _BREATH_S: Final = 0.001
-IN_PAGES: Final = ListOptions(limit=5_000, omit_managed_fields=True)
+IN_PAGES: Final = ListOptions(limit=10_000, omit_managed_fields=True)
 """Large pages, because somebody waits for the last one."""
 _AT_ONCE: Final = 2
 """Lists that are read at the same time, each on a connection of its own: opening one is work for a server that may have other work."""

@@ -196,6 +196,11 @@ class Machine(RuleBasedStateMachine):
         listed = [(stored.key, stored.revision) for stored in self.store.list_at(*scope, revision)]
         assert listed == sorted((k, r) for k, r in state.items() if in_scope(k, scope))
 
+    @rule(scope=scopes)
+    def remember_list(self, scope: tuple[str, str | None]) -> None:
+        """Whatever is remembered, `list_at` stays right."""
+        self.store.remember_list(*scope)
+
     @rule(data=st.data())
     def compact(self, data: st.DataObject) -> None:
         revision = data.draw(st.integers(0, len(self.changes) + 1))

@@ -23,6 +23,8 @@ _VIEWS = 8
 """Earlier states kept for paging: who pages through a long list asks for the same revision again and again."""
 _TRIM_STEP = 64
 """Changes dropped for age at one time, beside as many as were added."""
+_View = tuple[str, str | None, int]
+"""A resource, a namespace or all of them, and a revision."""
 _key_of = attrgetter("key")
 
 
@@ -58,7 +60,7 @@ class History:
         self._changes: deque[_Change] = deque()
         self._by_resource: dict[str, deque[Event]] = {}
         self._bytes = 0
-        self._views: OrderedDict[tuple[str, str | None, int], tuple[Stored, ...]] = OrderedDict()
+        self._views: OrderedDict[_View, tuple[Stored, ...]] = OrderedDict()
         self._latest_slice: (
             tuple[tuple[str | None, str | None, int, int], tuple[Event, ...]] | None
         ) = None
@@ -132,10 +134,20 @@ class History:
         now = objects.list(resource, namespace)
         if not undo:
             return now
-        view = self._views[wanted] = _with_undone(now, undo, revision)
+        view = _with_undone(now, undo, revision)
+        self._remember(wanted, view)
+        return view
+
+    def remember(self, objects: Objects, resource: str, namespace: str | None) -> None:
+        """Keep the objects as they are now, for who will ask for them as of this revision."""
+        wanted = (resource, namespace, self.newest)
+        if wanted not in self._views:
+            self._remember(wanted, objects.list(resource, namespace))
+
+    def _remember(self, wanted: _View, view: tuple[Stored, ...]) -> None:
+        self._views[wanted] = view
         if len(self._views) > _VIEWS:
             self._views.popitem(last=False)
-        return view
 
     def _undo(
         self, resource: str, namespace: str | None, revision: int

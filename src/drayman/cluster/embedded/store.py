@@ -142,6 +142,10 @@ class Store:
             )
         return self._history.state_at(self._objects, resource, namespace, revision)
 
+    def remember_list(self, resource: str, namespace: str | None) -> None:
+        """Make `list_at` of the revision of now cheap: who was given the first part of a list will come for the rest."""
+        self._history.remember(self._objects, resource, namespace)
+
     def list_all(self) -> tuple[Stored, ...]:
         """Every object there is, resource by resource."""
         return self._objects.list_all()
