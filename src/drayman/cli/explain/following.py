@@ -19,6 +19,7 @@ from drayman.cli.explain.drawing import Drawing
 from drayman.cli.explain.naming import Subject
 from drayman.cli.output import console, print_data, refuse_unread
 from drayman.cli.reading import read_world, sources
+from drayman.cli.worlds import unobtrusively
 from drayman.cluster import Client, WatchOptions
 from drayman.cluster.errors import (
     ExpiredError,
@@ -53,8 +54,9 @@ async def follow(
     with _showing(output_format) as show:
         while True:
             began = loop.time()
-            world = await read_world(client, namespace=namespace)
-            found = explanation_of(world, subject, namespace)
+            with unobtrusively(again=True):
+                world = await read_world(client, namespace=namespace)
+                found = explanation_of(world, subject, namespace)
             if shown is None or not _same(found, shown):
                 show(found, world.now)
                 shown = found
