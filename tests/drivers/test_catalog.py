@@ -103,12 +103,14 @@ EXPECTED = {
     "mi300x-cpx-nps4": {"gpu.amd.com": 64},
     "gaudi3": {"gaudi.intel.com": 8},
     "max-1550": {"gpu.intel.com": 8},
+    "qat": {"qat.intel.com": 64},
     "tpu-v5e": {"tpu.google.com": 4},
     "tpu-v5e-8": {"tpu.google.com": 8},
     "tpu-v5p": {"tpu.google.com": 4},
     "tpu-v6e": {"tpu.google.com": 4},
     "rngd": {"npu.furiosa.ai": 8},
     "cpu": {"dra.cpu": 2},
+    "cpu-individual": {"dra.cpu": 128},
     "example": {"gpu.example.com": 8, "net.example.com": 8, "cpu.example.com": 2},
     "example-partitions": {"gpu.example.com": 40},
     "example-shared": {"gpu.example.com": 8},
@@ -187,7 +189,29 @@ def test_a_gpu_in_mig_mode_that_must_be_reset_is_not_offered_whole() -> None:
         assert {device.attributes["type"].string for device in found} == wanted
 
 
+def test_the_threads_of_a_core_are_neighbours() -> None:
+    """A claim for two CPUs then gets a whole core. Half of the cores are on each socket."""
+    cpus = [device.attributes for device in devices(first_node("cpu-individual"), "dra.cpu")]
+    assert [cpu["coreID"].int_ for cpu in cpus] == [core for core in range(64) for _ in "ab"]
+    assert [cpu["cpuID"].int_ for cpu in cpus][:4] == [0, 64, 1, 65]
+    assert {cpu["cpuID"].int_ for cpu in cpus} == set(range(128))
+    assert Counter(cpu["socketID"].int_ for cpu in cpus) == {0: 64, 1: 64}
+    assert Counter(cpu["cacheL3ID"].int_ for cpu in cpus) == dict.fromkeys(range(8), 16)
+
+
+def test_quickassist_is_for_ciphers_or_for_compression() -> None:
+    """Physical functions are configured for one or the other; the names are those of their virtual functions."""
+    found = {
+        d.name: d.attributes["services"].string for d in devices(first_node("qat"), "qat.intel.com")
+    }
+    assert Counter(found.values()) == {"sym;asym": 32, "dc": 32}
+    assert {"qatvf-0000-6b-00-1", "qatvf-0000-6b-02-0"} <= set(found)
+    assert "qatvf-0000-6b-00-0" not in found
+
+
 CLASSES = [
+    ("qat", "qat.intel.com", "qat.intel.com", 64),
+    ("cpu-individual", "dra.cpu", "dra.cpu", 128),
     ("dgx-h100", "gpu.nvidia.com", "gpu.nvidia.com", 8),
     ("dgx-h100-mig", "mig.nvidia.com", "gpu.nvidia.com", 200),
     ("dgx-h100-vfio", "vfio.gpu.nvidia.com", "gpu.nvidia.com", 8),

@@ -1,4 +1,7 @@
-"""Intel's accelerators: Gaudi3 (`gaudi.intel.com`) and Data Center GPU Max (`gpu.intel.com`). Bus numbers are assumed."""
+"""Intel's accelerators: Gaudi3 (`gaudi.intel.com`), Data Center GPU Max (`gpu.intel.com`) and QuickAssist (`qat.intel.com`).
+
+Bus numbers are assumed.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +25,25 @@ from drayman.drivers.profiles.profile import Profile
 
 GAUDI: Final = "gaudi.intel.com"
 GPU: Final = "gpu.intel.com"
+QAT: Final = "qat.intel.com"
 _GAUDI_CLASSES: Final = (device_class(GAUDI, f"device.driver == '{GAUDI}'"),)
 _GPU_CLASSES: Final = (
     device_class(GPU, f"device.driver == '{GPU}'"),
     device_class("gpu-vfio.intel.com", f"device.driver == '{GPU}'"),
 )
+_QAT_CLASSES: Final = (device_class(QAT, f"device.driver == '{QAT}'"),)
 
 _GAUDI_MACHINE: Final = Machine("gaudi3-8", 224, "2Ti")
 _GPU_MACHINE: Final = Machine("max-1550-8", 208, "1Ti")
+_QAT_MACHINE: Final = Machine("qat-4", 112, "512Gi", huge_pages="16Gi")
 _GAUDI_BUSES: Final = ("19", "2a", "3b", "4c", "9b", "ab", "bb", "cb")
 _GPU_BUSES: Final = ("18", "2a", "3b", "4b", "98", "a9", "bb", "cb")
 _GAUDI_ID: Final = "0x1060"
 _GPU_ID: Final = "0x0bd5"
+_QAT_SERVICES: Final = {"6b": "sym;asym", "70": "dc", "e8": "sym;asym", "ed": "dc"}
+"""Of the physical functions, by bus: two per socket, one for ciphers and one for compression."""
+_QAT_FUNCTIONS: Final = 16
+"""Virtual functions of a physical one: devices 0 to 2, as 0 has seven beside the physical one."""
 
 
 def _slots(buses: tuple[str, ...]) -> list[Slot]:
@@ -97,6 +107,18 @@ def _gpus(node_name: str) -> tuple[ResourceSlice, ...]:
     return pool_slices(node_name, GPU, [devices])
 
 
+def _virtual_functions(node_name: str) -> tuple[ResourceSlice, ...]:
+    devices = tuple(
+        Device(
+            name=f"qatvf-0000-{bus}-{number // 8:02x}-{number % 8}",
+            attributes={"services": string(services)},
+        )
+        for bus, services in _QAT_SERVICES.items()
+        for number in range(1, _QAT_FUNCTIONS + 1)
+    )
+    return pool_slices(node_name, QAT, [devices])
+
+
 def _gaudi_node(spot: Spot) -> HardwareNode:
     return HardwareNode(
         machines.node(spot, _GAUDI_MACHINE, {"intel.feature.node.kubernetes.io/gaudi": "true"}),
@@ -113,7 +135,16 @@ def _gpu_node(spot: Spot) -> HardwareNode:
     )
 
 
+def _qat_node(spot: Spot) -> HardwareNode:
+    return HardwareNode(
+        machines.node(spot, _QAT_MACHINE, {"intel.feature.node.kubernetes.io/qat": "true"}),
+        (*_virtual_functions(spot.name), *processors.numa_groups(spot.name, _QAT_MACHINE)),
+        (*_QAT_CLASSES, *processors.CLASSES),
+    )
+
+
 PROFILES: Final = (
     Profile("gaudi3", "8 x Gaudi3, four per socket", _gaudi_node),
     Profile("max-1550", "8 x Data Center GPU Max 1550 128 GB, four per socket", _gpu_node),
+    Profile("qat", "4 x QuickAssist 4xxx with 16 virtual functions each", _qat_node),
 )

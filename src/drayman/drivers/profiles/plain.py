@@ -12,7 +12,7 @@ from drayman.drivers.profiles.profile import Profile
 _MACHINE: Final = Machine("cpu-128", 128, "512Gi")
 
 
-def _build(spot: Spot) -> HardwareNode:
+def _grouped(spot: Spot) -> HardwareNode:
     return HardwareNode(
         machines.node(spot, _MACHINE, {}),
         processors.numa_groups(spot.name, _MACHINE),
@@ -20,4 +20,15 @@ def _build(spot: Spot) -> HardwareNode:
     )
 
 
-PROFILES: Final = (Profile("cpu", "128 CPUs and 512 GiB, a dra.cpu device per socket", _build),)
+def _individual(spot: Spot) -> HardwareNode:
+    return HardwareNode(
+        machines.node(spot, _MACHINE, {}),
+        processors.single_cpus(spot.name, _MACHINE),
+        processors.CLASSES,
+    )
+
+
+PROFILES: Final = (
+    Profile("cpu", "128 CPUs and 512 GiB, a dra.cpu device per socket", _grouped),
+    Profile("cpu-individual", "cpu with a dra.cpu device per CPU", _individual),
+)

@@ -1,16 +1,24 @@
-"""What `dra.cpu` publishes in its default mode: one device per NUMA node, shared by capacity."""
+"""What `dra.cpu` publishes: by default one device per NUMA node, shared by capacity, or else one per CPU."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from drayman.api.quantity import Quantity
-from drayman.api.resource import Device, DeviceCapacity, ResourceSlice
-from drayman.drivers.profiles.hardware import FALSE, TRUE, device_class, integer, pool_slices
+from drayman.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
+from drayman.drivers.profiles.hardware import (
+    FALSE,
+    TRUE,
+    device_class,
+    integer,
+    pool_slices,
+    string,
+)
 from drayman.drivers.profiles.machines import Machine
 
 DRIVER: Final = "dra.cpu"
 CLASSES: Final = (device_class("dra.cpu", "device.driver == 'dra.cpu'"),)
+_CORES_PER_CACHE: Final = 8
 
 
 def numa_groups(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
@@ -21,15 +29,44 @@ def numa_groups(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
             name=f"cpudevnuma{numa:03}",
             allow_multiple_allocations=True,
             attributes={
-                "socketID": integer(numa * machine.sockets // machine.numa_nodes),
                 "numCPUs": integer(cpus),
-                "smtEnabled": TRUE if machine.threads_per_core > 1 else FALSE,
-                "numaNodeID": integer(numa),
-                "dra.net/numaNode": integer(numa),
-                "resource.kubernetes.io/numaNode": integer(numa),
+                **_where(machine, numa),
             },
             capacity={"dra.cpu/cpu": DeviceCapacity(value=Quantity.parse(str(cpus)))},
         )
         for numa in range(machine.numa_nodes)
     )
     return pool_slices(node_name, DRIVER, [devices])
+
+
+def single_cpus(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
+    """The CPUs of a machine, a device each. The threads of a core are neighbours, though their numbers are far apart."""
+    cores = machine.cpus // machine.threads_per_core
+    cpus = [
+        (core, core + cores * n) for core in range(cores) for n in range(machine.threads_per_core)
+    ]
+    devices = tuple(
+        Device(
+            name=f"cpudev{position:03}",
+            attributes={
+                "cpuID": integer(cpu),
+                "coreID": integer(core),
+                "coreType": string("standard"),
+                "cacheL3ID": integer(core // _CORES_PER_CACHE),
+                **_where(machine, core * machine.numa_nodes // cores),
+            },
+        )
+        for position, (core, cpu) in enumerate(cpus)
+    )
+    return pool_slices(node_name, DRIVER, [devices])
+
+
+def _where(machine: Machine, numa: int) -> dict[str, DeviceAttribute]:
+    """What CPUs of one NUMA node have in common."""
+    return {
+        "socketID": integer(numa * machine.sockets // machine.numa_nodes),
+        "smtEnabled": TRUE if machine.threads_per_core > 1 else FALSE,
+        "numaNodeID": integer(numa),
+        "dra.net/numaNode": integer(numa),
+        "resource.kubernetes.io/numaNode": integer(numa),
+    }
