@@ -1,7 +1,8 @@
-"""Google's and Azure's machines with NVIDIA GPUs.
+"""Google's, Azure's and Oracle's machines with NVIDIA GPUs.
 
-Their PCI topology is virtual. Google's roots are not documented; one GPU and one network card per root is what its documentation implies.
-Azure gives every device a PCI domain of its own, so that nothing shares a root and only the NUMA node aligns.
+The PCI topology of the first two is virtual. Google's roots are not documented; one GPU and one network card per root is what its
+documentation implies. Azure gives every device a PCI domain of its own, so that nothing shares a root and only the NUMA node aligns.
+Oracle's is bare metal: the buses of the network cards are as seen, those of the GPUs and the roots are inferred from them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _NUMA: Final = (0, 0, 0, 0, 1, 1, 1, 1)
 _GOOGLE_BUSES: Final = ("04", "05", "0a", "0b", "84", "85", "8a", "8b")
 _GOOGLE_NIC_BUSES: Final = ("06", "07", "0c", "0d", "86", "87", "8c", "8d")
 _AZURE_DOMAINS: Final = ("0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c")
+_ORACLE_NIC_BUSES: Final = ("0c", "2a", "41", "58", "86", "a5", "bd", "d5")
+_ORACLE_PORTS: Final = 2
+"""Of the network card beside each GPU."""
 
 
 def _google(machine: Machine, model: GpuModel, nic: Callable[[int, Slot], dranet.Nic]) -> Board:
@@ -59,6 +63,25 @@ def _azure() -> Board:
     return Board(machine, H100_SXM, gpus, nics, "Virtual-Machine")
 
 
+def _oracle() -> Board:
+    places = [
+        (int(bus, 16), f"pci0000:{int(bus, 16) - 5:02x}", numa)
+        for bus, numa in zip(_ORACLE_NIC_BUSES, _NUMA, strict=True)
+    ]
+    gpus = tuple(Slot(f"0000:{bus + 3:02x}:00.0", root, numa) for bus, root, numa in places)
+    ports = [(place, port) for place in places for port in range(_ORACLE_PORTS)]
+    nics = tuple(
+        dranet.Nic(
+            Slot(f"0000:{bus:02x}:00.{port}", root, numa),
+            f"rdma{index}",
+            f"mlx5_{index}",
+            dranet.CONNECTX7,
+        )
+        for index, ((bus, root, numa), port) in enumerate(ports)
+    )
+    return Board(Machine("BM.GPU.H100.8", 224, "2Ti"), H100_SXM, gpus, nics, "ORACLE-SERVER")
+
+
 _A3_MEGA: Final = _google(
     Machine(
         "a3-megagpu-8g",
@@ -84,4 +107,5 @@ PROFILES: Final = (
     profile("a3-mega", "Google a3-megagpu-8g: 8 x H100 80 GB, 8 x 200G gVNIC", _A3_MEGA),
     profile("a3-ultra", "Google a3-ultragpu-8g: 8 x H200, 8 x 400G RDMA", _A3_ULTRA),
     profile("nd-h100-v5", "Azure ND96isr H100 v5: 8 x H100, 8 x 400G InfiniBand, NUMA alignment only", _azure()),
+    profile("oci-h100", "Oracle BM.GPU.H100.8: 8 x H100 80 GB, 16 x 200G RoCE, two ports per GPU", _oracle()),
 )  # fmt: skip
