@@ -36,7 +36,9 @@ from drayman.explain.waiting import lacking
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import (
     ClaimsNotReadyError,
+    Lack,
     claims_of,
+    consumer_of,
     is_reserved_for,
     missing_group,
     readiness,
@@ -68,6 +70,8 @@ class Refused:
     explain: Callable[[], str]
     """Says why. Not said before somebody wants to know: most pods are refused more often than they are told."""
     not_found: NotFound | None = None
+    leaving: ResourceClaim | None = None
+    """A claim that is reserved for the pod and on its way out."""
 
     @property
     def message(self) -> str:
@@ -143,7 +147,8 @@ class Cycle:
         except ClaimsNotReadyError as error:
             self._queue.wait(entry)
             told = lacking(self._state, pod, error, knows_templates=self._turns is not None)
-            return Refused(entry, None, lambda: str(told))
+            leaving = self._leaving(pod, error)
+            return Refused(entry, None, lambda: str(told), leaving=leaving)
         for claim in claims:
             if (
                 claim.metadata.uid
@@ -170,6 +175,14 @@ class Cycle:
         if group is not None and claims and self._state.groups.of(pod) is None:
             raise missing_group(group.pod_group_name)
         return claims
+
+    def _leaving(self, pod: Pod, error: ClaimsNotReadyError) -> ResourceClaim | None:
+        if error.lack is not Lack.DELETING:
+            return None
+        claim = self._state.find_claim(pod.metadata.namespace, error.name)
+        if claim is None or self._state.is_under_way(claim):
+            return None
+        return claim if consumer_of(pod) in claim.status.reserved_for else None
 
     def _draft(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
         """The claim for an entry that names a template, while it is the scheduler's turn to make it."""

@@ -4,6 +4,9 @@ A claim that was allocated for a pod, and that nobody uses, need not stay where 
 while none of its pods has a node. If the pod cannot run there, the claim loses its
 devices and is allocated anew with the next attempt. One claim at a time, as its change brings the pod back into line. A claim
 for extended resources that an attempt left behind is removed, since the next attempt makes its own.
+
+And a claim that is being deleted stays as long as somebody has it reserved. A pod without a node may have, if whoever scheduled it ended
+before the pod had its node; it cannot begin to use the claim any more, and nobody else would let go of it.
 """
 
 from __future__ import annotations
@@ -11,16 +14,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.api.core import Pod
+from drayman.api.resource import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, StatusError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import RESOURCE_CLAIMS
-from drayman.placement.claims import FINALIZER
+from drayman.placement.claims import FINALIZER, consumer_of
 from drayman.placement.demand import HELD_ELSEWHERE, Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
@@ -48,6 +57,10 @@ class Freeing:
             return _until_answered(self._remove, demand.stale_extended)
         return None
 
+    def let_go(self, pod: Pod, claim: ResourceClaim) -> Coroutine[None, None, None]:
+        """End the reservation of a claim that is being deleted, for a pod that has no node."""
+        return _until_answered(partial(self._let_go, consumer_of(pod)), claim)
+
     def _movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that nobody else uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
@@ -71,6 +84,17 @@ class Freeing:
         if known is not None and known.status == claim.status:
             emptied = msgspec.structs.replace(known, status=ResourceClaimStatus())
             self._state.confirm_claim(await self._write(known, emptied))
+
+    async def _let_go(self, consumer: ResourceClaimConsumerReference, claim: ResourceClaim) -> None:
+        known = self._state.known_claim(claim)
+        if known is None or consumer not in known.status.reserved_for:
+            return
+        others = tuple(entry for entry in known.status.reserved_for if entry != consumer)
+        status = ResourceClaimStatus()
+        if others:
+            status = msgspec.structs.replace(known.status, reserved_for=others)
+        released = msgspec.structs.replace(known, status=status)
+        self._state.confirm_claim(await self._write(known, released))
 
     async def _remove(self, claim: ResourceClaim) -> None:
         # The devices first: a claim that has some must be protected.

@@ -190,6 +190,8 @@ class Scheduler:
             patience_s=patience_s,
             copies=lambda: self._copies(refused),
         )
+        if refused.leaving is not None:
+            self._spawn(self._freeing.let_go(refused.entry.pod, refused.leaving))
         if refused.demand is not None and refused.not_found is not None:
             work = self._freeing.plan(refused.demand, refused.not_found)
             if work is None:

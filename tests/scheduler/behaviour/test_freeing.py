@@ -12,6 +12,7 @@ from scheduler.behaviour.stage import (
     asks,
     device,
     devices_of,
+    from_template,
     prefers,
     users_of,
     wants,
@@ -50,6 +51,47 @@ async def test_devices_reserved_for_the_pod_alone_are_moved(cluster: Cluster) ->
         await stage.allocate_by_hand("c", "gpu-0", "node-a", reservedFor=[user])
         await stage.patch(POD_VALUES, "p", {"spec": {"schedulingGates": None}})
         assert await stage.bound("p") == "node-b"
+
+
+async def test_a_claim_that_goes_is_let_go_by_a_pod_without_a_node(cluster: Cluster) -> None:
+    """An attempt ended between reservation and binding, and then the claim was deleted: it goes, and the pod gets another."""
+    async with cluster() as stage:
+        await _two_nodes(stage)
+        await stage.make_template("t")
+        gates = [{"name": "example.com/wait"}]
+        pod = await stage.start_pod("p", from_template(), schedulingGates=gates)
+        first = (await stage.claim_of("p")).metadata.name
+        user = {"resource": "pods", "name": "p", "uid": pod.metadata.uid}
+        await stage.allocate_by_hand(first, "gpu-0", "node-a", reservedFor=[user])
+        await stage.delete(CLAIM_VALUES, first)
+        assert users_of(await stage.allocated(first)) == ["p"]
+        await stage.patch(POD_VALUES, "p", {"spec": {"schedulingGates": None}})
+        await stage.bound("p")
+        await stage.until_gone(first)
+        assert (await stage.claim_of("p")).metadata.name != first
+
+
+async def test_who_uses_a_claim_that_goes_keeps_it(cluster: Cluster) -> None:
+    """Only the pod without a node lets go of it."""
+    async with cluster() as stage:
+        await _two_nodes(stage)
+        await stage.make_claim("c")
+        await stage.start_pod("first", "c")
+        await stage.bound("first")
+        gates = [{"name": "example.com/wait"}]
+        pod = await stage.start_pod("p", "c", schedulingGates=gates)
+        users = [
+            {"resource": entry.resource, "name": entry.name, "uid": entry.uid}
+            for entry in (await stage.allocated("c")).status.reserved_for
+        ]
+        users.append({"resource": "pods", "name": "p", "uid": pod.metadata.uid})
+        await stage.patch(CLAIM_VALUES, "c", {"status": {"reservedFor": users}}, "status")
+        await stage.delete(CLAIM_VALUES, "c")
+        await stage.patch(POD_VALUES, "p", {"spec": {"schedulingGates": None}})
+        await stage.refused("p", "Claim c is being deleted")
+        await stage.keeps_waiting("p")
+        assert users_of(await stage.allocated("c")) == ["first"]
+        await stage.stays_bound("first")
 
 
 async def test_devices_that_others_use_stay(cluster: Cluster) -> None:
