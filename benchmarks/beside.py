@@ -6,8 +6,9 @@ A client creates pods with claims on N nodes with 8 devices each, as fast as the
 else happens alternate with stretches in which one question is asked. Each of those is compared with the ones right before and after it,
 because what the machine does besides changes more from minute to minute than a question costs.
 
-What is found is the time that a question costs the scheduler: how much longer the same pods take. `costs` is its share where somebody
-asks every so many seconds, and `nonstop` where the next question comes as soon as one is answered. `saved` is an explanation of a cluster
+What is found is the time that a question costs the scheduler: how much longer the same pods take. `once` is its share of the whole run,
+`costs` where somebody asks every so many seconds, `watched` where they ask again two seconds after each answer, as watch(1) does, and
+`nonstop` where the next question comes as soon as one is answered. `saved` is an explanation of a cluster
 in a file: it computes the same and never talks to the server, so what it costs is not the server's doing.
 
 One JSON line per run, then one for each kind; the exit status is 1 if it costs more than it may.
@@ -39,6 +40,7 @@ from measure import report
 BAR = 0.05
 EVERY_S = 10.0
 """Also `explain --watch` reads a cluster of this size about so often while it changes."""
+WATCH_PAUSE_S = 2.0
 DEVICES = 8
 STRETCH_S = 4.0
 START_S = 30.0
@@ -167,6 +169,8 @@ class Question(NamedTuple):
     answered_s: float
     lost_s: float
     """So much less time would have been enough for the pods of its stretch."""
+    run_s: float
+    """How long it took to place all the pods of the run."""
 
 
 def stretch(command: list[str] | None) -> Stretch:
@@ -204,10 +208,12 @@ def measure(kind: str, nodes: int) -> list[Question]:
             raise RuntimeError("the client failed")
     bound = sorted(json.loads(said[-1]))
     whole = [each for each in stretches if each.end < bound[-1]]
+    run_s = bound[-1] - bound[0]
     questions = [
         Question(
             here.answered_s,
             here.length * (1 - 2 * here.rate(bound) / (before.rate(bound) + after.rate(bound))),
+            run_s,
         )
         for before, here, after in zip(whole, whole[1:], whole[2:], strict=False)
         if here.answered_s is not None
@@ -217,7 +223,7 @@ def measure(kind: str, nodes: int) -> list[Question]:
         beside=kind,
         nodes=nodes,
         pods=len(bound),
-        rate=len(bound) / (bound[-1] - bound[0]),
+        rate=len(bound) / run_s,
         answered_s=[round(each.answered_s, 2) for each in questions],
         lost_s=[round(each.lost_s, 3) for each in questions],
     )
@@ -257,8 +263,10 @@ def main() -> int:
             answered_s=answered_s,
             lost_s=lost_s,
             error_s=stdev(lost) / len(lost) ** 0.5 if len(lost) > 1 else None,
+            once=lost_s / mean(each.run_s for each in questions),
             every_s=given.every,
             costs=costs,
+            watched=lost_s / (answered_s + WATCH_PAUSE_S),
             nonstop=lost_s / answered_s,
             bar=BAR,
             met=costs <= BAR,

@@ -12,6 +12,7 @@ import click
 
 from drayman.cli.cluster.options import data_dir_option, folder_of
 from drayman.cli.errors import UserError
+from drayman.cli.process import without_system_certificates
 from drayman.cli.settings import current_settings
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def talk(
     context: str = "",
 ) -> T:
     """Do something with a client. What the cluster refuses is the user's to read."""
-    from drayman.cluster import HttpClient
+    with without_system_certificates():
+        from drayman.cluster import HttpClient
     from drayman.cluster.errors import ClusterError, UnauthorizedError
 
     path = kubeconfig_of(kubeconfig, data_dir, context)

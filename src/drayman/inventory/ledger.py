@@ -242,9 +242,10 @@ class Ledger:
         self._holders[holder] = holdings
         for holding in holdings:
             device = holding.device
-            record = self._pools.get(device[:2])
+            pool_id = device[:2]
+            record = self._pools.get(pool_id)
             if record is None:
-                record = self._pools[device[:2]] = _PoolRecord()
+                record = self._pools[pool_id] = _PoolRecord()
             held = record.held.get(device)
             if held is None:
                 held = record.held[device] = {}

@@ -377,6 +377,8 @@ class ClusterState:
 
     def _is_made_by_us(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
         """Whether the server shows a claim that we are creating. Nothing is taken or freed by that, so nobody is woken."""
+        if not self._provisional:
+            return False
         key = (claim.metadata.namespace, claim.metadata.name)
         holder = self._provisional.get(key, "")
         if self._holding.get(holder) != allocation.devices.results:
@@ -436,6 +438,8 @@ class ClusterState:
 
 def _pools_of(results: _Results) -> Iterable[tuple[str, str]]:
     """The pools that an allocation takes from, each once."""
+    if len(results) == 1:  # nearly always
+        return ((results[0].driver, results[0].pool),)
     return {(result.driver, result.pool): None for result in results}
 
 

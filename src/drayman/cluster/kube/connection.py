@@ -42,6 +42,11 @@ class Connection:
     def uses_tls(self) -> bool:
         return self.server.startswith("https://")
 
+    @property
+    def begins_with_tls(self) -> bool:
+        """Whether to the server, or to the proxy on the way to it."""
+        return self.uses_tls or self.proxy.startswith("https://")
+
 
 def tls_context(trust: Trust, certificate: ClientCertificate | None) -> ssl.SSLContext:
     """The TLS settings of a connection. Raises ConfigurationError where a certificate or key cannot be used."""

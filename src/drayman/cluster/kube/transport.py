@@ -168,7 +168,7 @@ class Transport:
                 data=request.body,
                 headers=self._headers(request, credential),
                 timeout=timeout,
-                ssl=self._tls_for(credential.certificate) if connection.uses_tls else True,
+                ssl=self._tls_for(credential.certificate) if connection.begins_with_tls else True,
                 server_hostname=connection.trust.server_name or None,
                 proxy=connection.proxy or None,
                 allow_redirects=False,
