@@ -8,9 +8,12 @@ import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from cluster.certificates import Authority
 from cluster.fake_apiserver import Answer, CutWatch, Drop, FakeApiServer, Seen, status
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
@@ -25,7 +28,7 @@ from drayman.cluster.errors import (
     UnavailableError,
     UnreachableError,
 )
-from drayman.cluster.kube.connection import Connection
+from drayman.cluster.kube.connection import Connection, Trust
 from drayman.cluster.kube.retries import RetryPolicy
 from drayman.cluster.kube.transport import Limits
 from drayman.cluster.patches import apply_patch, json_patch, strategic_merge_patch
@@ -109,6 +112,20 @@ async def test_a_proxy_gets_the_requests() -> None:
             page = await client.list(CONFIG_MAPS, "ns")
         assert [item["metadata"]["name"] for item in page.items] == ["a"]
         assert proxy.seen[0].headers["host"] == "cluster.invalid"
+
+
+async def test_a_proxy_proves_who_it_is_as_the_server_would(tmp_path: Path) -> None:
+    """Also where only the way to the proxy is encrypted: by the CA of the connection, and not by the system's."""
+    authority = Authority()
+    tls = authority.server(tmp_path, "127.0.0.1")
+    async with FakeApiServer().running(tls) as proxy:
+        await proxy.put("configmaps", "ns", "a")
+        known = Connection("http://cluster.invalid", Trust(authority.pem()), proxy=proxy.url)
+        async with HttpClient(known, retries=SOON) as client:
+            assert (await client.get(CONFIG_MAPS, "a", "ns"))["metadata"]["name"] == "a"
+        async with HttpClient(replace(known, trust=Trust()), retries=SOON) as client:
+            with pytest.raises(UnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
+                await client.get(CONFIG_MAPS, "a", "ns")
 
 
 async def test_typed_objects_come_back_typed() -> None:
