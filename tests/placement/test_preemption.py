@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +14,9 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
-from drayman.placement.demand import Demands
+from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Placer
-from drayman.placement.preemption import Occupant, Preemption, Victims
+from drayman.placement.preemption import Fits, Occupant, Preemption, Victims
 from drayman.placement.state import ClusterState
 from oracle.build import device_class, piece
 from oracle.observed import seen_in
@@ -32,6 +33,7 @@ class Crowd:
         self.state.set_class(convert(DeviceClass, device_class("gpu")))
         self.occupants: dict[str, list[Occupant]] = {}
         self.protected: set[str] = set()
+        self.unused: list[ResourceClaim] = []
         for number in range(nodes):
             name = f"n{number}"
             self.occupants[name] = []
@@ -49,32 +51,55 @@ class Crowd:
         cpu: int = 0,
         device: int | None = None,
         node: str = "n0",
-        **metadata: Any,
+        leaving: bool = False,
+        **status: Any,
     ) -> None:
         """A pod on a node, with CPUs and perhaps a device."""
-        pod = make_pod(name, priority, cpu, node, **metadata)
+        pod = make_pod(name, priority, cpu, node, **status)
         claims: tuple[ResourceClaim, ...] = ()
         if device is not None:
             claim = make_claim(
                 f"claim-of-{name}",
                 {"driver": "gpu.example.com", "pool": node, "device": f"d{device}"},
+                users=[{"resource": "pods", "name": name, "uid": name}],
             )
             self.state.set_claim(claim)
             claims = (claim,)
         self.state.set_placed_pod(pod)
-        self.occupants[node].append(Occupant(pod, claims))
+        self.occupants[node].append(Occupant(pod, claims, leaving))
+
+    def share(self, claim: str, device: int, *pods: str, node: str = "n0") -> None:
+        """Pods without priority that use one claim together."""
+        users = [{"resource": "pods", "name": name, "uid": name} for name in pods]
+        made = make_claim(
+            claim, {"driver": "gpu.example.com", "pool": node, "device": f"d{device}"}, users=users
+        )
+        self.state.set_claim(made)
+        for name in pods:
+            pod = make_pod(name, 0, 0, node)
+            self.state.set_placed_pod(pod)
+            self.occupants[node].append(Occupant(pod, (made,)))
 
     def victims(self, priority: int, *, cpu: int = 0, devices: int = 0) -> Victims | None:
         """Who goes for a pod of this priority."""
-        search = Preemption(
-            self.state, self.occupants.__getitem__, lambda pod: pod.metadata.name in self.protected
+        return self.search.victims(
+            priority, list(self.state.nodes.values()), self.fits(cpu, devices), self.unused
         )
-        return search.victims(priority, list(self.state.nodes.values()), self.fits(cpu, devices))
 
-    def fits(self, cpu: int, devices: int) -> Callable[[Any], bool]:
+    @property
+    def search(self) -> Preemption:
+        return Preemption(self.state, self.occupants.__getitem__, self.violating)
+
+    def violating(self, pods: Sequence[Pod]) -> set[str]:
+        return {pod.metadata.uid for pod in pods if pod.metadata.name in self.protected}
+
+    def fits(self, cpu: int, devices: int) -> Fits:
         claims = (make_claim("wanted", count=devices),) if devices else ()
         demand = Demands(self.state, 600.0).of(make_pod("new", 0, cpu), claims, 0.0)
-        return lambda node: Placer(self.state, Policy.BEST).fits_on(demand, node)
+        return self.fits_for(demand)
+
+    def fits_for(self, demand: Demand) -> Fits:
+        return lambda node: Placer(self.state, Policy.BEST).found_on(demand, node)
 
     def seen(self) -> Any:
         """Everything that preemption could have changed."""
@@ -101,12 +126,17 @@ def make_pod(name: str, priority: int, cpu: int, node: str = "", **status: Any) 
     return convert(Pod, {"metadata": metadata, "spec": spec, "status": status})
 
 
-def make_claim(name: str, result: dict[str, str] | None = None, count: int = 1) -> ResourceClaim:
+def make_claim(
+    name: str,
+    result: dict[str, str] | None = None,
+    count: int = 1,
+    users: Sequence[dict[str, str]] = (),
+) -> ResourceClaim:
     wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
     spec = {"devices": {"requests": [{"name": "r", "exactly": wanted}]}}
-    status = (
-        {"allocation": {"devices": {"results": [{"request": "r", **result}]}}} if result else {}
-    )
+    status: dict[str, Any] = {"reservedFor": list(users)}
+    if result:
+        status["allocation"] = {"devices": {"results": [{"request": "r", **result}]}}
     metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"}
     return convert(ResourceClaim, {"metadata": metadata, "spec": spec, "status": status})
 
@@ -181,9 +211,100 @@ def test_the_older_of_equals_stays() -> None:
     assert names(crowd.victims(9, cpu=2)) == ["young"]
 
 
+def test_nobody_is_asked_where_somebody_leaves_anyway() -> None:
+    """A pod that is on its way out makes the room: nobody has to go, and it is what is waited for."""
+    crowd = Crowd(2)
+    crowd.add("stays", 0, device=0)
+    crowd.add("goes", 5, device=1, leaving=True)
+    crowd.add("other", 0, cpu=4, node="n1")
+    found = crowd.victims(3, devices=DEVICES - 1, cpu=1)
+    assert found is not None
+    assert (names(found), [pod.metadata.name for pod in found.leaving]) == ([], ["goes"])
+    assert [claim.metadata.name for claim in found.freed] == ["claim-of-goes"]
+
+
+def test_devices_of_a_claim_that_nobody_uses_any_more_are_about_to_be_free() -> None:
+    """A claim that outlives its pod is waited for; no other pod goes for its devices."""
+    crowd = Crowd()
+    for number in range(DEVICES):
+        crowd.add(f"holder-{number}", 0, device=number)
+    gone = crowd.occupants["n0"].pop(0)
+    crowd.state.remove_pod(gone.pod.metadata.uid)
+    assert names(crowd.victims(9, devices=1)) == ["holder-2"]
+    crowd.unused = list(gone.claims)
+    found = crowd.victims(9, devices=1)
+    assert found is not None
+    assert names(found) == []
+    assert found.freed == gone.claims
+
+
+def test_pods_that_share_a_claim_free_it_together() -> None:
+    """A device is free when the last of those who use it is gone, so both of them are victims."""
+    crowd = Crowd()
+    crowd.share("shared", 0, "one", "two")
+    for number in range(1, DEVICES):
+        crowd.add(f"important-{number}", 9, device=number)
+    assert names(crowd.victims(5, devices=1)) == ["one", "two"]
+
+
+_ALIKE: dict[str, Any] = {
+    "labelSelector": {"matchLabels": {"app": "x"}},
+    "topologyKey": "kubernetes.io/hostname",
+}
+_RULES: dict[str, dict[str, Any]] = {
+    "anti-affinity": {
+        "affinity": {
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_ALIKE]}
+        }
+    },
+    "spread": {
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **_ALIKE}
+        ]
+    },
+    "host port": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+}
+
+
+@pytest.mark.parametrize("rule", _RULES)
+def test_victims_resolve_what_pods_say_of_each_other(rule: str) -> None:
+    """A pod that keeps another one away by its labels or its ports is a candidate like one that holds the CPU."""
+    crowd = Crowd(2)
+    crowd.state.remove_node("n1")
+    node = {"metadata": {"name": "n0", "labels": {"kubernetes.io/hostname": "n0"}}}
+    empty = {"metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}}}
+    full = {**empty, "status": {"allocatable": {"cpu": "0", "memory": "0", "pods": "9"}}}
+    crowd.state.set_node(convert(Node, {**node, "status": {"allocatable": ALLOCATABLE}}))
+    crowd.state.set_node(convert(Node, full))
+    other = social_pod("other", 0, rule, "n0")
+    crowd.state.set_placed_pod(other)
+    crowd.occupants["n0"].append(Occupant(other, ()))
+    bystander = make_pod("bystander", 0, 1, "n0")
+    crowd.state.set_placed_pod(bystander)
+    crowd.occupants["n0"].append(Occupant(bystander, ()))
+    wanted = Demands(crowd.state, 600.0).of(social_pod("new", 9, rule), (), 0.0)
+    found = crowd.search.victims(9, [crowd.state.nodes["n0"]], crowd.fits_for(wanted))
+    assert names(found) == ["other"]
+    assert crowd.fits_for(wanted)(crowd.state.nodes["n0"]) is None
+
+
+def social_pod(name: str, priority: int, rule: str, node: str = "") -> Pod:
+    """A pod that minds others of its kind."""
+    spec = {"containers": [{"name": "c"}], **_RULES[rule]}
+    spec |= {"priority": priority, "nodeName": node}
+    spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    metadata = {"name": name, "namespace": "default", "uid": name, "labels": {"app": "x"}}
+    return convert(Pod, {"metadata": metadata, "spec": spec})
+
+
 _PODS = st.lists(
     st.tuples(
-        st.integers(0, 3), st.integers(0, 2), st.booleans(), st.integers(0, 1), st.booleans()
+        st.integers(0, 3),
+        st.integers(0, 2),
+        st.booleans(),
+        st.integers(0, 1),
+        st.booleans(),
+        st.booleans(),
     ),
     max_size=7,
 )
@@ -191,15 +312,15 @@ _PODS = st.lists(
 
 @given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
 def test_thinking_changes_nothing_and_no_victim_is_spare(
-    pods: list[tuple[int, int, bool, int, bool]], priority: int, cpu: int, devices: int
+    pods: list[tuple[int, int, bool, int, bool, bool]], priority: int, cpu: int, devices: int
 ) -> None:
     """The state is what it was before. Without the victims the pod fits; with any one of them back it does not."""
     crowd = Crowd(2)
     free = {f"n{n}": list(range(DEVICES)) for n in range(2)}
-    for number, (rank, cpus, has_device, node, is_protected) in enumerate(pods):
+    for number, (rank, cpus, has_device, node, is_protected, leaves) in enumerate(pods):
         where = f"n{node}"
         device = free[where].pop() if has_device and free[where] else None
-        crowd.add(f"p{number}", rank, cpu=cpus, device=device, node=where)
+        crowd.add(f"p{number}", rank, cpu=cpus, device=device, node=where, leaving=leaves)
         if is_protected:
             crowd.protected.add(f"p{number}")
     before = crowd.seen()
@@ -211,12 +332,12 @@ def test_thinking_changes_nothing_and_no_victim_is_spare(
     node = crowd.state.nodes[found.node]
     gone = [o for o in crowd.occupants[found.node] if o.pod in found.pods]
     assert all(o.priority < priority for o in gone)
-    for occupant in gone:
+    for occupant in (o for o in crowd.occupants[found.node] if o.is_leaving or o in gone):
         _remove(crowd, occupant)
-    assert fits(node)
+    assert fits(node) is not None
     for occupant in gone:
         _put_back(crowd, occupant)
-        assert not fits(node), f"{occupant.pod.metadata.name} need not go"
+        assert fits(node) is None, f"{occupant.pod.metadata.name} need not go"
         _remove(crowd, occupant)
 
 

@@ -21,7 +21,7 @@ from drayman.placement.claims import claims_of
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Found, Placer
 from drayman.placement.state import ClusterState
-from scheduler.laws.fleet import Fleet, fleets
+from scheduler.laws.fleet import Fleet, crowded, fleets
 from scheduler.laws.play import BINDING_TIMEOUT_S, Play
 
 Move = tuple[str, int]
@@ -30,7 +30,7 @@ _QUIET = ("deliver", "deliver", "deliver_all", "decide", "decide", "write")
 _EVENTS = (
     *_QUIET, *_QUIET, *_QUIET, *_QUIET, "create_pod", "create_pod", "remove_pod", "remove_pod",
     "switch_node", "cordon_node", "switch_slice", "change_slice", "switch_class", "switch_rule",
-    "fail_write", "fail_write", "pass_time",
+    "fail_write", "fail_write", "pass_time", "let_go", "let_go", "release",
 )  # fmt: skip
 
 
@@ -144,3 +144,43 @@ def _claim_names(pod: Pod) -> list[str]:
     direct = [entry.resource_claim_name for entry in pod.spec.resource_claims]
     made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
     return [name for name in (*direct, *made) if name]
+
+
+_CALM = ("write", "create_pod", "remove_pod", "fail_write", "let_go", "let_go", "release")
+
+
+@given(
+    crowded(),
+    st.lists(st.sampled_from([0, 1]), min_size=2, max_size=6),
+    st.lists(st.sampled_from([2, 3]), min_size=1, max_size=3),
+    st.lists(st.tuples(st.sampled_from(_CALM), _NUMBERS), min_size=5, max_size=30),
+)
+def test_room_that_was_made_for_a_pod_is_there_when_it_comes(
+    fleet: Fleet, running: list[int], urgent: list[int], script: list[Move]
+) -> None:
+    """Where hardware stays as it is and nobody is more important, a pod has others asked to go once at most, and nobody is asked twice.
+
+    However late victims go, their claims are given back, writes are shown or fail, and whoever else is created or removed meanwhile.
+    """
+    play = Play(fleet)
+    for kind in running:
+        play.create_pod(kind)
+    play.settle()
+    for kind in urgent:
+        play.create_pod(kind)
+    for name, argument in script:
+        if (
+            argument % 4
+        ):  # news and decisions come soon, but not always before the next thing happens
+            play.deliver_all()
+            play.decide(7)
+        getattr(play, name)(argument)
+    play.settle()
+    preemptors = [pod.metadata.name for pod, _ in play.asked]
+    victims = [victim.metadata.name for _, asked in play.asked for victim in asked]
+    assert len(set(preemptors)) == len(preemptors), preemptors
+    assert len(set(victims)) == len(victims), victims
+    for pod, asked in play.asked:
+        assert all((victim.spec.priority or 0) < (pod.spec.priority or 0) for victim in asked)
+    for pod in waiting(play):
+        assert not nodes_for(play, pod), f"{pod.metadata.name} waits but fits"

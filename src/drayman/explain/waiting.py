@@ -80,6 +80,15 @@ def lacking(
             return Headline.of(Reason.CLAIM_PENDING, _sentence(error))
 
 
+def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
+    """Why a claim cannot be used whose devices another pod is about to get."""
+    return Headline.of(
+        Reason.DEVICES_IN_USE,
+        f"Claim {claim.metadata.name} gives back its devices: they are kept for pod"
+        f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted those that had them.",
+    )
+
+
 def _settled(pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
     metadata, status = pod.metadata, pod.status

@@ -49,6 +49,13 @@ class ClaimsNotReadyError(Exception):
         self.name = name
 
 
+def names_of_claims(pod: Pod) -> list[str]:
+    """The claims that a pod names, and those that were made for it. They need not exist."""
+    names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    return [name for name in names if name]
+
+
 def claims_of(
     pod: Pod, find: FindClaim, make: MakeClaim | None = None
 ) -> tuple[ResourceClaim, ...]:

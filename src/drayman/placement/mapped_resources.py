@@ -6,7 +6,7 @@ status says how much came from which claim.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import ceil
 
@@ -48,6 +48,16 @@ class MappedDevices:
                 amount = _amount(mapping, result.consumed_capacity)
                 if amount is not None:
                     total[name] = total.get(name, 0) + amount
+        return total
+
+    def requests_of(self, allocations: Iterable[AllocationResult]) -> dict[str, int]:
+        """What the devices of a pod take of its node, in the units of its requests."""
+        total: dict[str, int] = {}
+        if not self._by_slice:
+            return total
+        for allocation in allocations:
+            for name, amount in as_requests(self.taken_by(allocation)).items():
+                total[name] = total.get(name, 0) + amount
         return total
 
     def _mappings(self, pool: str, device: str) -> _Mappings:

@@ -33,7 +33,6 @@ from drayman.placement.fit import (
     usage_verdict,
     volume_check,
 )
-from drayman.placement.mapped_resources import as_requests
 from drayman.placement.refusing import devices_verdict
 from drayman.placement.state import NodeState
 from drayman.placement.surroundings import Surroundings
@@ -127,12 +126,21 @@ class Placer:
 
     def fits_on(self, demand: Demand, node: NodeState) -> bool:
         """Whether the pod fits on a node as things are now. Keeps nothing that depends on the node alone."""
+        return self.found_on(demand, node) is not None
+
+    def found_on(self, demand: Demand, node: NodeState) -> Found | None:
+        """What the pod gets on a node as things are now. Keeps nothing that depends on the node alone."""
         if self._node_verdict(demand, node, self._check(demand)) is not FITS:
-            return False
+            return None
         wanted = demand.on(node.facts)
         if wanted.impossible is not None or demand.held_verdict(node.node) is not FITS:
-            return False
-        return not wanted.claims or self._searched(demand, node, wanted).verdict is FITS
+            return None
+        if not wanted.claims:
+            return Found(node, wanted, None)
+        if self._searched(demand, node, wanted).verdict is not FITS:
+            return None
+        assert self._searched_last is not None
+        return Found(node, wanted, self._searched_last[1])
 
     def standings(self, demand: Demand) -> list[Standing]:
         """All nodes that will do, in the order in which `find` would take them."""
@@ -370,12 +378,7 @@ class Placer:
         """Whether the pod still fits with what its devices take of the node's own resources."""
         if not self._state.mapped_devices:
             return True
-        total: dict[str, int] = {}
-        for item in plan.claims:
-            for name, amount in as_requests(
-                self._state.mapped_devices.taken_by(item.allocation)
-            ).items():
-                total[name] = total.get(name, 0) + amount
+        total = self._state.mapped_devices.requests_of(item.allocation for item in plan.claims)
         if not total:
             return True
         needs, facts = demand.needs.plus(total), node.facts

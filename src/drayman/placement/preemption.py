@@ -1,31 +1,38 @@
 """Room for pods that are more important than some that run: which of those have to go.
 
-For each node: take away every pod of lower priority, with its devices; if the pod fits then, give them back one by one, the most important
-first, as long as it still fits. Who could not be given back has to go. The node is chosen as Kubernetes chooses it: fewest broken
-disruption budgets, then the least important victims, then the fewest.
+For each node: think away who is leaving anyway. If that is not enough, take away every pod of lower priority, with its devices; if the
+pod fits then, give them back one by one, the most important first, as long as it still fits. Who could not be given back has to go.
+The node is chosen as Kubernetes chooses it: fewest broken disruption budgets, then the least important victims, then the fewest. A node
+on which nobody has to be asked is the best of all.
 
-Unlike in Kubernetes, devices count: a pod that holds the device that is needed is a candidate like one that holds the CPU.
+Unlike in Kubernetes, devices count: a pod that holds the device that is needed is a candidate like one that holds the CPU. And so does
+what is on its way out: nobody is asked to go for room that is about to be there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
-from drayman.inventory.ledger import Holding, holder_of
-from drayman.placement.fit import PodNeeds
+from drayman.placement.absence import Absence
+from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState, NodeState
+
+Fits = Callable[[NodeState], Found | None]
+_LOWEST: Final = -(2**31)
 
 
 class Occupant(Struct, frozen=True):
-    """A pod on a node, with the claims that nobody else uses."""
+    """A pod on a node, with the claims that it uses."""
 
     pod: Pod
     claims: tuple[ResourceClaim, ...]
+    is_leaving: bool = False
+    """Whether it is about to go, whoever needs its room."""
 
     @property
     def priority(self) -> int:
@@ -33,20 +40,27 @@ class Occupant(Struct, frozen=True):
 
 
 class Victims(Struct, frozen=True):
-    """Who has to leave a node."""
+    """Who has to leave a node, and what the pod gets there then."""
 
     node: str
     pods: tuple[Pod, ...]
+    """Those who are to be asked; nobody, where those who leave anyway make enough room."""
     violations: int
     """How many of them a disruption budget protects."""
+    found: Found
+    leaving: tuple[Pod, ...] = ()
+    """Those who go without being asked."""
+    freed: tuple[ResourceClaim, ...] = ()
+    """The claims that give back their devices when all of them are gone."""
 
     @property
     def cost(self) -> tuple[int, int, int, int, str]:
         """Less is better."""
         priorities = [pod.spec.priority or 0 for pod in self.pods]
         # Offset as in Kubernetes, so that many pods of negative priority do not look cheaper than few.
-        total = sum(priority + 2**31 for priority in priorities)
-        return self.violations, max(priorities), total, len(priorities), self.node
+        total = sum(priority - _LOWEST for priority in priorities)
+        highest = max(priorities, default=_LOWEST)
+        return self.violations, highest, total, len(priorities), self.node
 
 
 class Preemption:
@@ -56,87 +70,80 @@ class Preemption:
         self,
         state: ClusterState,
         occupants: Callable[[str], Sequence[Occupant]],
-        is_protected: Callable[[Pod], bool],
+        violating: Callable[[Sequence[Pod]], Collection[str]],
     ) -> None:
+        """`violating` tells which of these pods, by uid, break a disruption budget if they go in this order."""
         self._state = state
         self._occupants = occupants
-        self._is_protected = is_protected
+        self._violating = violating
 
     def victims(
-        self, priority: int, nodes: Sequence[NodeState], fits: Callable[[NodeState], bool]
+        self,
+        priority: int,
+        nodes: Sequence[NodeState],
+        fits: Fits,
+        unused: Sequence[ResourceClaim] = (),
     ) -> Victims | None:
-        """The cheapest set of pods without which a pod of this priority fits on one of the nodes."""
-        found = [self._on(node, priority, fits) for node in nodes]
+        """The cheapest set of pods without which a pod of this priority fits on one of the nodes.
+
+        `unused` are claims that are about to give back their devices, since no pod that uses them is left.
+        """
+        found = [self._on(node, priority, fits, unused) for node in nodes]
         possible = [victims for victims in found if victims is not None]
         return min(possible, key=lambda victims: victims.cost, default=None)
 
     def _on(
-        self, node: NodeState, priority: int, fits: Callable[[NodeState], bool]
+        self, node: NodeState, priority: int, fits: Fits, unused: Sequence[ResourceClaim]
     ) -> Victims | None:
-        lower = [o for o in self._occupants(node.facts.name) if o.priority < priority]
-        if not lower:
-            return None
-        # Protected ones are given back first, then the most important.
-        lower.sort(key=lambda o: (not self._is_protected(o.pod), -o.priority, _age(o.pod)))
-        with self._without(node, lower) as gone:
-            if not fits(node):
+        present = self._occupants(node.facts.name)
+        leaving = [o for o in present if o.is_leaving]
+        lower = [o for o in present if o.priority < priority and not o.is_leaving]
+        victims: list[Occupant] = []
+        with Absence(self._state) as absence:
+            for claim in unused:
+                absence.free(claim)
+            for occupant in leaving:
+                absence.take_away(occupant.pod, node, occupant.claims)
+            found = fits(node) if leaving or absence.freed else None
+            if found is None and lower:
+                found, victims = self._spare(lower, node, fits, absence)
+            if found is None:
                 return None
-            victims: list[Occupant] = []
-            for occupant in lower:
-                gone.give_back(occupant)
-                if not fits(node):
-                    gone.take_away(occupant)
-                    victims.append(occupant)
-        if not victims:
-            return None
-        violations = sum(self._is_protected(o.pod) for o in victims)
-        return Victims(node.facts.name, tuple(o.pod for o in victims), violations)
+            freed = absence.freed
+        # Those alone whom nobody could spare count: budgets are asked about them once more.
+        pods = tuple(o.pod for o in victims)
+        return Victims(
+            node.facts.name,
+            pods,
+            len(self._violating(pods)),
+            found,
+            tuple(o.pod for o in leaving),
+            freed,
+        )
 
-    @contextmanager
-    def _without(self, node: NodeState, occupants: Sequence[Occupant]) -> Iterator[_Absence]:
-        absence = _Absence(self._state, node)
-        try:
-            for occupant in occupants:
-                absence.take_away(occupant)
-            yield absence
-        finally:
-            absence.restore()
-
-
-class _Absence:
-    """Pods that are thought away from a node. Only the sums and the ledger change, and only until `restore`."""
-
-    def __init__(self, state: ClusterState, node: NodeState) -> None:
-        self._state = state
-        self._node = node
-        self._needs: dict[str, PodNeeds] = {}
-        self._held: dict[str, tuple[Holding, ...]] = {}
-        self._holders: dict[str, tuple[str, ...]] = {}
-
-    def take_away(self, occupant: Occupant) -> None:
-        uid = occupant.pod.metadata.uid
-        self._needs[uid] = self._node.usage.remove(uid)
-        holders = []
-        for claim in occupant.claims:
-            holder = holder_of(claim)
-            held = self._state.ledger.holdings(holder)
-            if held:
-                self._state.ledger.forget(holder)
-                self._held[holder] = held
-                holders.append(holder)
-        self._holders[uid] = tuple(holders)
-
-    def give_back(self, occupant: Occupant) -> None:
-        self._return(occupant.pod.metadata.uid)
-
-    def restore(self) -> None:
-        for uid in tuple(self._needs):
-            self._return(uid)
-
-    def _return(self, uid: str) -> None:
-        self._node.usage.add(self._needs.pop(uid))
-        for holder in self._holders.pop(uid):
-            self._state.ledger.observe(holder, self._held.pop(holder))
+    def _spare(
+        self, lower: list[Occupant], node: NodeState, fits: Fits, absence: Absence
+    ) -> tuple[Found | None, list[Occupant]]:
+        """What the pod gets if those go who cannot be spared, and who that is."""
+        lower.sort(key=lambda o: (-o.priority, _age(o.pod)))
+        protected = self._violating([o.pod for o in lower])
+        # Protected ones are given back first, then the most important.
+        lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
+        for occupant in lower:
+            absence.take_away(occupant.pod, node, occupant.claims)
+        found = fits(node)
+        if found is None:
+            return None, []
+        victims: list[Occupant] = []
+        for occupant in lower:
+            absence.give_back(occupant.pod.metadata.uid)
+            still = fits(node)
+            if still is None:
+                absence.take_away(occupant.pod, node, occupant.claims)
+                victims.append(occupant)
+            else:
+                found = still
+        return found, victims
 
 
 def _age(pod: Pod) -> str:

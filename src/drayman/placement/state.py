@@ -10,7 +10,7 @@ Whoever keeps answers (`placing`) reads the marks since it last looked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -254,6 +254,10 @@ class ClusterState:
         """Whether a write of ours for the claim has not been confirmed."""
         return claim.metadata.uid in self._assumed
 
+    def allocated_claims(self) -> Iterator[ResourceClaim]:
+        """The claims that have devices, as the server has last shown them."""
+        return (claim for claim in self._claims.values() if claim.status.allocation is not None)
+
     def node_of(self, uid: str) -> str | None:
         """The node on which a pod counts."""
         placed = self._placed.get(uid)
@@ -307,6 +311,24 @@ class ClusterState:
         """Give back what was taken for a claim that is not made after all."""
         self._provisional.pop(key, None)
         self._free(holder)
+
+    def keep_room(self, needs: PodNeeds, node: str, devices: Sequence[AllocationResult]) -> None:
+        """What a pod will get on a node counts as taken, though others may still have it."""
+        self._place(needs, node)
+        for number, allocation in enumerate(devices):
+            holder = _promised(needs.uid, number)
+            self.ledger.observe(holder, holdings_of(allocation))
+            self._note_holding(holder, allocation)
+
+    def give_up_room(self, uid: str, devices: int) -> None:
+        """The inverse of `keep_room`. Wakes nobody."""
+        self._displace(uid)
+        for number in range(devices):
+            self._take_back(_promised(uid, number))
+
+    def room_is_free(self) -> None:
+        """What was kept for a pod is there for everybody."""
+        self._wake(Wake.ANYTHING)
 
     def mark(self, node: str) -> None:
         """An answer about this node may no longer hold."""
@@ -404,17 +426,22 @@ class ClusterState:
                 self.floating_taken += 1
 
     def _free(self, holder: str) -> None:
+        if self._take_back(holder):
+            self._wake(Wake.DEVICES)
+
+    def _take_back(self, holder: str) -> bool:
+        """Whether there was anything that somebody could be glad of."""
         held = self._holding.pop(holder, None)
         self.ledger.forget(holder)
         if held is None:
-            return
+            return False
         for pool in _pools_of(held):
             node = self._home_of_pool.get(pool, "")
             if node:
                 self.mark(node)
             else:
                 self.floating_freed += 1
-        self._wake(Wake.DEVICES)
+        return True
 
     def _slice_changed(self, slice_: ResourceSlice) -> None:
         pool = (slice_.spec.driver, slice_.spec.pool.name)
@@ -434,6 +461,11 @@ class ClusterState:
     def _everything_changed(self) -> None:
         self.epoch += 1
         self._wake(Wake.ANYTHING)
+
+
+def _promised(uid: str, number: int) -> str:
+    """The holder of devices that are kept for a pod: under a name that no claim can have."""
+    return f"<promised> {uid} {number}"
 
 
 def _pools_of(results: _Results) -> Iterable[tuple[str, str]]:

@@ -31,8 +31,10 @@ from drayman.api.core import (
 from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.turns import Turns
+from drayman.explain.answer import Headline
 from drayman.explain.headline import Headlines
-from drayman.explain.waiting import lacking
+from drayman.explain.reasons import Reason
+from drayman.explain.waiting import given_back, lacking
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import (
     ClaimsNotReadyError,
@@ -44,8 +46,8 @@ from drayman.placement.claims import (
     readiness,
 )
 from drayman.placement.demand import Demand, Demands
-from drayman.placement.fit import refused_everywhere, unschedulable_message
-from drayman.placement.mapped_resources import as_requests
+from drayman.placement.fit import FITS, Verdict, refused_everywhere, unschedulable_message
+from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
 from drayman.placement.times import timestamp_of
@@ -55,6 +57,10 @@ from drayman.scheduler.queue import Entry, Queue
 
 _log: Final = logging.getLogger(__name__)
 
+PATIENCE_S: Final = 1.0
+"""How long a pod may lack something that is usually on its way before it is told so."""
+MAKING_S: Final = 30.0
+"""How long a claim may be in the making. A controller that has thousands of them to make is at work, and nobody's to warn about."""
 _MOST_PLACERS: Final = 256
 _LONGEST_BASE: Final = 58
 _INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
@@ -72,6 +78,8 @@ class Refused:
     not_found: NotFound | None = None
     leaving: ResourceClaim | None = None
     """A claim that is reserved for the pod and on its way out."""
+    patience_s: float = 0.0
+    """How long the reason may hold before anybody need know."""
 
     @property
     def message(self) -> str:
@@ -98,9 +106,11 @@ class Cycle:
         policy: Policy,
         binding_timeout_s: float,
         turns: Turns | None = None,
+        nominations: Nominations | None = None,
         chance: random.Random | None = None,
     ) -> None:
         self._state = state
+        self._nominations = nominations if nominations is not None else Nominations(state)
         self._queue = queue
         self._clock = clock
         self._policy = policy
@@ -147,8 +157,13 @@ class Cycle:
         except ClaimsNotReadyError as error:
             self._queue.wait(entry)
             told = lacking(self._state, pod, error, knows_templates=self._turns is not None)
-            leaving = self._leaving(pod, error)
-            return Refused(entry, None, lambda: str(told), leaving=leaving)
+            return Refused(
+                entry,
+                None,
+                lambda: str(told),
+                leaving=self._leaving(pod, error),
+                patience_s=MAKING_S if told.reason is Reason.CLAIM_PENDING else PATIENCE_S,
+            )
         for claim in claims:
             if (
                 claim.metadata.uid
@@ -158,12 +173,22 @@ class Cycle:
                 self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
                 self._queue.wait(entry)
                 return None
+        kept = self._kept_from(pod, claims)
+        if kept is not None:
+            self._queue.sleep_alone(entry)
+            return Refused(entry, None, lambda: str(kept), patience_s=PATIENCE_S)
         demand = self._demands.of(pod, claims, now)
-        found = self._placer(demand).find(demand)
-        if isinstance(found, NotFound):
-            return self._refuse(entry, demand, found, now)
-        placement = self._place(entry, demand, found, now)
-        self._assume(placement, found.plan)
+        with self._nominations.as_seen_by(pod):
+            found = self._placer(demand).find(demand)
+            if isinstance(found, NotFound):
+                return self._refuse(entry, demand, found, now)
+            verdict = self._without_promises(demand, found)
+            if verdict is not FITS:
+                not_yet = NotFound(dict.fromkeys(self._state.nodes, verdict), retry=True)
+                return self._refuse(entry, demand, not_yet, now)
+            placement = self._place(entry, demand, found, now)
+            self._nominations.fulfil(entry.uid)
+            self._assume(placement, found.plan)
         ours.update(claim.metadata.uid for claim in placement.claims)
         self._queue.placed(entry)
         return placement
@@ -183,6 +208,21 @@ class Cycle:
         if claim is None or self._state.is_under_way(claim):
             return None
         return claim if consumer_of(pod) in claim.status.reserved_for else None
+
+    def _kept_from(self, pod: Pod, claims: Iterable[ResourceClaim]) -> Headline | None:
+        """Why a pod may not begin to use a claim that is about to give its devices to somebody more important."""
+        for claim in claims if self._nominations else ():
+            nomination = self._nominations.keeps(claim, pod)
+            if nomination is not None:
+                return given_back(claim, nomination.pod)
+        return None
+
+    def _without_promises(self, demand: Demand, found: Found) -> Verdict:
+        """Whether the pod may go to its node even if those for whom room is kept never come: it may have wanted their company."""
+        if not self._nominations or not demand.needs.shape.social:
+            return FITS
+        with self._nominations.ignored():
+            return self._placer(demand).verdict_on(demand, found.node)
 
     def _draft(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
         """The claim for an entry that names a template, while it is the scheduler's turn to make it."""
@@ -208,6 +248,8 @@ class Cycle:
     def _refuse(self, entry: Entry, demand: Demand, not_found: NotFound, now: float) -> Refused:
         if not_found.retry:
             self._queue.hold_back(entry, now)
+        elif entry.uid in self._nominations:
+            self._queue.sleep_alone(entry)
         else:
             interest = Wake.ANYTHING if demand.asks_for_devices else Wake.NODES
             self._queue.sleep(entry, demand.key, interest)
@@ -223,7 +265,8 @@ class Cycle:
         return self._explain(self._demands.of(pod, claims, self._clock()), not_found)
 
     def _explain(self, demand: Demand, not_found: NotFound) -> str:
-        return f"{self._opening(demand, not_found)} {self._headlines.of(demand, not_found)}"
+        with self._nominations.as_seen_by(demand.pod):
+            return f"{self._opening(demand, not_found)} {self._headlines.of(demand, not_found)}"
 
     def _opening(self, demand: Demand, not_found: NotFound) -> str:
         """How kube-scheduler begins: how many nodes there are, and how many of them fail each rule."""
@@ -296,24 +339,19 @@ class Cycle:
     def _add_mapped_resources(self, placement: Placement, plan: Plan | None) -> None:
         if not self._state.mapped_devices or plan is None:
             return
-        statuses = []
-        total: dict[str, int] = {}
-        for item in plan.claims:
-            amounts = self._state.mapped_devices.taken_by(item.allocation)
-            if not amounts:
-                continue
-            statuses.append(
-                NodeAllocatableResourceClaimStatus(
-                    resource_claim_name=item.claim.metadata.name,
-                    containers=_users(placement.pod, item.claim.metadata.name),
-                    resources={name: Quantity(amount) for name, amount in amounts.items()},
-                )
+        statuses = [
+            NodeAllocatableResourceClaimStatus(
+                resource_claim_name=item.claim.metadata.name,
+                containers=_users(placement.pod, item.claim.metadata.name),
+                resources={name: Quantity(amount) for name, amount in amounts.items()},
             )
-            for name, amount in as_requests(amounts).items():
-                total[name] = total.get(name, 0) + amount
-        if total:
+            for item in plan.claims
+            if (amounts := self._state.mapped_devices.taken_by(item.allocation))
+        ]
+        if statuses:
             placement.mapped = tuple(sorted(statuses, key=lambda s: s.resource_claim_name))
-            placement.needs = placement.needs.plus(total)
+            taken = self._state.mapped_devices.requests_of(item.allocation for item in plan.claims)
+            placement.needs = placement.needs.plus(taken)
 
 
 def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:

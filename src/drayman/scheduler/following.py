@@ -26,8 +26,9 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.cluster.turns import Turns
-from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
 from drayman.placement.groups import GroupKey, key_of
+from drayman.placement.nominations import Nominations
 from drayman.placement.state import FINISHED, ClaimKey, ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
@@ -47,6 +48,7 @@ class Follower:
         binder: Binder,
         names: frozenset[str],
         work: Callable[[], None],
+        nominations: Nominations,
         turns: Turns | None = None,
     ) -> None:
         self._informers = informers
@@ -55,6 +57,7 @@ class Follower:
         self._binder = binder
         self._names = names
         self._work = work
+        self._nominations = nominations
         self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
         self._users: dict[
@@ -163,6 +166,7 @@ class Follower:
     def _drop(self, uid: str) -> None:
         """The pod no longer waits for a node."""
         self._present.discard(uid)
+        self._nominations.withdraw(uid)
         if self._turns is not None:
             self._turns.end(uid)
         if uid in self._queue:
@@ -177,9 +181,7 @@ class Follower:
 
     def _note_claims(self, pod: Pod) -> None:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
-        names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-        names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-        keys = tuple((namespace, name) for name in names if name)
+        keys = tuple((namespace, name) for name in names_of_claims(pod))
         group = key_of(pod)
         if group is not None:
             keys = (*keys, _noted(group))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from drayman.api.core import Pod
 from drayman.api.errors import SelectorError
 from drayman.api.labels import matches
@@ -15,15 +17,29 @@ class Budgets:
     def __init__(self, budgets: Cache[PodDisruptionBudget]) -> None:
         self._budgets = budgets
 
-    def protects(self, pod: Pod) -> bool:
-        """Whether a budget that allows no more disruptions covers the pod."""
-        return any(
-            budget.metadata.namespace == pod.metadata.namespace
-            and budget.status.disruptions_allowed <= 0
-            and pod.metadata.name not in budget.status.disrupted_pods
-            and _covers(budget, pod)
-            for budget in self._budgets
-        )
+    def violated_by(self, pods: Sequence[Pod]) -> frozenset[str]:
+        """Which of these pods, by uid, go beyond what a budget allows if they go in this order."""
+        if not pods or not len(self._budgets):
+            return frozenset()
+        left = {budget.metadata.uid: budget.status.disruptions_allowed for budget in self._budgets}
+        violating = set()
+        for pod in pods:
+            for budget in self._budgets:
+                if not _protects(budget, pod):
+                    continue
+                left[budget.metadata.uid] -= 1
+                if left[budget.metadata.uid] < 0:
+                    violating.add(pod.metadata.uid)
+        return frozenset(violating)
+
+
+def _protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether the end of the pod counts against the budget: one that is expected to go has been counted."""
+    return (
+        budget.metadata.namespace == pod.metadata.namespace
+        and pod.metadata.name not in budget.status.disrupted_pods
+        and _covers(budget, pod)
+    )
 
 
 def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:

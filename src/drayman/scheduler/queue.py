@@ -21,6 +21,8 @@ from drayman.placement.wake import Wake
 FIRST_BACKOFF_S: Final = 1.0
 LONGEST_BACKOFF_S: Final = 10.0
 _MOST_WOKEN: Final = 1024
+_ALONE: Final = "alone"
+"""Marks a shape of which there is one pod."""
 
 
 @dataclass(slots=True)
@@ -150,6 +152,10 @@ class Queue:
         sleepers.burst = 0
         if left is not sleepers:
             self._hand_on(left)
+
+    def sleep_alone(self, entry: Entry) -> None:
+        """The pod was refused for a reason that is not its copies'. It is tried again whenever something happens."""
+        self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING)
 
     def wait(self, entry: Entry) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""

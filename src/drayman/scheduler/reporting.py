@@ -32,8 +32,6 @@ _log: Final = logging.getLogger(__name__)
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 _GATHER_S: Final = 0.1
-PATIENCE_S: Final = 1.0
-"""How long a pod may lack something that is usually on its way, such as a claim that is being made for it."""
 REFRESH_S: Final = 1.0
 """How long a pod that has been told why it waits is left in peace."""
 COPIES_S: Final = 5.0

@@ -21,11 +21,13 @@ from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import RESOURCE_SLICES
+from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.explain.waiting import unready
 from drayman.inventory.features import Features
-from drayman.placement.placing import Placer
+from drayman.placement.demand import Demand
+from drayman.placement.nominations import Nominations
+from drayman.placement.placing import NotFound, Placer
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
@@ -35,9 +37,11 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
-from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue
+from drayman.scheduler.occupants import Occupants
+from drayman.scheduler.preempting import Preemptor
+from drayman.scheduler.protection import Budgets
+from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Entry, Queue
 from drayman.scheduler.reporting import (
-    PATIENCE_S,
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
     Reporter,
@@ -90,6 +94,7 @@ class Scheduler:
             longest_backoff_s=self._options.longest_backoff_s,
         )
         self.state = ClusterState(self._options.features, self._wake)
+        self._nominations = Nominations(self.state)
         self._recorder = EventRecorder(client, "default-scheduler")
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
         self._cycle = Cycle(
@@ -99,6 +104,7 @@ class Scheduler:
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
             turns=turns,
+            nominations=self._nominations,
         )
         self._turns = turns
         self._binder = Binder(
@@ -110,9 +116,14 @@ class Scheduler:
             binding_timeout_s=self._options.binding_timeout_s,
         )
         self._freeing = Freeing(client, self.state)
-        self._evictor = Evictor(
-            client, informers, self.state, self._recorder, Placer(self.state, self._options.policy)
+        self._preemptor = Preemptor(
+            self.state,
+            Placer(self.state, self._options.policy),
+            self._nominations,
+            Occupants(informers, self.state, self._nominations.expects_to_go),
+            Budgets(informers.informer(DISRUPTION_BUDGETS).cache),
         )
+        self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = Follower(
             informers,
             self.state,
@@ -120,6 +131,7 @@ class Scheduler:
             self._binder,
             self._options.names,
             self._something_to_do,
+            self._nominations,
             turns,
         )
         self._informers = informers
@@ -182,12 +194,11 @@ class Scheduler:
     def _refused(self, refused: Refused) -> None:
         if self._turns is not None:
             self._turns.give_up(refused.entry.pod)
-        patience_s = PATIENCE_S if refused.demand is None else 0.0
         self._reporter.refuse(
             refused.entry.pod,
             UNSCHEDULABLE,
             refused.explain,
-            patience_s=patience_s,
+            patience_s=refused.patience_s,
             copies=lambda: self._copies(refused),
         )
         if refused.leaving is not None:
@@ -195,9 +206,18 @@ class Scheduler:
         if refused.demand is not None and refused.not_found is not None:
             work = self._freeing.plan(refused.demand, refused.not_found)
             if work is None:
-                work = self._evictor.plan(refused.demand, refused.not_found, self._clock())
-            if work is not None:
+                self._preempt(refused.entry, refused.demand, refused.not_found)
+            else:
                 self._spawn(work)
+
+    def _preempt(self, entry: Entry, demand: Demand, not_found: NotFound) -> None:
+        now = self._clock()
+        decision = self._preemptor.decide(demand, not_found, now)
+        if decision is None:
+            return
+        if decision.nomination is not None:
+            self.queue.sleep_alone(entry)
+        self._spawn(self._evictor.carry_out(decision, now))
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to tell each of them why."""
@@ -224,6 +244,12 @@ class Scheduler:
     def _something_to_do(self) -> None:
         self._work.set()
 
+    def _hold_back(self, uid: str) -> None:
+        entry = self.queue.get(uid)
+        if entry is not None:
+            self.queue.hold_back(entry, self._clock())
+            self._work.set()
+
     def is_under_way(self, uid: str) -> bool:
         """Whether the pod has a node that is not yet written."""
         return uid in self._under_way
@@ -235,7 +261,7 @@ class Scheduler:
 
     def bound(self, placement: Placement) -> None:
         self._under_way.pop(placement.entry.uid, None)
-        self._evictor.forget(placement.entry.uid)
+        self._nominations.withdraw(placement.entry.uid)
         self._reporter.bound(placement.pod, placement.node)
 
     def waiting(self, placement: Placement) -> None:
@@ -261,6 +287,7 @@ class Scheduler:
         if self._turns is not None:
             self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
+            self._nominations.renew(entry.uid)
             self.queue.hold_back(entry, self._clock())
             self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why)
         self._work.set()

@@ -35,6 +35,7 @@ class Wishes:
     cpu: int = 0
     zone: str = ""
     tolerates: bool = False
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +158,34 @@ def wishes(draw: st.DrawFn) -> Wishes:
         cpu=draw(st.sampled_from([0, 0, 1, 2])),
         zone=draw(st.sampled_from(["a", "b"])) if draw(rarely(10)) else "",
         tolerates=draw(rarely(3)),
+        priority=draw(st.sampled_from([0, 0, 5, 9])),
+    )
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Fleet:
+    """One or two small nodes, pods that may be preempted, and pods that may preempt them."""
+    names = NODES[: draw(st.sampled_from([2, 1]))]
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    made = [
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {},
+            "status": {"allocatable": allocatable},
+        }
+        for name in names
+    ]
+    hardware_of_nodes = [
+        piece(["d0", "d1", "d2"], pool=f"{name}-pool", name=f"{name}-slice", nodeName=name)
+        for name in names
+    ]
+    counts = st.sampled_from([1, 1, 2, 3])
+    cpus = st.sampled_from([0, 0, 1, 2])
+    kinds = [
+        Wishes((claim(exactly("r0", draw(counts), "gpu")),), cpu=draw(cpus), priority=priority)
+        for priority in (0, 0, 9, 9)
+    ]
+    unused = tuple(claim(exactly("r0", 1, "gpu")) for _ in SHARED_CLAIMS)
+    return Fleet(
+        tuple(made), tuple(hardware_of_nodes), tuple(deepcopy(CLASSES)), unused, tuple(kinds)
     )

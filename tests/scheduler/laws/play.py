@@ -27,6 +27,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    DISRUPTION_BUDGETS,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -34,12 +35,19 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
+from drayman.placement.demand import Demand
+from drayman.placement.nominations import Nominations
+from drayman.placement.placing import NotFound, Placer
 from drayman.placement.state import ClusterState
+from drayman.placement.times import timestamp_of
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.following import Follower
-from drayman.scheduler.queue import Queue
+from drayman.scheduler.occupants import Occupants
+from drayman.scheduler.preempting import Preemptor
+from drayman.scheduler.protection import Budgets
+from drayman.scheduler.queue import Entry, Queue
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU
@@ -71,12 +79,14 @@ class Play:
         self.now = 1_000_000.0
         self.queue = Queue()
         self.state = ClusterState(Features(), self.queue.wake)
+        self.nominations = Nominations(self.state)
         self.cycle = Cycle(
             self.state,
             self.queue,
             lambda: self.now,
             policy=Policy.BEST,
             binding_timeout_s=BINDING_TIMEOUT_S,
+            nominations=self.nominations,
             chance=random.Random(0),
         )
         self.fleet = fleet
@@ -88,6 +98,8 @@ class Play:
         self.claims: dict[str, ResourceClaim] = {}
         self.pods: dict[str, Pod] = {}
         self.under_way: list[list[Placement]] = []
+        self.asked: list[tuple[Pod, tuple[Pod, ...]]] = []
+        """Who had others asked to go, and whom."""
         self.watches = Watches()
         self._follow()
         self._set_up()
@@ -100,7 +112,16 @@ class Play:
             _NobodyBinds(),  # type: ignore[arg-type]
             frozenset({"default-scheduler"}),
             lambda: None,
+            self.nominations,
         )
+        occupants = Occupants(
+            self.watches,  # type: ignore[arg-type]
+            self.state,
+            self.nominations.expects_to_go,
+        )
+        budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)
+        placer = Placer(self.state, Policy.BEST)
+        self._preemptor = Preemptor(self.state, placer, self.nominations, occupants, budgets)
         self._follower.follow(
             lambda uid: any(p.entry.uid == uid for group in self.under_way for p in group)
         )
@@ -186,6 +207,7 @@ class Play:
             "resourceClaims": entries,
             "nodeSelector": {"zone": wishes.zone} if wishes.zone else {},
             "tolerations": [{"key": "lease", "operator": "Exists"}] if wishes.tolerates else [],
+            "priority": wishes.priority,
         }
         metadata = {"name": name, "namespace": NAMESPACE, "uid": uid}
         status = {"resourceClaimStatuses": statuses}
@@ -193,22 +215,44 @@ class Play:
 
     def remove_pod(self, which: int) -> None:
         """A pod goes, and its claims are given back as the controller gives them back."""
-        if not self.pods:
-            return
-        pod = self.pods.pop(list(self.pods)[which % len(self.pods)])
-        self.watches.push(PODS, Notice("DELETED", pod))
+        if self.pods:
+            self._end(self.pods[list(self.pods)[which % len(self.pods)]])
+            self.release()
+
+    def let_go(self, which: int) -> None:
+        """A pod that was asked to go is gone; its claims are not yet given back."""
+        leaving = [pod for pod in self.pods.values() if pod.metadata.deletion_timestamp]
+        if leaving:
+            self._end(leaving[which % len(leaving)])
+
+    def release(self, _: int = 0) -> None:
+        """Claims whose users are gone are given back."""
+        alive = {pod.metadata.uid for pod in self.pods.values()}
         for name, claim in tuple(self.claims.items()):
-            if any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references):
+            owners = claim.metadata.owner_references
+            if owners and all(owner.uid not in alive for owner in owners):
                 self._remove_claim(name)
                 continue
             users = claim.status.reserved_for
-            kept = tuple(user for user in users if user.uid != pod.metadata.uid)
+            kept = tuple(user for user in users if user.uid in alive)
             if kept == users:
                 continue
             status = msgspec.structs.replace(claim.status, reserved_for=kept)
             self._put_claim(
                 msgspec.structs.replace(claim, status=status if kept else ResourceClaimStatus())
             )
+
+    def _end(self, pod: Pod) -> None:
+        del self.pods[pod.metadata.name]
+        self.watches.push(PODS, Notice("DELETED", pod))
+
+    def _ask_to_go(self, victims: tuple[Pod, ...]) -> None:
+        for victim in victims:
+            pod = self.pods.get(victim.metadata.name)
+            if pod is not None:
+                deadline = timestamp_of(self.now + 30)
+                metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deadline)
+                self._put_pod(msgspec.structs.replace(pod, metadata=metadata))
 
     def switch_node(self, which: int) -> None:
         """A node goes or comes back."""
@@ -282,11 +326,21 @@ class Play:
         decided = self.cycle.decide(1 + which % 8)
         for refused in decided.refused:
             assert "internal error" not in refused.message, refused
+            if refused.demand is not None and refused.not_found is not None:
+                self._preempt(refused.entry, refused.demand, refused.not_found)
         groups = _sharing(decided.placements)
         before = [p for group in self.under_way for p in group]
         for number, placement in enumerate(decided.placements):
             self._judge(placement, [*before, *decided.placements[:number]])
         self.under_way += groups
+
+    def _preempt(self, entry: Entry, demand: Demand, not_found: NotFound) -> None:
+        decision = self._preemptor.decide(demand, not_found, self.now)
+        if decision is not None and decision.nomination is not None:
+            self.queue.sleep_alone(entry)
+            if decision.victims:
+                self.asked.append((decision.pod, decision.victims))
+                self._ask_to_go(decision.victims)
 
     def write(self, which: int) -> None:
         """Decisions that belong together reach the server."""
@@ -307,6 +361,9 @@ class Play:
     def settle(self) -> None:
         """Until nothing happens any more by itself."""
         for _ in range(_LONGEST_SETTLING):
+            while any(pod.metadata.deletion_timestamp for pod in self.pods.values()):
+                self.let_go(0)
+            self.release()
             self.deliver_all()
             while self.under_way:
                 self.write(0)
@@ -352,6 +409,7 @@ class Play:
         self.cycle.settled(written)
         self._nothing_is_held_twice()
         for placement in group:
+            self.nominations.withdraw(placement.entry.uid)
             pod = placement.pod
             spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
             self._put_pod(msgspec.structs.replace(pod, spec=spec))
@@ -364,6 +422,7 @@ class Play:
             self.state.forget_claim(claim)
         self.cycle.settled(placement.claims)
         if self._follower.waits(placement.entry.uid):
+            self.nominations.renew(placement.entry.uid)
             self.queue.hold_back(placement.entry, self.now)
 
     # Judging.

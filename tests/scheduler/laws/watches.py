@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from drayman.cluster.cache import Cache, Indexer
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
@@ -26,7 +26,7 @@ class Watches:
     """Stands where informers stand: hands out what the server shows, when a move says so."""
 
     def __init__(self) -> None:
-        self._handlers: dict[str, Callable[[Notice[Any]], None]] = {}
+        self._informers = {kind.plural: Shown() for kind in KINDS}
         self._queues: dict[str, deque[tuple[Notice[Any], JsonObject]]] = {
             kind.plural: deque() for kind in KINDS
         }
@@ -34,8 +34,12 @@ class Watches:
         self.values: dict[str, dict[str, JsonObject]] = {kind.plural: {} for kind in KINDS}
         """What was delivered, as it was written, by kind and name."""
 
-    def informer(self, resource: Resource[Any]) -> _Handlers:
-        return _Handlers(self._handlers, resource.plural)
+    def informer(
+        self, resource: Resource[Any], indexers: Mapping[str, Indexer[Any]] | None = None
+    ) -> Shown:
+        informer = self._informers.setdefault(resource.plural, Shown())
+        informer.cache.add_indexers(indexers or {})
+        return informer
 
     def push(
         self, resource: Resource[Any], notice: Notice[Any], value: JsonObject | None = None
@@ -53,13 +57,25 @@ class Watches:
             if notice.type != "DELETED":
                 shown[name], values[name] = notice.object, value
                 notice = Notice("ADDED" if known is None else "MODIFIED", notice.object, known)
-            self._handlers[resource.plural](notice)
+            self._informers[resource.plural].show(notice)
 
 
-@dataclass(slots=True)
-class _Handlers:
-    handlers: dict[str, Callable[[Notice[Any]], None]]
-    plural: str
+class Shown:
+    """The objects of one kind as far as they were delivered, and who is told of changes."""
+
+    def __init__(self) -> None:
+        self.cache: Cache[Any] = Cache({})
+        self._handlers: list[Callable[[Notice[Any]], None]] = []
 
     def add_handler(self, handler: Callable[[Notice[Any]], None]) -> None:
-        self.handlers[self.plural] = handler
+        self._handlers.append(handler)
+
+    def show(self, notice: Notice[Any]) -> None:
+        metadata = notice.object.metadata
+        key = (metadata.namespace, metadata.name)
+        if notice.type == "DELETED":
+            self.cache.remove(key)
+        else:
+            self.cache.put(key, notice.object)
+        for handler in self._handlers:
+            handler(notice)

@@ -1,0 +1,162 @@
+"""Room that is kept for pods which have asked others to go.
+
+A pod that preempts others has its room only when they are gone, and that may take a while. Until then the room is promised to it: what
+it needs of the node counts as used, and the devices that it will get count as held, whoever else has them still. Pods that are more
+important may take it all the same; for them, and for the pod itself, the promise does not count while a node is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from msgspec import Struct
+
+from drayman.api.core import Pod
+from drayman.api.resource import AllocationResult, ResourceClaim
+from drayman.placement.fit import PodNeeds
+from drayman.placement.preemption import Victims
+from drayman.placement.state import ClusterState
+
+
+class Nomination(Struct, frozen=True, eq=False):
+    """What is promised to a pod, and what has to happen first."""
+
+    pod: Pod
+    node: str
+    needs: PodNeeds
+    devices: tuple[AllocationResult, ...]
+    departing: tuple[Pod, ...]
+    """The pods whose room it is."""
+    freed: tuple[ResourceClaim, ...]
+    """The claims whose devices they are, among others."""
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def priority(self) -> int:
+        return self.pod.spec.priority or 0
+
+
+class Nominations:
+    """The promises in a cluster state."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._by_uid: dict[str, Nomination] = {}
+        self._aside: set[str] = set()  # promises that do not count at the moment
+        self._fulfilled: dict[str, Nomination] = {}  # pods that have their node, not yet written
+
+    def __bool__(self) -> bool:
+        return bool(self._by_uid)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._by_uid
+
+    def __iter__(self) -> Iterator[Nomination]:
+        return iter(self._by_uid.values())
+
+    def get(self, uid: str) -> Nomination | None:
+        return self._by_uid.get(uid)
+
+    def promise(self, pod: Pod, needs: PodNeeds, victims: Victims) -> Nomination:
+        """Keep for a pod what it gets when others are gone, in place of what was kept for it before."""
+        self.withdraw(pod.metadata.uid)
+        plan = victims.found.plan
+        devices = () if plan is None else tuple(item.allocation for item in plan.claims)
+        nomination = Nomination(
+            pod,
+            victims.node,
+            needs.plus(self._state.mapped_devices.requests_of(devices)),
+            devices,
+            (*victims.leaving, *victims.pods),
+            victims.freed,
+        )
+        self._by_uid[nomination.uid] = nomination
+        self._count(nomination)
+        return nomination
+
+    def withdraw(self, uid: str) -> None:
+        """Nothing is kept for the pod any more: it has its node, needs none, or has to look for other room."""
+        self._fulfilled.pop(uid, None)
+        if self._end(uid) is not None:
+            self._state.room_is_free()
+
+    def fulfil(self, uid: str) -> None:
+        """The pod is about to have its node: what it gets there is counted with the decision."""
+        nomination = self._end(uid)
+        if nomination is not None:
+            self._fulfilled[uid] = nomination
+            self._state.room_is_free()
+
+    def renew(self, uid: str) -> None:
+        """The pod did not get its node after all: its room is kept while it tries again."""
+        nomination = self._fulfilled.pop(uid, None)
+        if nomination is not None:
+            self._by_uid[uid] = nomination
+            self._count(nomination)
+
+    def _end(self, uid: str) -> Nomination | None:
+        nomination = self._by_uid.pop(uid, None)
+        if nomination is not None:
+            if uid in self._aside:
+                self._aside.discard(uid)
+            else:
+                self._discount(nomination)
+        return nomination
+
+    def expects_to_go(self, uid: str) -> bool:
+        """Whether somebody waits for this pod to go."""
+        return any(
+            pod.metadata.uid == uid
+            for nomination in self._by_uid.values()
+            for pod in nomination.departing
+        )
+
+    def keeps(self, claim: ResourceClaim, pod: Pod) -> Nomination | None:
+        """The promise for which a claim is about to give back its devices, so that this pod may not begin to use it."""
+        for nomination in self._by_uid.values():
+            if nomination.uid in self._aside:
+                continue
+            if nomination.uid == pod.metadata.uid or nomination.priority < (pod.spec.priority or 0):
+                continue
+            if any(each.metadata.uid == claim.metadata.uid for each in nomination.freed):
+                return nomination
+        return None
+
+    def as_seen_by(self, pod: Pod) -> AbstractContextManager[None]:
+        """While a node is looked for: only what is kept for others, and not for less important ones, is out of reach."""
+        priority = pod.spec.priority or 0
+        return self._without(
+            [
+                nomination
+                for nomination in self._by_uid.values()
+                if nomination.uid == pod.metadata.uid or nomination.priority < priority
+            ]
+        )
+
+    def ignored(self) -> AbstractContextManager[None]:
+        """Nothing is kept for anybody."""
+        return self._without(list(self._by_uid.values()))
+
+    @contextmanager
+    def _without(self, nominations: list[Nomination]) -> Iterator[None]:
+        aside = [each for each in nominations if each.uid not in self._aside]
+        for nomination in aside:
+            self._aside.add(nomination.uid)
+            self._discount(nomination)
+        try:
+            yield
+        finally:
+            for nomination in aside:
+                if nomination.uid in self._aside:  # or else it was withdrawn meanwhile
+                    self._aside.discard(nomination.uid)
+                    self._count(nomination)
+
+    def _count(self, nomination: Nomination) -> None:
+        self._state.keep_room(nomination.needs, nomination.node, nomination.devices)
+
+    def _discount(self, nomination: Nomination) -> None:
+        self._state.give_up_room(nomination.uid, len(nomination.devices))

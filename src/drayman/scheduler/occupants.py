@@ -1,0 +1,131 @@
+"""Who is on the nodes, as preemption sees it: how important, with which claims, and whether on the way out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.resources import PODS
+from drayman.placement.claims import names_of_claims
+from drayman.placement.nominations import Nomination
+from drayman.placement.preemption import Occupant
+from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.times import seconds_of
+
+_BY_NODE: Final = "node"
+_OVERDUE_S: Final = 60.0
+"""After its grace period a pod goes within moments. One that is still there much later is not to be waited for."""
+
+
+class Occupants:
+    """The pods that have nodes."""
+
+    def __init__(
+        self, informers: Informers, state: ClusterState, is_asked: Callable[[str], bool]
+    ) -> None:
+        """`is_asked` tells of a pod, by uid, whether it has been asked to go, seen by the server or not."""
+        self._state = state
+        self._is_asked = is_asked
+        pods = informers.informer(PODS, indexers={_BY_NODE: _node_of})
+        self._pods = pods.cache
+        pods.add_handler(self._pod_changed)
+        self._priorities: Counter[int] = Counter()
+        """How many pods on nodes have which priority."""
+        self._priority_of: dict[str, int] = {}  # by uid
+
+    def are_all_as_important(self, priority: int) -> bool:
+        """Whether nobody on any node has a lower priority."""
+        return all(each >= priority for each in self._priorities)
+
+    def on(self, node: str, now: float) -> Sequence[Occupant]:
+        return [
+            Occupant(pod, self._claims(pod), self._is_leaving(pod, now))
+            for pod in self._pods.by_index(_BY_NODE, node)
+            if self._state.node_of(pod.metadata.uid) == node
+        ]
+
+    def has_anybody_to_go(self, node: str, priority: int) -> bool:
+        """Whether somebody on a node is less important than this, or leaves it anyway."""
+        return any(
+            (pod.spec.priority or 0) < priority or pod.metadata.deletion_timestamp is not None
+            for pod in self._pods.by_index(_BY_NODE, node)
+        )
+
+    def unused_claims(self) -> list[ResourceClaim]:
+        """Claims that have devices, but whose users are gone: they are about to give them back."""
+        return [claim for claim in self._state.allocated_claims() if self._is_unused(claim)]
+
+    def are_awaited(self, nomination: Nomination, now: float) -> bool:
+        """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room."""
+        departing = {pod.metadata.uid for pod in nomination.departing}
+        return any(self._is_here(pod, now) for pod in nomination.departing) or any(
+            self._is_held(claim, departing) for claim in nomination.freed
+        )
+
+    def _is_here(self, pod: Pod, now: float) -> bool:
+        found = self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        return found is not None and not _is_overdue(found, now)
+
+    def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
+        """Whether a claim has its devices still, and nobody but those who go uses it."""
+        known = self._state.known_claim(claim)
+        if known is None or known.status.allocation is None:
+            return False
+        return all(user.uid in departing for user in known.status.reserved_for)
+
+    def _is_leaving(self, pod: Pod, now: float) -> bool:
+        if self._is_asked(pod.metadata.uid):
+            return True
+        return pod.metadata.deletion_timestamp is not None and not _is_overdue(pod, now)
+
+    def _is_unused(self, claim: ResourceClaim) -> bool:
+        users = claim.status.reserved_for
+        if not users or self._state.is_under_way(claim):
+            return False
+        namespace = claim.metadata.namespace
+        return all(
+            user.resource == "pods" and self._find(namespace, user.name, user.uid) is None
+            for user in users
+        )
+
+    def _find(self, namespace: str, name: str, uid: str) -> Pod | None:
+        """A pod that exists and has not ended."""
+        found = self._pods.get(name, namespace)
+        if found is None or found.metadata.uid != uid or found.status.phase in FINISHED:
+            return None
+        return found
+
+    def _claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """The claims of a pod that exist, also those that are on their way out."""
+        namespace = pod.metadata.namespace
+        found = [self._state.find_claim(namespace, name) for name in names_of_claims(pod)]
+        found.append(self._state.extended_claim_of(pod.metadata.uid))
+        return tuple(claim for claim in found if claim is not None)
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        before = self._priority_of.pop(pod.metadata.uid, None)
+        if before is not None:
+            self._priorities[before] -= 1
+            if not self._priorities[before]:
+                del self._priorities[before]
+        if notice.type != "DELETED" and pod.spec.node_name:
+            now = self._priority_of[pod.metadata.uid] = pod.spec.priority or 0
+            self._priorities[now] += 1
+
+
+def _is_overdue(pod: Pod, now: float) -> bool:
+    """Whether a pod should have been gone for long: the time of its deletion is that at which its grace ends."""
+    deadline = seconds_of(pod.metadata.deletion_timestamp)
+    return deadline is not None and deadline + _OVERDUE_S < now
+
+
+def _node_of(pod: Pod) -> tuple[str, ...]:
+    if not pod.spec.node_name or pod.status.phase in FINISHED:
+        return ()
+    return (pod.spec.node_name,)

@@ -1,0 +1,101 @@
+"""Whether others have to go for a pod that was refused, and who. Decides and promises; `evicting` carries it out.
+
+A pod that has asked others to go waits for them, and for the claims that they leave behind. Until all of that is gone it asks nobody
+else, whatever wakes it; if it still does not fit then, it looks for other room.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.api.core import Pod
+from drayman.placement.demand import Demand
+from drayman.placement.nominations import Nomination, Nominations
+from drayman.placement.placing import NotFound, Placer
+from drayman.placement.preemption import Preemption, Victims
+from drayman.placement.state import ClusterState, NodeState
+from drayman.scheduler.occupants import Occupants
+from drayman.scheduler.protection import Budgets
+
+_MOST_NODES: Final = 100
+"""Nodes on which victims are looked for, as in Kubernetes."""
+
+
+class Preempted(Struct, frozen=True):
+    """What was decided for a pod that was refused."""
+
+    pod: Pod
+    nomination: Nomination | None
+    """What is promised to it; None if a promise was taken back and there is no other room."""
+    victims: tuple[Pod, ...] = ()
+    """Who is to be asked to go."""
+
+
+class Preemptor:
+    """Decides about preemption. Pure but for the promises it makes."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        placer: Placer,
+        nominations: Nominations,
+        occupants: Occupants,
+        budgets: Budgets,
+    ) -> None:
+        self._state = state
+        self._placer = placer
+        self._nominations = nominations
+        self._occupants = occupants
+        self._budgets = budgets
+
+    def decide(self, demand: Demand, not_found: NotFound, now: float) -> Preempted | None:
+        """What happens so that a refused pod finds room; None where nobody may be asked to go, or has been asked."""
+        pod = demand.pod
+        former = self._nominations.get(pod.metadata.uid)
+        if former is not None:
+            if self._occupants.are_awaited(former, now):
+                return None
+            self._nominations.withdraw(former.uid)
+        victims = self._victims(demand, not_found, now)
+        if victims is not None:
+            nomination = self._nominations.promise(pod, demand.needs, victims)
+            return Preempted(pod, nomination, victims.pods)
+        return None if former is None else Preempted(pod, None)
+
+    def _victims(self, demand: Demand, not_found: NotFound, now: float) -> Victims | None:
+        pod = demand.pod
+        priority = pod.spec.priority or 0
+        if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
+            return None
+        if self._occupants.are_all_as_important(priority):
+            return None  # nearly always, so nobody is looked at
+        unused = self._occupants.unused_claims()
+        candidates = self._candidates(not_found, priority, is_any_unused=bool(unused))
+        if not candidates:
+            return None
+        preemption = Preemption(
+            self._state, lambda node: self._occupants.on(node, now), self._budgets.violated_by
+        )
+        with self._nominations.as_seen_by(pod):
+            return preemption.victims(
+                priority, candidates, lambda node: self._placer.found_on(demand, node), unused
+            )
+
+    def _candidates(
+        self, not_found: NotFound, priority: int, *, is_any_unused: bool
+    ) -> list[NodeState]:
+        """Nodes whose refusal could go with pods that are less important, or with what is about to be free."""
+        found = []
+        for name, verdict in not_found.verdicts.items():
+            if not verdict.resolvable:
+                continue
+            node = self._state.nodes.get(name)
+            if node is None:
+                continue
+            if is_any_unused or self._occupants.has_anybody_to_go(name, priority):
+                found.append(node)
+                if len(found) == _MOST_NODES:
+                    break
+        return found
