@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
@@ -11,7 +13,7 @@ from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
 from drayman.placement.state import ClusterState
-from drayman.scheduler.cycle import Cycle, Decisions
+from drayman.scheduler.cycle import MAKING_S, PATIENCE_S, Cycle, Decisions
 from drayman.scheduler.queue import Queue
 from oracle.build import device, device_class, piece
 
@@ -126,3 +128,22 @@ def test_pods_of_a_group_depend_on_the_write_that_reserves_for_all() -> None:
     for placement in decided.placements:
         (claim,) = placement.claims
         assert [user.uid for user in claim.status.reserved_for] == ["g-uid"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "patience_s"),
+    [
+        ({"name": "gpu", "resourceClaimTemplateName": "t"}, MAKING_S),
+        ({"name": "gpu", "resourceClaimName": "forgotten"}, PATIENCE_S),
+    ],
+    ids=["a claim that is being made", "a claim that somebody forgot"],
+)
+def test_a_claim_in_the_making_is_no_reason_to_warn_soon(
+    entry: dict[str, str], patience_s: float
+) -> None:
+    """A pod whose claim its controller has still to make is left in peace much longer than one that names no claim there is."""
+    assert MAKING_S > PATIENCE_S
+    at = Desk()
+    at.pod("p", resourceClaims=[entry])
+    (refused,) = at.decide().refused
+    assert refused.patience_s == patience_s

@@ -151,17 +151,20 @@ async def test_a_claim_of_a_group_with_a_placed_pod_stays(cluster: Cluster) -> N
 
 
 async def test_devices_that_fail_are_given_back_though_the_group_has_them(cluster: Cluster) -> None:
-    """The reservation of the group does not keep devices that were never made ready."""
-    async with cluster(first_backoff_s=0.5) as stage:
+    """The reservation of the group does not keep devices that were never made ready.
+
+    The node takes no more pods before its driver says no: the scheduler would be free to try the same device again otherwise.
+    """
+    async with cluster() as stage:
         await stage.device_class()
         await stage.node("node-a", conditional("gpu-0"))
         await stage.make_claim("c")
         group = await make_group(stage, by_name("c"))
         await stage.start_pod("p", "c", **IN_GROUP)
         assert is_reserved_once(await stage.allocated("c"), group)
-        await stage.report("c", "gpu-0", "node-a", Failed="True")
-        await stage.refused("p", "Failed is True")
         await stage.patch(NODE_VALUES, "node-a", {"spec": {"unschedulable": True}})
+        await stage.report("c", "gpu-0", "node-a", Failed="True")
+        await stage.refused("p")
         await stage.node("node-b", "gpu-0")
         assert await stage.bound("p") == "node-b"
         claim = await stage.allocated("c")
