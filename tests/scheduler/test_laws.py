@@ -7,21 +7,28 @@ search gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
-from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
+from drayman.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
 from drayman.inventory.features import Features
 from drayman.placement.claims import claims_of
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Found, Placer
 from drayman.placement.state import ClusterState
-from scheduler.laws.fleet import Fleet, crowded, fleets
+from scheduler.laws.fleet import Fleet, crowded, fleets, fragile
 from scheduler.laws.play import BINDING_TIMEOUT_S, Play
 
 Move = tuple[str, int]
@@ -58,8 +65,8 @@ def played(fleet: Fleet, script: list[Move], after: Callable[[Play], None]) -> I
     yield play
 
 
-def fresh_state(play: Play) -> ClusterState:
-    """The cluster as the server has it, read by somebody who has seen nothing before."""
+def fresh_state(play: Play, instead: Mapping[str, ResourceClaim]) -> ClusterState:
+    """The cluster as the server has it, read by somebody who has seen nothing before. Some claims may be other than they are."""
     state = ClusterState(Features(), lambda _: None)
     for node in play.nodes.values():
         state.set_node(convert(Node, node))
@@ -69,8 +76,8 @@ def fresh_state(play: Play) -> ClusterState:
         state.set_slice(convert(ResourceSlice, item))
     for rule in play.rules.values():
         state.set_taint_rule(convert(DeviceTaintRule, rule))
-    for claim in play.claims.values():
-        state.set_claim(claim)
+    for name, claim in play.claims.items():
+        state.set_claim(instead.get(name, claim))
     for pod in play.pods.values():
         if pod.spec.node_name:
             state.set_placed_pod(pod)
@@ -86,9 +93,11 @@ def demand_of(state: ClusterState, pod: Pod, now: float) -> Demand:
     return Demands(state, BINDING_TIMEOUT_S).of(pod, claims, now)
 
 
-def nodes_for(play: Play, pod: Pod) -> list[str]:
+def nodes_for(
+    play: Play, pod: Pod, instead: Mapping[str, ResourceClaim] | None = None
+) -> list[str]:
     """Nodes on which a plain search finds room for a pod."""
-    state = fresh_state(play)
+    state = fresh_state(play, instead or {})
     demand = demand_of(state, pod, play.now)
     if demand.impossible is not None:
         return []
@@ -184,3 +193,42 @@ def test_room_that_was_made_for_a_pod_is_there_when_it_comes(
         assert all((victim.spec.priority or 0) < (pod.spec.priority or 0) for victim in asked)
     for pod in waiting(play):
         assert not nodes_for(play, pod), f"{pod.metadata.name} waits but fits"
+
+
+_FRAGILE = (
+    "write", "write", "create_pod", "remove_pod", "fail_write", "switch_node", "cordon_node",
+    "switch_slice", "fail_device", "fail_device", "make_ready", "free", "pass_time",
+)  # fmt: skip
+
+
+@given(
+    fragile(),
+    st.lists(_NUMBERS, min_size=1, max_size=5),
+    st.lists(st.tuples(st.sampled_from(_FRAGILE), _NUMBERS), min_size=5, max_size=40),
+)
+def test_no_pod_sleeps_through_what_would_help_it(
+    fleet: Fleet, first: list[int], script: list[Move]
+) -> None:
+    """After any order of failed devices and writes, back-offs, nodes and slices that come and go, who waits cannot run.
+
+    Not even on devices of its own claims that failed, or that lie where the pod cannot go: nobody else uses those, so they are given
+    back.
+    """
+    play = Play(fleet)
+    for kind in first:
+        play.create_pod(kind)
+    for name, argument in script:
+        if argument % 4:
+            play.deliver_all()
+            play.decide(7)
+        getattr(play, name)(argument)
+    play.settle()
+    for pod in waiting(play):
+        assert pod.metadata.uid in play.queue, f"{pod.metadata.name} is forgotten"
+        alone = {
+            name: msgspec.structs.replace(claim, status=ResourceClaimStatus())
+            for name in _claim_names(pod)
+            if (claim := play.claims.get(name)) is not None
+            and all(user.uid == pod.metadata.uid for user in claim.status.reserved_for)
+        }
+        assert not nodes_for(play, pod, alone), f"{pod.metadata.name} waits but fits"

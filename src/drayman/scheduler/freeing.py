@@ -50,7 +50,7 @@ class Freeing:
 
     def plan(self, demand: Demand, not_found: NotFound) -> Coroutine[None, None, None] | None:
         """What can be done for a pod that was refused everywhere; None where nothing can."""
-        claim = self._movable(demand, not_found)
+        claim = self.movable(demand, not_found)
         if claim is not None:
             return _until_answered(self._deallocate, claim)
         if demand.stale_extended is not None:
@@ -61,7 +61,7 @@ class Freeing:
         """End the reservation of a claim that is being deleted, for a pod that has no node."""
         return _until_answered(partial(self._let_go, consumer_of(pod)), claim)
 
-    def _movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
+    def movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that nobody else uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
         pod = demand.pod

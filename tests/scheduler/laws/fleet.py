@@ -189,3 +189,38 @@ def crowded(draw: st.DrawFn) -> Fleet:
     return Fleet(
         tuple(made), tuple(hardware_of_nodes), tuple(deepcopy(CLASSES)), unused, tuple(kinds)
     )
+
+
+@st.composite
+def fragile(draw: st.DrawFn) -> Fleet:
+    """Small nodes whose drivers have to make devices ready, or cannot, and pods that share claims."""
+    names = NODES[: draw(st.sampled_from([3, 2]))]
+    conditions = {"bindingConditions": ["Ready"], "bindingFailureConditions": ["Failed"]}
+    allocatable = {"cpu": str(draw(st.sampled_from([2, 8]))), "memory": "8Gi", "pods": "10"}
+    made: list[JsonObject] = [
+        {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {},
+            "status": {"allocatable": allocatable},
+        }
+        for name in names
+    ]
+    slices_of_nodes = []
+    for name in names:
+        devices: list[JsonObject] = [
+            {"name": f"d{number}", **(conditions if draw(st.booleans()) else {})}
+            for number in range(draw(st.sampled_from([1, 2])))
+        ]
+        slices_of_nodes.append(
+            piece(devices, pool=f"{name}-pool", name=f"{name}-slice", nodeName=name)
+        )
+    one = claim(exactly("r0", 1, "gpu"))
+    kinds = [
+        Wishes((one,), cpu=draw(st.sampled_from([0, 1]))),
+        Wishes((), (SHARED_CLAIMS[0],), cpu=draw(st.sampled_from([1, 2]))),
+        Wishes((one,), (SHARED_CLAIMS[1],)),
+    ]
+    shared = tuple(one for _ in SHARED_CLAIMS)
+    return Fleet(
+        tuple(made), tuple(slices_of_nodes), tuple(deepcopy(CLASSES)), shared, tuple(kinds)
+    )

@@ -17,6 +17,7 @@ from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import (
+    AllocatedDeviceStatus,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -35,6 +36,7 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
+from drayman.placement.claims import names_of_claims
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import NotFound, Placer
@@ -44,6 +46,7 @@ from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.following import Follower
+from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
@@ -98,6 +101,10 @@ class Play:
         self.claims: dict[str, ResourceClaim] = {}
         self.pods: dict[str, Pod] = {}
         self.under_way: list[list[Placement]] = []
+        self.unready: list[Placement] = []
+        """Pods whose claims are written, and whose devices their drivers have still to make ready."""
+        self.freeing: list[ResourceClaim] = []
+        """Claims that are to give back devices in the wrong place."""
         self.asked: list[tuple[Pod, tuple[Pod, ...]]] = []
         """Who had others asked to go, and whom."""
         self.watches = Watches()
@@ -122,9 +129,12 @@ class Play:
         budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)
         placer = Placer(self.state, Policy.BEST)
         self._preemptor = Preemptor(self.state, placer, self.nominations, occupants, budgets)
-        self._follower.follow(
-            lambda uid: any(p.entry.uid == uid for group in self.under_way for p in group)
-        )
+        self._freeing = Freeing(None, self.state)  # type: ignore[arg-type]
+        self._follower.follow(lambda uid: any(p.entry.uid == uid for p in self._decided()))
+
+    def _decided(self) -> list[Placement]:
+        """Decisions whose pods do not have their nodes yet."""
+        return [*(p for group in self.under_way for p in group), *self.unready]
 
     def _set_up(self) -> None:
         for node in self.fleet.nodes:
@@ -327,9 +337,13 @@ class Play:
         for refused in decided.refused:
             assert "internal error" not in refused.message, refused
             if refused.demand is not None and refused.not_found is not None:
-                self._preempt(refused.entry, refused.demand, refused.not_found)
+                movable = self._freeing.movable(refused.demand, refused.not_found)
+                if movable is None:
+                    self._preempt(refused.entry, refused.demand, refused.not_found)
+                else:
+                    self.freeing.append(movable)
         groups = _sharing(decided.placements)
-        before = [p for group in self.under_way for p in group]
+        before = self._decided()
         for number, placement in enumerate(decided.placements):
             self._judge(placement, [*before, *decided.placements[:number]])
         self.under_way += groups
@@ -358,6 +372,50 @@ class Play:
             for placement in self.under_way.pop(which % len(self.under_way)):
                 self._undo(placement)
 
+    def free(self, which: int) -> None:
+        """A claim gives back its devices, unless somebody has changed it meanwhile."""
+        if not self.freeing:
+            return
+        claim = self.freeing.pop(which % len(self.freeing))
+        known, current = self.state.known_claim(claim), self.claims.get(claim.metadata.name)
+        if known is None or current is None or known.status != claim.status:
+            return
+        if known.metadata.resource_version == current.metadata.resource_version:
+            emptied = msgspec.structs.replace(known, status=ResourceClaimStatus())
+            self.state.confirm_claim(self._put_claim(emptied))
+
+    def make_ready(self, which: int) -> None:
+        """The driver says yes, and the pod gets its node."""
+        self._hear_of_devices(which, "Ready")
+
+    def fail_device(self, which: int) -> None:
+        """The driver says no, and the pod is taken off its claims; the devices stay with them."""
+        self._hear_of_devices(which, "Failed")
+
+    def _hear_of_devices(self, which: int, condition: str) -> None:
+        if not self.unready:
+            return
+        placement = self.unready.pop(which % len(self.unready))
+        uid = placement.entry.uid
+        for name in names_of_claims(placement.pod):
+            claim = self.claims.get(name)
+            if claim is None or claim.status.allocation is None:
+                continue
+            said = _said_of(claim, condition)
+            kept = claim.status.reserved_for
+            if condition == "Failed":
+                kept = tuple(user for user in kept if user.uid != uid)
+            status = msgspec.structs.replace(claim.status, devices=said, reserved_for=kept)
+            self.state.confirm_claim(self._put_claim(msgspec.structs.replace(claim, status=status)))
+        if condition == "Ready" and self._is_pending(placement.pod):
+            self._bind(placement)
+        else:
+            self._undo(placement)
+
+    def _is_pending(self, pod: Pod) -> bool:
+        current = self.pods.get(pod.metadata.name)
+        return current is not None and not current.spec.node_name
+
     def settle(self) -> None:
         """Until nothing happens any more by itself."""
         for _ in range(_LONGEST_SETTLING):
@@ -365,8 +423,11 @@ class Play:
                 self.let_go(0)
             self.release()
             self.deliver_all()
-            while self.under_way:
+            while self.under_way or self.freeing:
                 self.write(0)
+                self.free(0)
+            while self.unready:
+                self.make_ready(0)
             self.deliver_all()
             due = self.queue.next_due()
             if due is not None:
@@ -380,8 +441,7 @@ class Play:
         self.now += which % 30
 
     def _can_write(self, placement: Placement) -> bool:
-        pod = self.pods.get(placement.pod.metadata.name)
-        if pod is None or pod.spec.node_name:
+        if not self._is_pending(placement.pod):
             return False
         for claim in placement.claims:
             known = self.state.known_claim(claim)
@@ -409,10 +469,20 @@ class Play:
         self.cycle.settled(written)
         self._nothing_is_held_twice()
         for placement in group:
-            self.nominations.withdraw(placement.entry.uid)
-            pod = placement.pod
-            spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
-            self._put_pod(msgspec.structs.replace(pod, spec=spec))
+            # From here on they are claims like any other.
+            made = {made.key[1] for made in placement.made}
+            placement.claims += tuple(c for c in written if c.metadata.name in made)
+            placement.made = ()
+            if placement.waits:
+                self.unready.append(placement)
+            else:
+                self._bind(placement)
+
+    def _bind(self, placement: Placement) -> None:
+        self.nominations.withdraw(placement.entry.uid)
+        pod = placement.pod
+        spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
+        self._put_pod(msgspec.structs.replace(pod, spec=spec))
 
     def _undo(self, placement: Placement) -> None:
         self.state.remove_pod(placement.needs.uid)
@@ -475,3 +545,16 @@ class Play:
                     key = (entry.driver, entry.pool, entry.device)
                     other = held.setdefault(key, claim.metadata.name)
                     assert other == claim.metadata.name, f"{key}: {other}, {claim.metadata.name}"
+
+
+def _said_of(claim: ResourceClaim, condition: str) -> tuple[AllocatedDeviceStatus, ...]:
+    """What a driver writes about the devices of a claim."""
+    allocation = claim.status.allocation
+    said = [{"type": condition, "status": "True", "reason": "Said", "message": ""}]
+    return tuple(
+        convert(
+            AllocatedDeviceStatus,
+            {"driver": r.driver, "pool": r.pool, "device": r.device, "conditions": said},
+        )
+        for r in (allocation.devices.results if allocation else ())
+    )
