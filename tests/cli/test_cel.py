@@ -148,3 +148,34 @@ def test_expression_and_vectors_exclude_each_other(devices: str, extra: tuple[st
     result = cel("--devices", devices, *extra)
     assert result.exit_code == 2
     assert "either --expression or --vectors" in result.stderr
+
+
+def test_devices_that_two_drivers_name_alike_are_told_apart(tmp_path: Path) -> None:
+    """Pool and name are enough for a device, unless another driver uses both: then it has its driver before them."""
+    slices, vectors = tmp_path / "slices.json", tmp_path / "vectors.jsonl"
+    named = {"a.example.com": ("d0", "d1"), "b.example.com": ("d0",)}
+    items = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": driver},
+            "spec": {
+                "driver": driver,
+                "nodeName": "n",
+                "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": name} for name in names],
+            },
+        }
+        for driver, names in named.items()
+    ]
+    slices.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    vectors.write_text(
+        json.dumps({"id": "1", "expression": "device.driver == 'a.example.com'"}) + "\n"
+    )
+    result = cel("--vectors", str(vectors), "--devices", str(slices))
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["results"] == {
+        "a.example.com/n/d0": True,
+        "n/d1": True,
+        "b.example.com/n/d0": False,
+    }
