@@ -127,8 +127,8 @@ def _manifests(inputs: Sequence[tuple[str, bytes]], world: World, namespace: str
 def _explanations(planning: Planning) -> list[Explanation]:
     from drayman.explain.pod import explain_pod
 
-    world, pods = planning.afterwards()
-    return [explain_pod(world, pod) for pod in pods]
+    world, planned, pods = planning.afterwards()
+    return [explain_pod(world, pod, planned=planned) for pod in pods]
 
 
 def _as_data(
