@@ -66,6 +66,19 @@ def test_one_expression_is_told_for_people(devices: str) -> None:
     assert total == "1 of 3 devices match"
 
 
+def test_errors_that_are_alike_are_told_once(tmp_path: Path) -> None:
+    """Each device says that it fails; what fails stands below, with how many devices it concerns and some of them."""
+    others = [{"name": f"nic-{n}", "driver": "nic.example.com", "device": {}} for n in range(5)]
+    path = tmp_path / "devices.json"
+    path.write_text(json.dumps([*DEVICES[:2], *others]))
+    lines = cel("-e", SIZE, "--devices", str(path)).stdout.splitlines()
+    assert [line.split() for line in lines[2:7]] == [[f"nic-{n}", "error"] for n in range(5)]
+    assert lines[7:] == [
+        "1 of 7 devices match",
+        "error on 5 devices (nic-0, nic-1, nic-2 and 2 more): no such key: size",
+    ]
+
+
 def test_a_misspelt_attribute_is_pointed_out(devices: str) -> None:
     """Where no device has the attribute, the nearest name that exists is suggested."""
     result = cel("-e", SIZE.replace("size", "sise"), "--devices", devices)
