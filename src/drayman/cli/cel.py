@@ -34,10 +34,23 @@ Devices are ResourceSlices (YAML or JSON, also a List), or a JSON array of
 
 @click.command(epilog=_EPILOG)
 @click.option("-e", "--expression", metavar="EXPR", help="Evaluate one selector, for people.")
-@click.option("--vectors", metavar="FILE", help="Evaluate a .jsonl of {id, expression}.")
-@click.option("--devices", "devices_file", required=True, metavar="FILE", help="The devices.")
 @click.option(
-    "--results", default=files.STANDARD, metavar="FILE", help="Where results of --vectors go."
+    "--vectors", type=files.PATH, metavar="FILE", help="Evaluate a .jsonl of {id, expression}."
+)
+@click.option(
+    "--devices",
+    "devices_file",
+    type=files.PATH,
+    required=True,
+    metavar="FILE",
+    help="The devices.",
+)
+@click.option(
+    "--results",
+    type=files.PATH,
+    default=files.STANDARD,
+    metavar="FILE",
+    help="Where results of --vectors go.",
 )
 @format_option
 def cel(

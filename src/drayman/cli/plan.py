@@ -41,6 +41,7 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
     "-f",
     "--filename",
     "paths",
+    type=files.PATH,
     metavar="FILE",
     multiple=True,
     required=True,

@@ -31,7 +31,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=files.PATH)
 @format_option
 def validate(paths: tuple[str, ...], output_format: str | None) -> None:
     """Check manifests as the API server would.

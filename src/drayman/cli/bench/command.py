@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.api.near_names import did_you_mean
+from drayman.cli.completing import workload_names
 from drayman.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,7 +34,13 @@ def bench() -> None:
 
 
 @bench.command(epilog=_EPILOG)
-@click.option("--workload", "name", metavar="NAME", help="Which workload; see --list.")
+@click.option(
+    "--workload",
+    "name",
+    metavar="NAME",
+    shell_complete=workload_names,
+    help="Which workload; see --list.",
+)
 @click.option("--list", "listing", is_flag=True, help="List the workloads and their sizes.")
 @click.option(
     "--nodes",
