@@ -26,9 +26,9 @@ class Nomination(Struct, frozen=True, eq=False):
     node: str
     needs: PodNeeds
     devices: tuple[AllocationResult, ...]
-    departing: tuple[Pod, ...]
+    departing: tuple[Pod, ...] = ()
     """The pods whose room it is."""
-    freed: tuple[ResourceClaim, ...]
+    freed: tuple[ResourceClaim, ...] = ()
     """The claims whose devices they are, among others."""
 
     @property
@@ -47,7 +47,8 @@ class Nominations:
         self._state = state
         self._by_uid: dict[str, Nomination] = {}
         self._aside: set[str] = set()  # promises that do not count at the moment
-        self._fulfilled: dict[str, Nomination] = {}  # pods that have their node, not yet written
+        # Of pods that have a node which is not yet written: what was promised to them before.
+        self._fulfilled: dict[str, Nomination] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_uid)
@@ -74,8 +75,7 @@ class Nominations:
             (*victims.leaving, *victims.pods),
             victims.freed,
         )
-        self._by_uid[nomination.uid] = nomination
-        self._count(nomination)
+        self._keep(nomination)
         return nomination
 
     def withdraw(self, uid: str) -> None:
@@ -91,12 +91,17 @@ class Nominations:
             self._fulfilled[uid] = nomination
             self._state.room_is_free()
 
-    def renew(self, uid: str) -> None:
-        """The pod did not get its node after all: its room is kept while it tries again."""
-        nomination = self._fulfilled.pop(uid, None)
-        if nomination is not None:
-            self._by_uid[uid] = nomination
-            self._count(nomination)
+    def renew(
+        self, uid: str, node: str, needs: PodNeeds, devices: tuple[AllocationResult, ...]
+    ) -> None:
+        """The pod did not get its node after all: the room that it would have had there is kept while it tries again."""
+        former = self._fulfilled.pop(uid, None)
+        if former is not None:
+            self._keep(Nomination(former.pod, node, needs, devices))
+
+    def _keep(self, nomination: Nomination) -> None:
+        self._by_uid[nomination.uid] = nomination
+        self._count(nomination)
 
     def _end(self, uid: str) -> Nomination | None:
         nomination = self._by_uid.pop(uid, None)

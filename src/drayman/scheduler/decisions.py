@@ -71,6 +71,14 @@ class Placement:
     def pod(self) -> Pod:
         return self.entry.pod
 
+    @property
+    def devices(self) -> tuple[AllocationResult, ...]:
+        """What the pod gets on its node besides what its claims had before."""
+        had = {claim.metadata.uid for claim in self.held}
+        new = [claim for claim in self.claims if claim.metadata.uid not in had]
+        new += [item.claim for item in self.made]
+        return tuple(c.status.allocation for c in new if c.status.allocation is not None)
+
 
 def consumer(
     pod: Pod, claim: ResourceClaim, group: PodGroup | None = None

@@ -287,7 +287,7 @@ class Scheduler:
         if self._turns is not None:
             self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
-            self._nominations.renew(entry.uid)
+            self._nominations.renew(entry.uid, placement.node, placement.needs, placement.devices)
             self.queue.hold_back(entry, self._clock())
             self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why)
         self._work.set()

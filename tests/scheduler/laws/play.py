@@ -67,12 +67,17 @@ RULE: JsonObject = {
 }
 
 
-class _NobodyBinds:
-    """No devices have to be made ready here, so the binder need not be told of claims and pods."""
+class _Binder:
+    """Stands where the binder stands: hears of pods that are gone while their devices are being made ready."""
 
-    def claim_changed(self, claim: ResourceClaim) -> None: ...
+    def __init__(self, play: Play) -> None:
+        self._play = play
 
-    def pod_gone(self, uid: str) -> None: ...
+    def claim_changed(self, claim: ResourceClaim) -> None:
+        """Moves say when a driver has made up its mind."""
+
+    def pod_gone(self, uid: str) -> None:
+        self._play.stop_waiting(uid)
 
 
 class Play:
@@ -116,7 +121,7 @@ class Play:
             self.watches,  # type: ignore[arg-type]
             self.state,
             self.queue,
-            _NobodyBinds(),  # type: ignore[arg-type]
+            _Binder(self),  # type: ignore[arg-type]
             frozenset({"default-scheduler"}),
             lambda: None,
             self.nominations,
@@ -412,6 +417,12 @@ class Play:
         else:
             self._undo(placement)
 
+    def stop_waiting(self, uid: str) -> None:
+        """A pod is gone, so nobody waits for its devices."""
+        for placement in [each for each in self.unready if each.entry.uid == uid]:
+            self.unready.remove(placement)
+            self._undo(placement)
+
     def _is_pending(self, pod: Pod) -> bool:
         current = self.pods.get(pod.metadata.name)
         return current is not None and not current.spec.node_name
@@ -492,7 +503,9 @@ class Play:
             self.state.forget_claim(claim)
         self.cycle.settled(placement.claims)
         if self._follower.waits(placement.entry.uid):
-            self.nominations.renew(placement.entry.uid)
+            self.nominations.renew(
+                placement.entry.uid, placement.node, placement.needs, placement.devices
+            )
             self.queue.hold_back(placement.entry, self.now)
 
     # Judging.
