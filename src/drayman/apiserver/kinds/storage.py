@@ -109,12 +109,10 @@ class VolumeStatusRules(StatusRules):
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         super().prepare_for_update(new, old, context)
         since, status = at(old, "status", "lastPhaseTransitionTime"), member(new, "status")
-        if status.get("phase") != text_at(old, "status", "phase"):
-            # Whoever says since when is believed.
-            if status.get("lastPhaseTransitionTime") in (None, since):
-                status["lastPhaseTransitionTime"] = context.now
-        elif since is not None:
-            status.setdefault("lastPhaseTransitionTime", since)
+        changed = status.get("phase") != text_at(old, "status", "phase")
+        # Whoever says since when is believed.
+        if changed and status.get("lastPhaseTransitionTime") in (None, since):
+            status["lastPhaseTransitionTime"] = context.now
 
 
 def _check_volume(obj: Object, _context: Context) -> Errors:
