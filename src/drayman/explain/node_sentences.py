@@ -50,7 +50,8 @@ def _volume_unbound(subject: Subject) -> str:
 
 def _volume_lacking(subject: Subject) -> str:
     has = subject.verb("has", "have")
-    return f"{subject.nodes} {has} {lacking_volumes(subject.state, subject.demand)}."
+    lacks = lacking_volumes(subject.state, subject.demand, subject.found.nodes[0])
+    return f"{subject.nodes} {has} {lacks}."
 
 
 def _left_behind(subject: Subject) -> str:

@@ -14,6 +14,7 @@ from drayman.api.volume_binding import (
     SELECTED_NODE,
     class_name_of,
     is_bound,
+    is_provisioned,
     reserved_for,
     waits_for_consumer,
 )
@@ -21,9 +22,9 @@ from drayman.explain.answer import Headline
 from drayman.explain.reasons import Reason
 from drayman.explain.wording import and_list, counted
 from drayman.placement.demand import Demand
-from drayman.placement.fit import claim_name, volume_check
+from drayman.placement.fit import FITS, NodeFacts, claim_name, volume_check
 from drayman.placement.fit.volume_matching import Mismatch, mismatch
-from drayman.placement.fit.volumes import OpenClaim
+from drayman.placement.fit.volumes import OpenClaim, allows
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Volumes
@@ -77,20 +78,23 @@ def unbound(state: ClusterState, demand: Demand) -> str:
     return ""
 
 
-def lacking_volumes(state: ClusterState, demand: Demand) -> str:
-    """What nodes lack that have no volume for a claim of the pod: `no volume for volume claim data: ...`."""
-    check = volume_check(demand.needs, state.volumes)
-    texts = [_lacking(state.volumes, item) for item in check.open]
-    return texts[0] if texts else "no volume for a volume claim of the pod"
+def lacking_volumes(state: ClusterState, demand: Demand, node: str) -> str:
+    """What a node lacks that has no volume for a claim of the pod: `no volume for volume claim data: ...`."""
+    check, facts = volume_check(demand.needs, state.volumes), state.nodes[node].facts
+    for item in check.open:
+        if item.candidates.on(facts) is None and item.provision_verdict(facts) is not FITS:
+            return _lacking(state.volumes, item, facts)
+    # Each of the claims would have one, but not all of them together.
+    return "too few volumes for the volume claims of the pod"
 
 
-def _lacking(volumes: Volumes, item: OpenClaim) -> str:
+def _lacking(volumes: Volumes, item: OpenClaim, facts: NodeFacts) -> str:
     name, storage_class = item.claim.metadata.name, item.storage_class
     text = f"no volume for volume claim {name}"
-    if item.capacities is not None:
+    if is_provisioned(storage_class):
+        if not allows(storage_class, facts):
+            return f"{text}, and class {storage_class.metadata.name} allows none to be made there"
         return f"{text}, and {storage_class.provisioner} has too little storage left for it there"
-    if storage_class.allowed_topologies:
-        return f"{text}, and class {storage_class.metadata.name} allows none to be made there"
     of_class = list(volumes.of_class(storage_class.metadata.name))
     if not of_class:
         return f"{text}: there is none of class {storage_class.metadata.name}"

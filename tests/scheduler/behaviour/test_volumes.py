@@ -11,7 +11,7 @@ from controllers.world import NAMESPACE, POD_VALUES
 from drayman.cluster import HttpClient
 from drayman.cluster.errors import UnreachableError
 from scheduler.behaviour.stage import NODE_VALUES, message_of
-from scheduler.behaviour.storage import VOLUME_CLAIM_VALUES, Storage, elsewhere
+from scheduler.behaviour.storage import VOLUME_CLAIM_VALUES, VOLUME_VALUES, Storage, elsewhere
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
@@ -85,6 +85,26 @@ async def test_devices_and_disk_are_found_together(tmp_path: Path) -> None:
         await stage.allocated("gpu")
         await stage.complete("disk-node-b")
         assert await stage.bound("p") == "node-b"
+
+
+async def test_a_disk_that_somebody_takes_away(tmp_path: Path) -> None:
+    """A pod that waits for a disk which is given to another claim gets the next one that there is."""
+    async with elsewhere(tmp_path) as (stage, _):
+        await stage.node("node-a")
+        await stage.disks("node-a")
+        await stage.wants("local")
+        await stage.start_user("p", "data")
+        await stage.reserved("disk-node-a")
+        other = {"namespace": NAMESPACE, "name": "other", "uid": "of-the-other"}
+        await stage.patch(VOLUME_VALUES, "disk-node-a", {"spec": {"claimRef": other}})
+        await stage.until_pod(
+            "p",
+            lambda pod: "disk-node-a is no longer meant for volume claim data" in message_of(pod),
+        )
+        await stage.disk("next", "node-a")
+        await stage.reserved("next")
+        await stage.complete("next")
+        assert await stage.bound("p") == "node-a"
 
 
 async def test_two_pods_do_not_get_one_disk(tmp_path: Path) -> None:
