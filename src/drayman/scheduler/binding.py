@@ -5,7 +5,7 @@ or nothing happened, and the batch is taken apart to find out whose fault it was
 requests, in Kubernetes' order, many at a time.
 
 Devices whose drivers must make them ready first hold up the binding, and so do volumes that others have to bind or provision
-(`volumes`): what begins it is written, and the pod is bound when all is ready, or taken back when somebody says no or nobody says
+(`awaiting`): what begins it is written, and the pod is bound when all is ready, or taken back when somebody says no or nobody says
 anything in time. Only that pod waits; the room and the devices that it was promised stay its own meanwhile.
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import msgspec
@@ -24,10 +23,9 @@ from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.writes import Write
-from drayman.placement.claims import readiness
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
 from drayman.scheduler.aftermath import find_out, is_bound
+from drayman.scheduler.awaiting import Awaiting
 from drayman.scheduler.decisions import (
     Placement,
     bind_write,
@@ -35,7 +33,7 @@ from drayman.scheduler.decisions import (
     creation_writes,
     pod_writes,
 )
-from drayman.scheduler.volumes import concerns, progress, volume_writes
+from drayman.scheduler.volumes import volume_writes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -64,24 +62,6 @@ class Listener(Protocol):
         """Writes for these claims are no longer under way."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A pod whose devices or volumes are being made ready."""
-
-    placement: Placement
-    deadline: float
-    """For the devices."""
-    volumes_deadline: float
-    claims: list[tuple[str, str]] = field(default_factory=list)
-
-    def awaits(self, namespace: str, name: str) -> bool:
-        """Whether it waits for a volume claim."""
-        taken = self.placement.volumes
-        return taken is not None and any(
-            (c.metadata.namespace, c.metadata.name) == (namespace, name) for c in taken.awaited
-        )
-
-
 class Binder:
     """Writes decisions of one scheduler."""
 
@@ -101,7 +81,7 @@ class Binder:
         self._clock = clock
         self._transactions = transactions
         self._timeout_s = binding_timeout_s
-        self._waiting: dict[str, _Waiting] = {}  # by uid of the pod
+        self._waiting: dict[str, Awaiting] = {}  # by uid of the pod
         self._slots = asyncio.Semaphore(CONCURRENT)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -216,50 +196,30 @@ class Binder:
     # Devices and volumes that have to be made ready.
 
     def _wait(self, placement: Placement) -> None:
-        claims = [(claim.metadata.namespace, claim.metadata.name) for claim in placement.claims]
-        claims += [(claim.metadata.namespace, claim.metadata.name) for claim in placement.held]
-        started = [
-            seconds_of(claim.status.allocation.allocation_timestamp)
-            for claim in map(self._find, claims)
-            if claim is not None and claim.status.allocation is not None
-        ]
-        since = min((begun for begun in started if begun is not None), default=self._clock())
-        now = self._clock()
-        waiting = _Waiting(placement, since + self._timeout_s, now + self._timeout_s, claims)
-        self._waiting[placement.needs.uid] = waiting
+        uid, now = placement.needs.uid, self._clock()
+        waiting = self._waiting[uid] = Awaiting.of(self._state, placement, now, self._timeout_s)
         self._listener.waiting(placement)
-        deadlines = {waiting.deadline}
-        if placement.volumes is not None:
-            deadlines.add(waiting.volumes_deadline)
-        for deadline in deadlines:
-            asyncio.get_running_loop().call_later(
-                max(deadline - now, 0) + _GRACE_S, self.look_again, placement.needs.uid
-            )
-        self.look_again(placement.needs.uid)
-
-    def _find(self, key: tuple[str, str]) -> ResourceClaim | None:
-        return self._state.find_claim(*key)
+        for deadline in waiting.deadlines:
+            after = max(deadline - now, 0) + _GRACE_S
+            asyncio.get_running_loop().call_later(after, self.look_again, uid)
+        self.look_again(uid)
 
     def claim_changed(self, claim: ResourceClaim) -> None:
         """A claim may have become ready."""
-        if not self._waiting:
-            return
-        key = (claim.metadata.namespace, claim.metadata.name)
         for uid, waiting in tuple(self._waiting.items()):
-            if key in waiting.claims:
+            if waiting.awaits(claim):
                 self.look_again(uid)
 
     def volume_claim_changed(self, claim: PersistentVolumeClaim) -> None:
         """A volume claim may have got its volume."""
         for uid, waiting in tuple(self._waiting.items()):
-            if waiting.awaits(claim.metadata.namespace, claim.metadata.name):
+            if waiting.awaits_volume_claim(claim):
                 self.look_again(uid)
 
     def volume_changed(self, volume: PersistentVolume) -> None:
         """A volume may have come to the claim that it is meant for, or been taken from it."""
         for uid, waiting in tuple(self._waiting.items()):
-            taken = waiting.placement.volumes
-            if taken is not None and concerns(self._state, taken, volume):
+            if waiting.awaits_volume(self._state, volume):
                 self.look_again(uid)
 
     def look_again(self, uid: str) -> None:
@@ -267,35 +227,14 @@ class Binder:
         waiting = self._waiting.get(uid)
         if waiting is None:
             return
-        pending, failure = self._devices_of(waiting)
-        volumes = progress(self._state, waiting.placement)
-        if volumes.failure and not failure:
-            failure = f"volume binding failed: {volumes.failure}"
-        if not failure and volumes.pending and self._clock() > waiting.volumes_deadline:
-            failure = f"volume binding timeout: waiting for {', '.join(volumes.pending)}"
+        is_ready, failure = waiting.outcome(self._state, self._clock())
         if failure:
             del self._waiting[uid]
             self._spawn(self._unreserve(waiting.placement, failure))
-        elif not pending and not volumes.pending:
+        elif is_ready:
             del self._waiting[uid]
             waiting.placement.waits = False
             self._spawn(self._bind_ready(waiting.placement))
-
-    def _devices_of(self, waiting: _Waiting) -> tuple[list[str], str]:
-        """The devices that are not ready yet, and why they will not be."""
-        claims = [self._find(key) for key in waiting.claims]
-        failure = ""
-        for key, claim in zip(waiting.claims, claims, strict=True):
-            if claim is None or claim.status.allocation is None:
-                failure = (
-                    f"resource claim {key[1]} was deallocated while its devices were made ready"
-                )
-            elif readiness(claim).failure:
-                failure = f"device binding failed: {readiness(claim).failure}"
-        pending = [p for claim in claims if claim is not None for p in readiness(claim).pending]
-        if not failure and pending and self._clock() > waiting.deadline:
-            failure = f"device binding timeout: waiting for {', '.join(pending)}"
-        return pending, failure
 
     def pod_gone(self, uid: str) -> None:
         """The pod was deleted, or somebody else has bound it: nobody waits for its devices and volumes any more."""
