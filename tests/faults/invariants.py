@@ -25,6 +25,7 @@ from faults.snapshot import (
     owning_pod,
     results_of,
 )
+from faults.volumes import broken_volumes, leaked_volumes
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 Counters = dict[tuple[str, str, str, str], Fraction]
@@ -73,6 +74,7 @@ def broken_promises(now: Snapshot, hardware: Hardware | None = None) -> list[str
     for pod in now.pods:
         if pod["spec"].get("nodeName") and not is_finished(pod):
             found += _bound_against_claims(pod, claims, there)
+    found += broken_volumes(now)
     return found
 
 
@@ -88,6 +90,7 @@ def unsettled(now: Snapshot) -> list[str]:
     for job in now.jobs:
         if not _has_condition(job, "Complete"):
             found.append(f"job {name_of(job)} is not complete")
+    found += leaked_volumes(now)
     for namespace in now.namespaces:
         if namespace["metadata"].get("deletionTimestamp"):
             found.append(f"namespace {namespace['metadata']['name']} is deleted and stays")

@@ -23,6 +23,8 @@ PATHS: Final = {
     "sets": "/apis/apps/v1/statefulsets",
     "templates": "/apis/resource.k8s.io/v1/resourceclaimtemplates",
     "namespaces": "/api/v1/namespaces",
+    "volumes": "/api/v1/persistentvolumes",
+    "volume_claims": "/api/v1/persistentvolumeclaims",
 }
 _FINISHED: Final = ("Succeeded", "Failed")
 _SUFFIXES: Final = {
@@ -46,6 +48,8 @@ class Snapshot:
     """StatefulSets."""
     templates: Sequence[Object] = ()
     namespaces: Sequence[Object] = ()
+    volumes: Sequence[Object] = ()
+    volume_claims: Sequence[Object] = ()
     version: int = 0
 
     def uids(self) -> set[str]:

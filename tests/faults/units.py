@@ -118,6 +118,7 @@ class Maker:
                 self._job,
                 self._deployment,
                 self._set,
+                self._scratch,
                 self._tenant,
             )
         )
@@ -147,6 +148,14 @@ class Maker:
     def _extended(self, name: str) -> Unit:
         limits = {"limits": {"example.com/gpu": "1"}}
         return Unit(name, [(PODS, as_object(name, _pod_spec([], limits)))], {"gpu.example.com": 1})
+
+    def _scratch(self, name: str) -> Unit:
+        """A pod with a volume that is made for it and goes with it."""
+        template = self._spec_name()
+        wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        scratch = {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}
+        pod = as_object(name, _pod_spec(_from(template), volumes=[scratch]))
+        return Unit(name, [(PODS, pod)], SPECS[template][1])
 
     def _short(self, name: str) -> Unit:
         """A pod that ends by itself."""

@@ -12,10 +12,15 @@ from drayman.explain.answer import Headline
 from drayman.explain.pod import explain_pod
 from drayman.explain.reasons import Reason
 from drayman.simulate.copying import Wanted
+from drayman.simulate.expanding import Workload
 from drayman.simulate.plan_report import PlannedPod
 from drayman.simulate.plan_steps import STEPS, Bench, Turn
 from drayman.simulate.planning import Planning, plan
+from placement.fit.storage import claim as volume_claim
+from placement.fit.storage import storage_class, volume
 from simulate.cluster import alone, claim, cluster, held, place, pod, wanted, workload
+
+DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 def places(devices: dict[str, int], asked: Wanted, **options: Any) -> dict[str, str]:
@@ -216,3 +221,26 @@ def test_what_waits_is_left_with_the_claims_that_the_plan_named() -> None:
     assert world.claim("default", status.resource_claim_name) is not None
     assert report.pods[0].waits is not None
     assert f"Claim {status.name}, " in report.pods[0].waits.sentence
+
+
+def test_volumes_are_planned_with_the_nodes() -> None:
+    """Pods go where their disks are, each to one of its own; claims of the default class get a volume anywhere."""
+
+    def user(name: str, claim_name: str) -> Workload:
+        source = {"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}
+        return alone(name, "one", volumes=[source])
+
+    disks = tuple(volume(f"disk-{n}", host=n, phase="") for n in ("b", "c"))
+    usual = storage_class("usual", "ebs.csi.aws.com", metadata={"annotations": {DEFAULT: "true"}})
+    claims = [volume_claim(f"local-{number}") for number in range(3)]
+    claims.append(volume_claim("any", storageClassName=None))
+    world = cluster({"a": 1, "b": 2, "c": 2}, storage_classes=(storage_class(), usual))
+    asked = wanted(
+        *(user(f"p{number}", f"local-{number}") for number in range(3)),
+        user("q", "any"),
+        volumes=disks,
+        volume_claims=tuple(claims),
+    )
+    found = {planned.name: place(planned).partition(":")[0] for planned in plan(world, asked).pods}
+    assert sorted(found[f"p{number}"] for number in range(3)) == ["VolumeLacking", "b", "c"]
+    assert found["q"] in ("a", "b", "c")

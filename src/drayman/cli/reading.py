@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from drayman.api.volume_binding import class_name_of, is_bound, waits_for_consumer
 from drayman.cli.errors import UserError
 from drayman.cli.process import keep
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
+    CSI_DRIVERS,
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     JOBS,
@@ -30,12 +32,19 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    STORAGE_CAPACITIES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     Resource,
 )
 
 if TYPE_CHECKING:
+    from drayman.api.storage import (
+        CSIDriver,
+        CSIStorageCapacity,
+        PersistentVolumeClaim,
+        StorageClass,
+    )
     from drayman.simulate.world import Objects, World
 
 T = TypeVar("T")
@@ -56,6 +65,8 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
     JOBS,
 )
 """What has a say in where pods go."""
+_STORAGE_LEFT: Final[tuple[Resource[Any], ...]] = (CSI_DRIVERS, STORAGE_CAPACITIES)
+"""What has a say for pods alone whose volumes are still to be provisioned."""
 
 _STEPS: Final = (
     "drayman.cel.device",
@@ -130,6 +141,9 @@ class _Reader:
         lists = (nodes, slices, classes, rules, claims, templates, pods, groups, namespaces)
         lists += (volumes, volume_claims, storage_classes, jobs)
         await asyncio.gather(meanwhile, *lists, return_exceptions=True)
+        drivers, capacities = await self._storage_left(
+            volume_claims.result(), storage_classes.result()
+        )
         from drayman.simulate.world import Objects
 
         return Objects(
@@ -145,8 +159,22 @@ class _Reader:
             volumes=volumes.result(),
             volume_claims=volume_claims.result(),
             storage_classes=storage_classes.result(),
+            storage_drivers=drivers,
+            storage_capacities=capacities,
             jobs=jobs.result(),
         )
+
+    async def _storage_left(
+        self, claims: Iterable[PersistentVolumeClaim], classes: Iterable[StorageClass]
+    ) -> tuple[tuple[CSIDriver, ...], tuple[CSIStorageCapacity, ...]]:
+        """What drivers of storage can still provision: asked for only if a claim is to get its volume where a pod goes."""
+        lazy = {each.metadata.name for each in classes if waits_for_consumer(each)}
+        if not any(not is_bound(claim) and class_name_of(claim) in lazy for claim in claims):
+            return (), ()
+        drivers = await self._wanted(CSI_DRIVERS)
+        if not any(driver.spec.storage_capacity for driver in drivers):
+            return drivers, ()
+        return drivers, await self._wanted(STORAGE_CAPACITIES)
 
     def sorted_versions(self) -> dict[str, str]:
         """The same order each time, whichever list came first."""
@@ -206,7 +234,7 @@ class _Reader:
 
 def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
     """What a world was read from: resources, the namespace where it was only one, and the version."""
-    for resource in RESOURCES:
+    for resource in (*RESOURCES, *_STORAGE_LEFT):
         version = world.versions.get(resource.plural)
         if version is not None:
             is_limited = namespace is not None and beyond(resource, namespace) in world.unseen

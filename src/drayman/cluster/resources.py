@@ -30,7 +30,13 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from drayman.api.struct import ApiStruct, Json
 from drayman.api.workloads import (
     ControllerRevision,
@@ -283,6 +289,12 @@ PERSISTENT_VOLUMES: Final = _partial(
 )
 STORAGE_CLASSES: Final = _partial(
     StorageClass, "storage.k8s.io/v1", "storageclasses", "StorageClass", namespaced=False
+)
+CSI_DRIVERS: Final = _partial(
+    CSIDriver, "storage.k8s.io/v1", "csidrivers", "CSIDriver", namespaced=False
+)
+STORAGE_CAPACITIES: Final = _partial(
+    CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", "CSIStorageCapacity"
 )
 POD_GROUPS: Final = replace(
     _partial(PodGroup, "scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup"), optional=True

@@ -20,7 +20,7 @@ from drayman.cluster.errors import LeadershipLostError
 from drayman.cluster.informers import Informers
 from drayman.cluster.leading import Election, LeaderElector
 from drayman.cluster.turns import Turns
-from drayman.controllers import nodes, workloads
+from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
 
@@ -46,6 +46,7 @@ def all_controllers(turns: Turns | None = None) -> tuple[Constructor, ...]:
         partial(ClaimController, turns=turns),
         TaintEvictionController,
         *workloads.CONTROLLERS,
+        *volumes.CONTROLLERS,
         *nodes.CONTROLLERS,
     )
 

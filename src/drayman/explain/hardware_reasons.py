@@ -21,6 +21,7 @@ from drayman.placement.state import ClusterState
 
 _PLACES: Final = {
     Cause.VOLUME_ELSEWHERE: Reason.VOLUME_ELSEWHERE,
+    Cause.VOLUME_LACKING: Reason.VOLUME_LACKING,
     Cause.SPREAD: Reason.TOPOLOGY_SPREAD,
     Cause.POD_AFFINITY: Reason.POD_AFFINITY,
     Cause.POD_ANTI_AFFINITY: Reason.POD_ANTI_AFFINITY,

@@ -33,6 +33,7 @@ from drayman.placement.fit.verdict import (
     insufficient,
 )
 from drayman.placement.fit.volumes import (
+    NO_SPACE,
     NOTHING_TO_BIND,
     ONE_POD_ONLY,
     UNBOUND,
@@ -76,6 +77,7 @@ _TESTS: Final = {
     Cause.VOLUME_UNBOUND: FitTest.VOLUMES,
     Cause.VOLUME_IN_USE: FitTest.VOLUMES,
     Cause.VOLUME_ELSEWHERE: FitTest.VOLUMES,
+    Cause.VOLUME_LACKING: FitTest.VOLUMES,
     Cause.SPREAD: FitTest.SPREAD,
     Cause.POD_AFFINITY: FitTest.NEIGHBOURS,
     Cause.POD_ANTI_AFFINITY: FitTest.NEIGHBOURS,
@@ -92,7 +94,8 @@ _WORDS: Final = {
     SPREAD: "ruled out by the pod's topology spread constraints",
     SPREAD_LABEL: "without a label that the pod's topology spread constraints go by",
     UNBOUND: "a volume claim of the pod has no volume",
-    NOTHING_TO_BIND: "a volume claim of the pod has no volume yet",
+    NOTHING_TO_BIND: "no volume for a volume claim of the pod",
+    NO_SPACE: "too little storage left for a volume claim of the pod",
     VOLUME_AFFINITY: "a volume of the pod cannot be reached from there",
     VOLUME_ZONE: "a volume of the pod is in another zone",
     VOLUME_GONE: "a volume of the pod does not exist any more",

@@ -9,6 +9,7 @@ from drayman.explain.naming import taint_title
 from drayman.explain.node_fit import told
 from drayman.explain.reasons import Reason
 from drayman.explain.subjects import Subject, Writer
+from drayman.explain.volumes import lacking_volumes, unbound
 from drayman.explain.wording import and_list, counted
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
@@ -44,20 +45,13 @@ def _told(subject: Subject) -> str:
 
 
 def _volume_unbound(subject: Subject) -> str:
-    needs, volumes = subject.demand.needs, subject.state.volumes
-    for ref in needs.shape.volumes:
-        name = f"{needs.name}-{ref.claim}" if ref.ephemeral else ref.claim
-        claim = volumes.claim(needs.namespace, name)
-        if claim is None:
-            return f"Volume claim {name} does not exist in namespace {needs.namespace}."
-        if claim.metadata.deletion_timestamp is not None:
-            return f"Volume claim {name} is being deleted."
-        if not claim.spec.volume_name:
-            return f"Volume claim {name} has still to be bound to a volume."
-        if volumes.volume(claim.spec.volume_name) is None:
-            gone = f"bound to volume {claim.spec.volume_name}, which does not exist"
-            return f"Volume claim {name} is {gone}."
-    return _told(subject)
+    return unbound(subject.state, subject.demand) or _told(subject)
+
+
+def _volume_lacking(subject: Subject) -> str:
+    has = subject.verb("has", "have")
+    lacks = lacking_volumes(subject.state, subject.demand, subject.found.nodes[0])
+    return f"{subject.nodes} {has} {lacks}."
 
 
 def _left_behind(subject: Subject) -> str:
@@ -206,6 +200,7 @@ NODE_WRITERS: Final[Mapping[Reason, Writer]] = {
     Reason.NODES_TAINTED: _tainted,
     Reason.CLAIM_ELSEWHERE: _claim_elsewhere,
     Reason.VOLUME_ELSEWHERE: _volume_elsewhere,
+    Reason.VOLUME_LACKING: _volume_lacking,
     Reason.POD_AFFINITY: _ruled_out,
     Reason.POD_ANTI_AFFINITY: _ruled_out,
     Reason.TOPOLOGY_SPREAD: _ruled_out,

@@ -19,6 +19,7 @@ from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
+from drayman.explain.volumes import volumes_under_way
 from drayman.explain.waiting import waiting
 from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
@@ -42,6 +43,9 @@ def explain_pod(
     demand = asker.demand(pod)
     found = asker.find(demand)
     if isinstance(found, Found):
+        under_way = volumes_under_way(found)
+        if under_way is not None:
+            return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
         return _fits(world, asker, demand, found)
     return _pending(world, pod, demand, found, planned, with_remedies=with_remedies)
 
@@ -62,14 +66,16 @@ class Reasons:
         known = self._known.get(demand.key)
         if known is None:
             found = self._asker.find(demand)
-            known = self._known[demand.key] = (
-                Reason.FITS
-                if isinstance(found, Found)
-                else headline(self._world.state, demand, found).reason
-            )
+            known = self._known[demand.key] = self._reason(demand, found)
         if known is Reason.FITS:
             return as_far_as_seen(self._world.unseen, pod, Headline.of(known, "")).reason
         return known
+
+    def _reason(self, demand: Demand, found: Found | NotFound) -> Reason:
+        if isinstance(found, NotFound):
+            return headline(self._world.state, demand, found).reason
+        under_way = volumes_under_way(found)
+        return Reason.FITS if under_way is None else under_way.reason
 
 
 def _base(world: World, pod: Pod, first: Headline) -> Explanation:

@@ -65,6 +65,7 @@ class Reason(Enum):
     REQUESTS_COMPETE = "RequestsCompete", Kind.NOT_HERE  # for the same devices
     CLAIM_ELSEWHERE = "ClaimElsewhere", Kind.NOT_HERE  # has its devices where the pod cannot run
     VOLUME_ELSEWHERE = "VolumeElsewhere", Kind.NOT_HERE
+    VOLUME_LACKING = "VolumeLacking", Kind.NOT_HERE  # none to bind, and none can be made
     POD_AFFINITY = "PodAffinity", Kind.NOT_HERE
     POD_ANTI_AFFINITY = "PodAntiAffinity", Kind.NOT_HERE
     TOPOLOGY_SPREAD = "TopologySpread", Kind.NOT_HERE

@@ -96,6 +96,8 @@ class Asker:
             for item in plan.claims:
                 if self._state.known_claim(item.claim) is not None:
                     self._state.assume_claim(_allocated(item.claim, item.allocation))
+        if found.volumes is not None:
+            self._state.volumes.take(found.volumes, found.node.facts.name)
         self._state.assume_pod(needs, found.node.facts.name)
         if demand.pod.spec.scheduling_group is not None:
             self._state.groups.place(demand.pod)

@@ -21,9 +21,10 @@ from drayman.api.nodeselector import matches
 from drayman.api.resource import ResourceClaim
 from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
-from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict
+from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
+from drayman.placement.wake import Wake
 
 _MOST_SHAPES: Final = 1024
 UNAVAILABLE: Final = "resourceclaim not available on the node"
@@ -78,6 +79,12 @@ class Demand:
     @property
     def key(self) -> Hashable:
         return self.shape.key
+
+    @property
+    def interest(self) -> Wake:
+        """What may bring the pod a node if it finds none now."""
+        interest = Wake.NODES | Wake.DEVICES if self.asks_for_devices else Wake.NODES
+        return interest | Wake.VOLUMES if self.needs.shape.volumes else interest
 
     @property
     def asks_for_devices(self) -> bool:
@@ -246,6 +253,7 @@ class Demands:
             _container_requests(pod) if extended else (),
             # What is in the way of this pod is not in the way of its copies.
             "" if stale is None else stale.metadata.uid,
+            _volume_claims(needs) if needs.shape.volumes else (),
         )
         shape = self._shapes.get(key)
         if shape is None:
@@ -256,6 +264,11 @@ class Demands:
 
     def _spec_of(self, claim: ResourceClaim) -> bytes:
         return codec.encode(claim.spec)
+
+
+def _volume_claims(needs: PodNeeds) -> Hashable:
+    """Whose volumes decide where the pod can go: claims of one name in two namespaces are two claims."""
+    return needs.namespace, tuple(claim_name(needs, ref) for ref in needs.shape.volumes)
 
 
 def _container_requests(pod: Pod) -> Hashable:

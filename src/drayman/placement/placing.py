@@ -24,9 +24,12 @@ from drayman.placement.demand import HELD_ELSEWHERE, Demand, DevicesWanted
 from drayman.placement.fit import (
     FITS,
     NO_NEIGHBOURS,
+    NO_VOLUMES,
     Cause,
     NeighbourCheck,
     Verdict,
+    VolumeCheck,
+    VolumeChoice,
     balance,
     has_preferences,
     preferences,
@@ -45,11 +48,13 @@ _WHOLE: Final = 100
 
 
 class Found(Struct, frozen=True):
-    """A node for a pod, and the devices it gets there."""
+    """A node for a pod, and the devices and volumes it gets there."""
 
     node: NodeState
     wanted: DevicesWanted
     plan: Plan | None
+    volumes: VolumeChoice | None = None
+    """For those of its volume claims that have no volume yet."""
 
 
 class NotFound(Struct, frozen=True):
@@ -111,6 +116,7 @@ class Placer:
         ] = {}  # what of shared devices was taken when a node was last looked at
         self._searched_last: tuple[str, Plan] | None = None  # for the pod at hand
         self._not_found: NotFound | None = None
+        self._volumes: VolumeCheck = NO_VOLUMES  # of the pod at hand
 
     def find(self, demand: Demand) -> Found | NotFound:
         """The best node for one pod of the shape."""
@@ -119,7 +125,7 @@ class Placer:
         if refusal is not None:
             return refusal
         check = self._check(demand)
-        if self._weighs_wishes(demand, check) or demand.only_node is not None:
+        if self._weighs_wishes(demand, check) or self._is_tied(demand):
             return self._best_of_all(demand, check)
         self._catch_up()
         return self._best_by_heap(demand)
@@ -130,6 +136,7 @@ class Placer:
 
     def found_on(self, demand: Demand, node: NodeState) -> Found | None:
         """What the pod gets on a node as things are now. Keeps nothing that depends on the node alone."""
+        self._volumes = self._volumes_of(demand)
         if self._node_verdict(demand, node, self._check(demand)) is not FITS:
             return None
         wanted = demand.on(node.facts)
@@ -175,7 +182,7 @@ class Placer:
         refusal = self._refused_everywhere(demand)
         if refusal is not None:
             return refusal.verdicts
-        if demand.only_node is not None or self._state.neighbourhood.concerns(demand.needs):
+        if self._is_tied(demand) or self._state.neighbourhood.concerns(demand.needs):
             return self._verdicts(demand, self._check(demand))[0]
         self._catch_up()
         while self._heap and self._heap[0][0] is _UNKNOWN:
@@ -186,6 +193,7 @@ class Placer:
 
     def verdict_on(self, demand: Demand, node: NodeState) -> Verdict:
         """What one node says."""
+        self._volumes = self._volumes_of(demand)
         self._drop_old_answers()
         return self._answer(demand, node, self._check(demand)).verdict
 
@@ -236,10 +244,16 @@ class Placer:
     def _take(self, demand: Demand, node: NodeState) -> Found | None:
         """The devices for this very pod on a node that is known to have them."""
         wanted = demand.on(node.facts)
+        volumes = None
+        if self._volumes.open:
+            chosen = self._volumes.choose(node.facts)
+            if isinstance(chosen, Verdict):
+                return None
+            volumes = chosen
         if not wanted.claims:
-            return Found(node, wanted, None)
+            return Found(node, wanted, None, volumes)
         plan = self._plan_for(demand, node, wanted)
-        return None if plan is None else Found(node, wanted, plan)
+        return None if plan is None else Found(node, wanted, plan, volumes)
 
     def _plan_for(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Plan | None:
         last = self._searched_last
@@ -357,8 +371,8 @@ class Placer:
         verdict = usage_verdict(demand.needs, facts, node.usage, demand.delegated_on(facts))
         if verdict is not FITS:
             return verdict
-        if demand.needs.shape.volumes:
-            verdict = volume_check(demand.needs, self._state.volumes).verdict(facts)
+        if self._volumes is not NO_VOLUMES:
+            verdict = self._volumes.verdict(facts)
             if verdict is not FITS:
                 return verdict
         return FITS if check is NO_NEIGHBOURS else check.verdict(facts)
@@ -389,11 +403,21 @@ class Placer:
     def _refused_everywhere(self, demand: Demand) -> NotFound | None:
         if demand.impossible is not None:
             return NotFound(dict.fromkeys(self._state.nodes, demand.impossible))
-        if demand.needs.shape.volumes:
-            refusal = volume_check(demand.needs, self._state.volumes).refusal
-            if refusal is not FITS:
-                return NotFound(dict.fromkeys(self._state.nodes, refusal))
+        self._volumes = self._volumes_of(demand)
+        if self._volumes.refusal is not FITS:
+            return NotFound(dict.fromkeys(self._state.nodes, self._volumes.refusal))
         return None
+
+    def _volumes_of(self, demand: Demand) -> VolumeCheck:
+        if not demand.needs.shape.volumes:
+            return NO_VOLUMES
+        return volume_check(demand.needs, self._state.volumes)
+
+    def _is_tied(self, demand: Demand) -> bool:
+        """Whether nodes differ for this pod by something that no mark tells of, so that nothing may be kept."""
+        return demand.only_node is not None or not (
+            self._volumes is NO_VOLUMES or self._volumes.is_indifferent
+        )
 
     def _drop_old_answers(self) -> None:
         if self._answers_epoch != self._state.epoch:

@@ -6,14 +6,19 @@ reads the real state through a filter, and follows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec.structs import replace
 
-from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.storage import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
 from drayman.placement.fit import (
@@ -124,6 +129,12 @@ class _IdleVolumes:
 
     def storage_class(self, name: str) -> StorageClass | None:
         return self._volumes.storage_class(name)
+
+    def of_class(self, name: str) -> Iterable[PersistentVolume]:
+        return self._volumes.of_class(name)
+
+    def capacities(self, storage_class: StorageClass) -> Sequence[CSIStorageCapacity] | None:
+        return self._volumes.capacities(storage_class)
 
     def in_use(self, namespace: str, name: str) -> bool:
         return False

@@ -10,4 +10,5 @@ class Wake(Flag):
 
     NODES = auto()  # nodes, and what pods on them leave free
     DEVICES = auto()  # devices, classes, taints, and what claims leave free
-    ANYTHING = NODES | DEVICES
+    VOLUMES = auto()  # volumes, storage classes, and what can still be provisioned
+    ANYTHING = NODES | DEVICES | VOLUMES

@@ -9,13 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
-from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.cluster.resources import (
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESOURCE_CLAIMS,
+    VOLUME_CLAIMS,
+)
 from drayman.placement.state import ClusterState
+from drayman.placement.volumes import Taken
 from drayman.scheduler.decisions import Placement
 
 _log: Final = logging.getLogger(__name__)
@@ -34,7 +41,21 @@ async def find_out(client: Client, state: ClusterState, placement: Placement) ->
         if written is not None:
             state.adopt(made.holder, written)
             state.confirm_claim(written)
+    if placement.volumes is not None:
+        await _find_out_about_volumes(client, state, placement.volumes)
     return await is_bound(client, placement)
+
+
+async def _find_out_about_volumes(client: Client, state: ClusterState, taken: Taken) -> None:
+    for volume in taken.volumes:
+        found = await _ask(partial(client.get, PERSISTENT_VOLUMES, volume.metadata.name))
+        if found is not None:
+            state.volumes.confirm(found)
+    for claim in taken.claims:
+        metadata = claim.metadata
+        seen = await _ask(partial(client.get, VOLUME_CLAIMS, metadata.name, metadata.namespace))
+        if seen is not None:
+            state.volumes.confirm(seen)
 
 
 async def is_bound(client: Client, placement: Placement) -> bool:

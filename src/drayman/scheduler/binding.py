@@ -4,8 +4,9 @@ Where the cluster has transactions, a whole batch of decisions is one: either al
 or nothing happened, and the batch is taken apart to find out whose fault it was. Elsewhere each pod is its own sequence of
 requests, in Kubernetes' order, many at a time.
 
-Devices whose drivers must make them ready first hold up the binding: the claims are written, and the pod is bound when the drivers have
-said yes, or taken back when one says no or nobody says anything in time.
+Devices whose drivers must make them ready first hold up the binding, and so do volumes that others have to bind or provision
+(`awaiting`): what begins it is written, and the pod is bound when all is ready, or taken back when somebody says no or nobody says
+anything in time. Only that pod waits; the room and the devices that it was promised stay its own meanwhile.
 """
 
 from __future__ import annotations
@@ -13,19 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import msgspec
 
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.writes import Write
-from drayman.placement.claims import readiness
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
 from drayman.scheduler.aftermath import find_out, is_bound
+from drayman.scheduler.awaiting import Awaiting
 from drayman.scheduler.decisions import (
     Placement,
     bind_write,
@@ -33,6 +33,7 @@ from drayman.scheduler.decisions import (
     creation_writes,
     pod_writes,
 )
+from drayman.scheduler.volumes import volume_writes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Listener(Protocol):
     def bound(self, placement: Placement) -> None: ...
 
     def waiting(self, placement: Placement) -> None:
-        """The devices are allocated; their drivers are to make them ready."""
+        """The devices are allocated, the volumes chosen; others are to make them ready."""
 
     def failed(self, placement: Placement, why: str) -> None:
         """The decision was taken back."""
@@ -59,15 +60,6 @@ class Listener(Protocol):
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
         """Writes for these claims are no longer under way."""
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A pod whose devices are being made ready."""
-
-    placement: Placement
-    deadline: float
-    claims: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Binder:
@@ -89,7 +81,7 @@ class Binder:
         self._clock = clock
         self._transactions = transactions
         self._timeout_s = binding_timeout_s
-        self._waiting: dict[str, _Waiting] = {}  # by uid of the pod
+        self._waiting: dict[str, Awaiting] = {}  # by uid of the pod
         self._slots = asyncio.Semaphore(CONCURRENT)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -124,7 +116,7 @@ class Binder:
         self._confirm(batch, claims, results)
 
     def _writes(self, batch: Sequence[Placement]) -> tuple[list[Write], int]:
-        """The writes of a batch, those of claims first, and how many those are."""
+        """The writes of a batch, those of claims and volumes first, and how many those are."""
         wanted = {claim.metadata.uid: claim for item in batch for claim in item.claims}
         writes: list[Write] = []
         for claim in wanted.values():
@@ -138,6 +130,8 @@ class Binder:
         for item in batch:
             for made in item.made:
                 writes += creation_writes(made.claim)
+            if item.volumes is not None:
+                writes += volume_writes(item.volumes)
         count = len(writes)
         for item in batch:
             writes += pod_writes(item)
@@ -158,6 +152,9 @@ class Binder:
             item.made = ()
         for claim in written:
             self._state.confirm_claim(claim)
+        for result in results[:claims]:
+            if isinstance(result, PersistentVolume | PersistentVolumeClaim):
+                self._state.volumes.confirm(result)
         self._listener.settled([*written, *(claim for item in batch for claim in item.claims)])
         for item in batch:
             if item.waits:
@@ -190,68 +187,57 @@ class Binder:
             self._state.forget_made(made.key, made.holder)
         for claim in placement.claims:
             self._state.forget_claim(claim)
+        if placement.volumes is not None:
+            self._state.volumes.give_back(placement.volumes)
+            for awaited in placement.volumes.awaited:  # others may have counted on it
+                self.volume_claim_changed(awaited)
         self._listener.settled(placement.claims)
 
-    # Devices that have to be made ready.
+    # Devices and volumes that have to be made ready.
 
     def _wait(self, placement: Placement) -> None:
-        claims = [(claim.metadata.namespace, claim.metadata.name) for claim in placement.claims]
-        claims += [(claim.metadata.namespace, claim.metadata.name) for claim in placement.held]
-        started = [
-            seconds_of(claim.status.allocation.allocation_timestamp)
-            for claim in map(self._find, claims)
-            if claim is not None and claim.status.allocation is not None
-        ]
-        since = min((begun for begun in started if begun is not None), default=self._clock())
-        waiting = _Waiting(placement, since + self._timeout_s, claims)
-        self._waiting[placement.needs.uid] = waiting
+        uid, now = placement.needs.uid, self._clock()
+        waiting = self._waiting[uid] = Awaiting.of(self._state, placement, now, self._timeout_s)
         self._listener.waiting(placement)
-        asyncio.get_running_loop().call_later(
-            max(waiting.deadline - self._clock(), 0) + _GRACE_S,
-            self.look_again,
-            placement.needs.uid,
-        )
-        self.look_again(placement.needs.uid)
-
-    def _find(self, key: tuple[str, str]) -> ResourceClaim | None:
-        return self._state.find_claim(*key)
+        for deadline in waiting.deadlines:
+            after = max(deadline - now, 0) + _GRACE_S
+            asyncio.get_running_loop().call_later(after, self.look_again, uid)
+        self.look_again(uid)
 
     def claim_changed(self, claim: ResourceClaim) -> None:
         """A claim may have become ready."""
-        if not self._waiting:
-            return
-        key = (claim.metadata.namespace, claim.metadata.name)
         for uid, waiting in tuple(self._waiting.items()):
-            if key in waiting.claims:
+            if waiting.awaits(claim):
+                self.look_again(uid)
+
+    def volume_claim_changed(self, claim: PersistentVolumeClaim) -> None:
+        """A volume claim may have got its volume."""
+        for uid, waiting in tuple(self._waiting.items()):
+            if waiting.awaits_volume_claim(claim):
+                self.look_again(uid)
+
+    def volume_changed(self, volume: PersistentVolume) -> None:
+        """A volume may have come to the claim that it is meant for, or been taken from it."""
+        for uid, waiting in tuple(self._waiting.items()):
+            if waiting.awaits_volume(self._state, volume):
                 self.look_again(uid)
 
     def look_again(self, uid: str) -> None:
-        """Bind a pod whose devices are ready, or give it up."""
+        """Bind a pod whose devices and volumes are ready, or give it up."""
         waiting = self._waiting.get(uid)
         if waiting is None:
             return
-        claims = [self._find(key) for key in waiting.claims]
-        failure = ""
-        for key, claim in zip(waiting.claims, claims, strict=True):
-            if claim is None or claim.status.allocation is None:
-                failure = (
-                    f"resource claim {key[1]} was deallocated while its devices were made ready"
-                )
-            elif readiness(claim).failure:
-                failure = f"device binding failed: {readiness(claim).failure}"
-        pending = [p for claim in claims if claim is not None for p in readiness(claim).pending]
-        if not failure and pending and self._clock() > waiting.deadline:
-            failure = f"device binding timeout: waiting for {', '.join(pending)}"
+        is_ready, failure = waiting.outcome(self._state, self._clock())
         if failure:
             del self._waiting[uid]
             self._spawn(self._unreserve(waiting.placement, failure))
-        elif not pending:
+        elif is_ready:
             del self._waiting[uid]
             waiting.placement.waits = False
             self._spawn(self._bind_ready(waiting.placement))
 
     def pod_gone(self, uid: str) -> None:
-        """The pod was deleted, or somebody else has bound it: nobody waits for its devices any more."""
+        """The pod was deleted, or somebody else has bound it: nobody waits for its devices and volumes any more."""
         waiting = self._waiting.pop(uid, None)
         if waiting is not None:
             self._undo(waiting.placement)

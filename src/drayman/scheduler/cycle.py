@@ -51,7 +51,6 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
 from drayman.placement.times import timestamp_of
-from drayman.placement.wake import Wake
 from drayman.scheduler.decisions import Made, Placement, allocated
 from drayman.scheduler.queue import Entry, Queue
 
@@ -188,7 +187,7 @@ class Cycle:
                 return self._refuse(entry, demand, not_yet, now)
             placement = self._place(entry, demand, found, now)
             self._nominations.fulfil(entry.uid)
-            self._assume(placement, found.plan)
+            self._assume(placement, found)
         ours.update(claim.metadata.uid for claim in placement.claims)
         self._queue.placed(entry)
         return placement
@@ -251,8 +250,7 @@ class Cycle:
         elif entry.uid in self._nominations:
             self._queue.sleep_alone(entry)
         else:
-            interest = Wake.ANYTHING if demand.asks_for_devices else Wake.NODES
-            self._queue.sleep(entry, demand.key, interest)
+            self._queue.sleep(entry, demand.key, demand.interest)
         return Refused(entry, demand, lambda: self._explain(demand, not_found), not_found)
 
     def explain_to(self, pod: Pod, not_found: NotFound) -> str:
@@ -317,10 +315,13 @@ class Cycle:
         )
         return placement
 
-    def _assume(self, placement: Placement, plan: Plan | None) -> None:
+    def _assume(self, placement: Placement, found: Found) -> None:
         """Count the decision."""
-        if plan is not None:
-            self._state.assume_plan(plan)
+        if found.plan is not None:
+            self._state.assume_plan(found.plan)
+        if found.volumes is not None:
+            placement.volumes = self._state.volumes.take(found.volumes, placement.node)
+            placement.waits = True
         for claim in placement.claims:
             self._state.assume_claim(claim)
         for made in placement.made:

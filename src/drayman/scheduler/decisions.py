@@ -28,6 +28,7 @@ from drayman.cluster.writes import BindWrite, CreateWrite, Write
 from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for
 from drayman.placement.fit import PodNeeds
 from drayman.placement.groups import shares
+from drayman.placement.volumes import Taken
 from drayman.scheduler.queue import Entry
 
 MANAGER: Final = "kube-scheduler"
@@ -64,8 +65,10 @@ class Placement:
     """What the pod's status is to say of claims from templates, if some of them are made here."""
     extended_status: PodExtendedResourceClaimStatus | None = None
     mapped: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+    volumes: Taken | None = None
+    """What its volume claims get that have no volume yet."""
     waits: bool = False
-    """Whether drivers have to make the devices ready before the pod is bound."""
+    """Whether others have to make devices or volumes ready before the pod is bound."""
 
     @property
     def pod(self) -> Pod:

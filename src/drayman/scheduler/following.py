@@ -8,9 +8,12 @@ from typing import Any, Final
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.api.volume_binding import claims_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
+    CSI_DRIVERS,
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     NAMESPACES,
@@ -21,6 +24,7 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    STORAGE_CAPACITIES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     Resource,
@@ -62,7 +66,7 @@ class Follower:
         self._is_under_way: Callable[[str], bool] = lambda _: False
         self._users: dict[
             ClaimKey, set[str]
-        ] = {}  # pods in the queue by the claims and the group they name
+        ] = {}  # pods in the queue by the claims, the volume claims and the group they name
         self._named: dict[str, tuple[ClaimKey, ...]] = {}  # the other way round
         self._present: set[str] = set()  # pods that exist and have no node
 
@@ -79,9 +83,11 @@ class Follower:
         if self._turns is not None:
             self._add(RESOURCE_CLAIM_TEMPLATES, state.set_template, state.remove_template)
         self._add(RESOURCE_SLICES, state.set_slice, state.remove_slice)
-        self._add(VOLUME_CLAIMS, volumes.set_claim, volumes.remove_claim, Wake.NODES)
-        self._add(PERSISTENT_VOLUMES, volumes.set_volume, volumes.remove_volume, Wake.NODES)
-        self._add(STORAGE_CLASSES, volumes.set_class, volumes.remove_class, Wake.NODES)
+        self._add(STORAGE_CLASSES, volumes.set_class, volumes.remove_class, Wake.VOLUMES)
+        self._add(CSI_DRIVERS, volumes.set_driver, volumes.remove_driver, Wake.VOLUMES)
+        self._add(STORAGE_CAPACITIES, volumes.set_capacity, volumes.remove_capacity, Wake.VOLUMES)
+        self._informers.informer(PERSISTENT_VOLUMES).add_handler(self._volume)
+        self._informers.informer(VOLUME_CLAIMS).add_handler(self._volume_claim)
         self._informers.informer(POD_GROUPS).add_handler(self._group)
         self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim)
         self._informers.informer(PODS).add_handler(self._pod)
@@ -113,6 +119,29 @@ class Follower:
         self._state.groups.set(group)
         users = self._users.get(_noted((group.metadata.namespace, group.metadata.name)))
         if users and notice.old is None:
+            self._queue.wake_pods(users)
+            self._work()
+
+    def _volume(self, notice: Notice[PersistentVolume]) -> None:
+        volume = notice.object
+        if notice.type == DELETED:
+            self._state.volumes.remove_volume(volume)
+        else:
+            self._state.volumes.set_volume(volume)
+            if _may_help(notice.old, volume):
+                self._queue.wake(Wake.VOLUMES)
+        self._binder.volume_changed(volume)
+        self._work()
+
+    def _volume_claim(self, notice: Notice[PersistentVolumeClaim]) -> None:
+        claim = notice.object
+        if notice.type == DELETED:
+            self._state.volumes.remove_claim(claim)
+        else:
+            self._state.volumes.set_claim(claim)
+        self._binder.volume_claim_changed(claim)
+        users = self._users.get(_volume_key(claim.metadata.namespace, claim.metadata.name))
+        if users:
             self._queue.wake_pods(users)
             self._work()
 
@@ -182,6 +211,8 @@ class Follower:
     def _note_claims(self, pod: Pod) -> None:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
         keys = tuple((namespace, name) for name in names_of_claims(pod))
+        if pod.spec.volumes:
+            keys = (*keys, *(_volume_key(namespace, name) for name in claims_of(pod)))
         group = key_of(pod)
         if group is not None:
             keys = (*keys, _noted(group))
@@ -198,6 +229,21 @@ def _noted(group: GroupKey) -> ClaimKey:
     """A group among the claims that pods name: under a name that no claim can have."""
     namespace, name = group
     return namespace, f"podgroups/{name}"
+
+
+def _volume_key(namespace: str, name: str) -> ClaimKey:
+    """A volume claim among the claims that pods name, likewise."""
+    return namespace, f"persistentvolumeclaims/{name}"
+
+
+def _may_help(old: PersistentVolume | None, new: PersistentVolume) -> bool:
+    """Whether a volume may be one that some pod waits for. One that is taken concerns those alone that use its claim."""
+    return (
+        old is None
+        or new.spec.claim_ref is None
+        or old.spec.node_affinity != new.spec.node_affinity
+        or old.metadata.labels != new.metadata.labels
+    )
 
 
 def _lacks_claims(pod: Pod) -> bool:

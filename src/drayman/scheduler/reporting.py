@@ -87,14 +87,16 @@ class Reporter:
         explain: Explain,
         *,
         patience_s: float = 0.0,
+        urgent: bool = False,
         copies: Copies = tuple,
     ) -> None:
-        """A pod waits, for this reason. Written if it still does in a moment, or after so long.
+        """A pod waits, for this reason. Written if it still does in a moment, or after so long; at the next opportunity if it is urgent.
 
         `copies` are pods that wait for the same and were told so: they are told anew some time after this one is.
         """
         uid = pod.metadata.uid
-        due = self._clock() + max(patience_s, REFRESH_S if condition_of(pod) else 0.0)
+        refresh_s = REFRESH_S if condition_of(pod) and not urgent else 0.0
+        due = self._clock() + max(patience_s, refresh_s)
         earlier = self._pending.get(uid)
         if earlier is not None:
             due = min(due, earlier.due)

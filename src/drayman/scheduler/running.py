@@ -23,6 +23,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
+from drayman.explain.volumes import volumes_pending
 from drayman.explain.waiting import unready
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
@@ -31,7 +32,7 @@ from drayman.placement.placing import NotFound, Placer
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
-from drayman.scheduler.cycle import Cycle, Refused
+from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
@@ -47,6 +48,7 @@ from drayman.scheduler.reporting import (
     Reporter,
     condition_of,
 )
+from drayman.scheduler.volumes import progress
 
 _log: Final = logging.getLogger(__name__)
 
@@ -265,20 +267,36 @@ class Scheduler:
         self._reporter.bound(placement.pod, placement.node)
 
     def waiting(self, placement: Placement) -> None:
-        self._reporter.note(
-            placement.pod,
-            "BindingConditionsPending",
-            f"waiting for binding conditions for device on node {placement.node}",
-            "Scheduling",
-        )
-        if condition_of(placement.pod) is not None:
-            # What the pod was told before no longer holds.
-            made = (item.claim for item in placement.made)
-            claims = (*placement.claims, *placement.held, *made)
-            told = (unready(claim, self._clock()) for claim in claims)
-            news = next((str(each) for each in told if each is not None), None)
-            if news is not None:
+        made = (item.claim for item in placement.made)
+        claims = (*placement.claims, *placement.held, *made)
+        told = (unready(claim, self._clock()) for claim in claims)
+        news = next((str(each) for each in told if each is not None), None)
+        if news is not None:
+            self._reporter.note(
+                placement.pod,
+                "BindingConditionsPending",
+                f"waiting for binding conditions for device on node {placement.node}",
+                "Scheduling",
+            )
+            if condition_of(placement.pod) is not None:
+                # What the pod was told before no longer holds.
                 self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: news)
+        if placement.volumes is not None:
+            # Most volumes are bound in no time: nothing to speak of.
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._tell_of_volumes, placement)
+
+    def _tell_of_volumes(self, placement: Placement) -> None:
+        """Volumes take their time: say so, in place of what the pod was told before."""
+        if self._under_way.get(placement.entry.uid) is not placement:
+            return
+        pending = progress(self.state, placement).pending
+        if not pending:
+            return
+        news = volumes_pending(pending, placement.node)
+        self._reporter.note(placement.pod, "VolumeBindingPending", news.sentence, "Scheduling")
+        told = condition_of(placement.pod)
+        if told is not None and told.reason != SCHEDULER_ERROR:
+            self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: str(news))
 
     def failed(self, placement: Placement, why: str) -> None:
         entry = placement.entry
@@ -289,7 +307,9 @@ class Scheduler:
         if self._follower.waits(entry.uid):
             self._nominations.renew(entry.uid, placement.node, placement.needs, placement.devices)
             self.queue.hold_back(entry, self._clock())
-            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why)
+            # The next attempt may come before a pod that was told something is told again.
+            urgent = placement.volumes is not None
+            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:

@@ -28,7 +28,13 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from drayman.api.struct import ApiStruct, always
 from drayman.simulate.redaction import clean_rule, cleaner_of
 from drayman.simulate.world import Objects, World
@@ -48,6 +54,8 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
     "volumes": PersistentVolume,
     "volume_claims": PersistentVolumeClaim,
     "storage_classes": StorageClass,
+    "storage_drivers": CSIDriver,
+    "storage_capacities": CSIStorageCapacity,
     "jobs": Job,
 }
 """What each member of `Objects` holds."""

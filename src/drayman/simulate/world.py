@@ -20,8 +20,15 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from drayman.api.struct import Json
+from drayman.api.volume_binding import default_class, with_class
 from drayman.inventory.features import Features
 from drayman.placement.state import FINISHED, ClusterState
 from drayman.placement.wake import Wake
@@ -44,6 +51,8 @@ class Objects:
     volumes: tuple[PersistentVolume, ...] = ()
     volume_claims: tuple[PersistentVolumeClaim, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
+    storage_drivers: tuple[CSIDriver, ...] = ()
+    storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     jobs: tuple[Job, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
     """What the API server goes by when pods are made: priority classes, runtime classes, limit ranges. Only the server reads them."""
@@ -133,8 +142,15 @@ def state_of(objects: Objects, features: Features | None = None) -> ClusterState
         state.volumes.set_class(storage_class)
     for volume in objects.volumes:
         state.volumes.set_volume(volume)
+    usual = default_class(objects.storage_classes)
     for volume_claim in objects.volume_claims:
-        state.volumes.set_claim(volume_claim)
+        # One that has still to be created gets the class then.
+        wanted = volume_claim if usual is None else with_class(volume_claim, usual)
+        state.volumes.set_claim(wanted)
+    for driver in objects.storage_drivers:
+        state.volumes.set_driver(driver)
+    for capacity in objects.storage_capacities:
+        state.volumes.set_capacity(capacity)
     for group in objects.pod_groups:
         state.groups.set(group)
     for claim in objects.claims:

@@ -21,7 +21,7 @@ from drayman.apiserver.extensions.serving import DefinedResources
 from drayman.apiserver.instance import Folder, Instance, InstanceError, Options, start
 from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key
-from drayman.cluster.options import GetOptions, WriteOptions
+from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions
 
 DEFINITIONS = Target("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 WIDGETS = Target("example.com", "v1", "widgets", "default")
@@ -285,3 +285,18 @@ def widgets(storage: str) -> dict[str, Any]:
             "versions": versions,
         },
     }
+
+
+async def test_a_new_cluster_has_a_class_of_volumes(options: Options) -> None:
+    """Whoever deletes it is rid of it, also after a restart; the API alone has none, as nobody would make its volumes."""
+    key = Key("storageclasses.storage.k8s.io", "", "standard")
+    async with started(options) as instance:
+        assert instance.store.get(key) is not None
+        backend = ServerBackend(instance.server.core)
+        target = Target("storage.k8s.io", "v1", "storageclasses", name="standard")
+        await backend.delete(target, DeleteOptions())
+    async with started(options) as instance:
+        assert instance.store.get(key) is None
+    alone = replace(options, folder=Folder(options.folder.path / "alone"), control_plane=None)
+    async with started(alone) as instance:
+        assert instance.store.get(key) is None

@@ -236,3 +236,24 @@ def test_a_pod_template_is_filled_in_like_those_of_workloads() -> None:
     assert template["template"]["spec"]["restartPolicy"] == "Always"
     cells = [column.cell(template, NOW) for column in resource_of("", "PodTemplate").columns]
     assert cells == ["x", "main", "i:1", "a=b"]
+
+
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        ({"phase": "Bound", "lastPhaseTransitionTime": "then"}, "2026-01-02T03:04:05Z"),
+        ({"phase": "Bound"}, "2026-01-02T03:04:05Z"),
+        ({"phase": "Bound", "lastPhaseTransitionTime": "later"}, "later"),
+        ({"phase": "Available", "lastPhaseTransitionTime": "then"}, "then"),
+    ],
+    ids=["another phase", "and no time", "somebody says when", "the same phase"],
+)
+def test_a_volume_knows_since_when_it_is_in_its_phase(status: Object, since: str) -> None:
+    """The server notes when the phase changes, unless whoever changes it says so."""
+    old = make("", "PersistentVolume", spec={"hostPath": {"path": "/x"}})
+    old["status"] = {"phase": "Available", "lastPhaseTransitionTime": "then"}
+    new = {**copy.deepcopy(old), "status": dict(status)}
+    endpoint = resource_of("", "PersistentVolume").subresource("status")
+    assert endpoint is not None
+    endpoint.strategy.prepare_for_update(new, old, make_context())
+    assert new["status"]["lastPhaseTransitionTime"] == since

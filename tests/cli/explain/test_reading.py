@@ -57,6 +57,41 @@ def test_what_may_not_be_seen_is_listed(kubectl: Kubectl, person: Person) -> Non
     assert "storageclasses" not in scopes
 
 
+def test_what_storage_is_left_is_read_for_claims_that_need_it(kubectl: Kubectl) -> None:
+    """Drivers are asked what they can provision only if a claim is to get its volume where its pod goes."""
+    world = read(kubectl.server.kubeconfig, None)
+    assert (world.objects.storage_drivers, world.objects.storage_capacities) == ((), ())
+    driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver"}
+    left = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "capacity": "1Gi"}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+    made = [
+        driver | {"metadata": {"name": "left.example.com"}, "spec": {"storageCapacity": True}},
+        left | {"metadata": {"name": "left"}, "storageClassName": "left", "nodeTopology": {}},
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "left"},
+            "provisioner": "left.example.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "wants"},
+            "spec": spec | {"storageClassName": "left"},
+        },
+    ]
+    items = {"apiVersion": "v1", "kind": "List", "items": made}
+    kubectl("create", "-f", "-", given=items)
+    try:
+        world = read(kubectl.server.kubeconfig, None)
+    finally:
+        kubectl("delete", "-f", "-", given=items)
+    assert [each.metadata.name for each in world.objects.storage_drivers] == ["left.example.com"]
+    assert [str(each.capacity) for each in world.objects.storage_capacities] == ["1Gi"]
+    assert {"csidrivers", "csistoragecapacities"} <= set(world.versions)
+
+
 @pytest.mark.parametrize(
     ("own", "cluster", "namespace", "missing"),
     [

@@ -205,6 +205,36 @@ class Scene:
         wanted["resources"] = {"requests": {"storage": "1Ti"}}
         return self.add("volume_claims", {"metadata": metadata, "spec": wanted, **bound})
 
+    def storage_class(self, name: str, provisioner: str = "kubernetes.io/no-provisioner") -> Scene:
+        """A class whose volumes are chosen together with the node of a pod."""
+        mode = {"volumeBindingMode": "WaitForFirstConsumer"}
+        return self.add(
+            "storage_classes", {"metadata": {"name": name}, "provisioner": provisioner, **mode}
+        )
+
+    def disk(self, name: str, size: str, node: str, storage_class: str) -> Scene:
+        """A volume on a disk of a node, which nobody has."""
+        spec = {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": storage_class,
+            "local": {"path": "/mnt"},
+            "nodeAffinity": {"required": label_selector("kubernetes.io/hostname", node)},
+        }
+        free = {"status": {"phase": "Available"}}
+        return self.add("volumes", {"metadata": {"name": name}, "spec": spec, **free})
+
+    def volume_claim(self, name: str, size: str, storage_class: str, **annotations: str) -> Scene:
+        """A claim that has no volume yet."""
+        metadata = self._metadata(name, "volume-claim", "default")
+        metadata["annotations"] = annotations
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+            "storageClassName": storage_class,
+        }
+        return self.add("volume_claims", {"metadata": metadata, "spec": spec})
+
     # Who waits.
 
     def waits(self, name: str, claims: Wanted | None = None, **fields: Any) -> Scene:

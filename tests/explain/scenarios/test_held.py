@@ -135,6 +135,12 @@ def volume_not_bound() -> Scene:
     return with_data(dgx().add("volume_claims", {"metadata": metadata, "spec": spec}))
 
 
+def volume_being_made() -> Scene:
+    selected = {"volume.kubernetes.io/selected-node": "dgx-h100-0"}
+    scene = dgx().storage_class("fast", "ebs.csi.aws.com")
+    return with_data(scene.volume_claim("imagenet", "1Ti", "fast", **selected))
+
+
 def no_volume_claim() -> Scene:
     return with_data(dgx())
 
@@ -294,6 +300,13 @@ SCENARIOS = (
             "a volume claim of the pod has no volume; its devices would do",
             devices=EIGHT,
         ),
+    ),
+    Scenario(
+        name="the volume with the data is being provisioned",
+        scene=volume_being_made,
+        reason=Reason.VOLUME_UNBOUND,
+        says="Volume claim imagenet has still to get a volume for node dgx-h100-0",
+        plays=False,
     ),
     Scenario(
         name="nobody has made the volume claim",

@@ -33,6 +33,19 @@ def disk_in_another_node() -> Scene:
     return scene.waits("trainer", {"one": gpus()}, volumes=[mounted("data")])
 
 
+def no_disk_where_the_gpus_are() -> Scene:
+    scene = Scene().node("n1").node("n2", 2).storage_class("disks")
+    scene.disk("far", "1Ti", "n1", "disks").disk("small", "1Gi", "n2", "disks")
+    scene.volume_claim("data", "100Gi", "disks")
+    return scene.waits("trainer", {"one": gpus()}, volumes=[mounted("data")])
+
+
+def one_disk_for_two_claims() -> Scene:
+    scene = Scene().node("n1", 2).storage_class("disks").disk("only", "1Ti", "n1", "disks")
+    scene.volume_claim("data", "100Gi", "disks").volume_claim("logs", "1Gi", "disks")
+    return scene.waits("trainer", {"one": gpus()}, volumes=[mounted("data"), mounted("logs")])
+
+
 def beside_the_cache() -> Scene:
     scene = Scene().node("n1").node("n2", 2).runs("cache", "n1", labels={"app": "cache"})
     rule = {"podAffinity": {REQUIRED: near("cache")}}
@@ -92,6 +105,35 @@ SCENARIOS = (
         nearest=Near(
             "n2",
             "a volume of the pod cannot be reached from there; its devices would do",
+            devices="gpu-0 gpu-1",
+        ),
+    ),
+    Scenario(
+        name="no disk that is large enough in the node with the GPUs",
+        scene=no_disk_where_the_gpus_are,
+        reason=Reason.VOLUME_LACKING,
+        says=(
+            "Node n2, which could serve claim one, has no volume for volume claim data:",
+            "of 2 volumes of class disks, 1 elsewhere and 1 too small",
+        ),
+        fit="volumes 1",
+        funnels={"gpus": "node fit 1/0, class 0/0, free 0/0, taints 0/0, count 0/0"},
+        nearest=Near(
+            "n2",
+            "no volume for a volume claim of the pod; its devices would do",
+            devices="gpu-0 gpu-1",
+        ),
+    ),
+    Scenario(
+        name="one disk for two claims",
+        scene=one_disk_for_two_claims,
+        reason=Reason.VOLUME_LACKING,
+        says="Node n1, which could serve claim one, has too few volumes for the volume claims of the pod",
+        fit="volumes 0",
+        funnels={"gpus": "node fit 0/0, class 0/0, free 0/0, taints 0/0, count 0/0"},
+        nearest=Near(
+            "n1",
+            "no volume for a volume claim of the pod; its devices would do",
             devices="gpu-0 gpu-1",
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
 from drayman.apiserver.calls import Call
 from drayman.apiserver.core import Core
 from drayman.apiserver.creating import create
@@ -30,6 +31,22 @@ PRIORITY_CLASSES: Final = (
     _critical("system-cluster-critical", 2_000_000_000, "For pods the cluster cannot do without."),
     _critical("system-node-critical", 2_000_001_000, "For pods a node cannot do without."),
 )
+
+
+STANDARD_CLASS: Final[Object] = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}},
+    "provisioner": "volumes.drayman.dev/simulated",
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": WAIT_FOR_CONSUMER,
+}
+"""The class of claims that name none, as clusters for trying things out have one."""
+
+
+async def create_standard_class(core: Core) -> None:
+    """For a new cluster with controllers, which simulate its volumes. Whoever deletes it is rid of it."""
+    await _create(core, STANDARD_CLASS)
 
 
 async def create_first_objects(core: Core) -> None:

@@ -18,7 +18,10 @@ from drayman.apiserver.extensions import end_extensions, install_builtin_definit
 from drayman.apiserver.http import Listener, RunningServer
 from drayman.apiserver.http import start as listen
 from drayman.apiserver.instance.control_plane import ControlPlane, running
-from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.instance.first_objects import (
+    create_first_objects,
+    create_standard_class,
+)
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.lifecycle import Lifecycle
@@ -97,7 +100,7 @@ async def _start(options: Options, end: AsyncExitStack) -> Instance:
     server = make_server(store)
     end.push_async_callback(end_extensions, server.core)
     access = _arrange_access(server, options, end)
-    await _fill(server, store)
+    await _fill(server, store, options)
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)
     path = options.kubeconfig or options.folder.kubeconfig
@@ -155,11 +158,13 @@ def _arrange_access(server: ApiServer, options: Options, end: AsyncExitStack) ->
     return _Access(files, token)
 
 
-async def _fill(server: ApiServer, store: Store) -> None:
+async def _fill(server: ApiServer, store: Store, options: Options) -> None:
     """Create what every cluster has."""
     is_new = store.revision == 0
     try:
         await create_first_objects(server.core)
+        if is_new and options.control_plane is not None:
+            await create_standard_class(server.core)
         await install_builtin_definitions(server.core)
     except StoreError as error:
         raise InstanceError(str(error)) from error

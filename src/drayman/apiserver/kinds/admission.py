@@ -1,7 +1,7 @@
 """Admission for built-in kinds: what a write needs to know of other objects.
 
 In the order they run: the limits of the namespace, the pod's service account, its priority and that of groups of pods, the cost
-of its runtime, the taint a new node starts with, and the taints a pod puts up with.
+of its runtime, the taint a new node starts with, the taints a pod puts up with, and the class of a claim for a volume.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from drayman.api.codec import convert
+from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
+from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
+from drayman.api.volume_binding import default_class, names_no_class
 from drayman.apiserver.admission import AdmissionPlugin, Admitted
 from drayman.apiserver.errors import StatusError, forbidden
 from drayman.apiserver.kinds.leases import overhead_of
@@ -23,6 +27,7 @@ _GRACE_S: Final = 300
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
+STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
 RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -229,6 +234,25 @@ class TaintNewNodes(AdmissionPlugin):
             spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
 
 
+class DefaultStorageClass(AdmissionPlugin):
+    """Claims for volumes that name no class get the default one, where there is one."""
+
+    def admit(self, write: Admitted) -> None:
+        if not _is_new(write, "persistentvolumeclaims") or write.new is None:
+            return
+        # Not the whole object: what else is in it has still to be checked.
+        named = PersistentVolumeClaimSpec(
+            storage_class_name=at(write.new, "spec", "storageClassName")
+        )
+        metadata = ObjectMeta(annotations=map_at(write.new, "metadata", "annotations"))
+        if not names_no_class(PersistentVolumeClaim(metadata=metadata, spec=named)):
+            return
+        listed = write.context.objects.list(STORAGE_CLASSES)
+        chosen = default_class([convert(StorageClass, each) for each in listed])
+        if chosen is not None:
+            member(write.new, "spec")["storageClassName"] = chosen.metadata.name
+
+
 def admission_plugins(*, service_accounts: bool = False) -> list[AdmissionPlugin]:
     """The plug-ins in order. With `service_accounts`, pods need one that exists."""
     accounts: list[AdmissionPlugin] = [DefaultServiceAccount()] if service_accounts else []
@@ -239,4 +263,5 @@ def admission_plugins(*, service_accounts: bool = False) -> list[AdmissionPlugin
         RuntimeOverhead(),
         TaintNewNodes(),
         DefaultTolerations(),
+        DefaultStorageClass(),
     ]

@@ -1,4 +1,4 @@
-"""Volumes, claims for volumes, and the objects storage drivers work with. Nothing here provisions anything."""
+"""Volumes, claims for volumes, and the objects storage drivers work with: what may be written of them. Controllers bind them."""
 
 from __future__ import annotations
 
@@ -84,6 +84,8 @@ def _check_claim_update(new: Object, old: Object, _context: Context) -> Errors:
         restore(after, before, "volumeAttributesClassName")
     if not before.get("volumeName"):
         restore(after, before, "volumeName")
+        if before.get("storageClassName") is None:  # one made before there was a default class
+            restore(after, before, "storageClassName")
     if after != before:
         yield forbidden("spec", _CHANGEABLE)
 
@@ -99,6 +101,18 @@ def _default_volume(obj: Object, _context: Context) -> None:
 def _prepare_volume(obj: Object, context: Context) -> None:
     obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now}
     _protected(VOLUME_PROTECTION, obj)
+
+
+class VolumeStatusRules(StatusRules):
+    """The status of a volume, which knows since when it is in its phase."""
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        super().prepare_for_update(new, old, context)
+        since, status = at(old, "status", "lastPhaseTransitionTime"), member(new, "status")
+        changed = status.get("phase") != text_at(old, "status", "phase")
+        # Whoever says since when is believed.
+        if changed and status.get("lastPhaseTransitionTime") in (None, since):
+            status["lastPhaseTransitionTime"] = context.now
 
 
 def _check_volume(obj: Object, _context: Context) -> Errors:
@@ -219,7 +233,7 @@ PERSISTENT_VOLUME_CLAIM_STATUS: Final = StatusRules()
 PERSISTENT_VOLUME: Final = Rules(
     namespaced=False, defaults=_default_volume, prepare=_prepare_volume, checks=_check_volume
 )
-PERSISTENT_VOLUME_STATUS: Final = StatusRules()
+PERSISTENT_VOLUME_STATUS: Final = VolumeStatusRules()
 STORAGE_CLASS: Final = Rules(
     namespaced=False,
     defaults=_default_class,

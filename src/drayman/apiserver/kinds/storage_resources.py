@@ -1,13 +1,15 @@
-"""The group storage.k8s.io, which the drivers of storage read and write. Nothing here provisions anything."""
+"""The group storage.k8s.io, which the drivers of storage read and write."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.api.volume_binding import DEFAULT_CLASS
 from drayman.apiserver.kinds import storage
-from drayman.apiserver.kinds.reading import at, items_at, text_at
+from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.tables import AGE, NAME, NONE, UNSET, column, flag, text
 from drayman.apiserver.resources import Resource, Subresource
 from drayman.apiserver.strategy import Object
@@ -21,6 +23,11 @@ def _audiences(obj: Object, _now: datetime) -> str:
     if requests is None:
         return UNSET
     return ",".join(text_at(request, "audience") for request in requests)
+
+
+def _class_name(obj: Object, _now: datetime) -> str:
+    name, annotations = text_at(obj, "metadata", "name"), map_at(obj, "metadata", "annotations")
+    return f"{name} (default)" if annotations.get(DEFAULT_CLASS) == "true" else name
 
 
 RESOURCES: Final = (
@@ -87,7 +94,7 @@ RESOURCES: Final = (
         strategy=storage.STORAGE_CLASS,
         answers_with_deleted_object=True,
         columns=(
-            NAME,
+            replace(NAME, cell=_class_name),
             column("Provisioner", text("provisioner")),
             column("ReclaimPolicy", text("reclaimPolicy")),
             column("VolumeBindingMode", text("volumeBindingMode")),

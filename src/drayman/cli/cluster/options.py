@@ -34,7 +34,7 @@ def waiting_options(function: F) -> F:
         default=600.0,
         show_default=True,
         metavar="SECONDS",
-        help="How long drivers may take to make devices ready before a pod is bound.",
+        help="How long devices and volumes may take to be ready before a pod is bound.",
     )
     backoff = click.option(
         "--pod-max-backoff",

@@ -1,7 +1,7 @@
 """Lets volume claims and volumes go that somebody has deleted, once nothing uses them.
 
 The server gives each a finalizer, so that a volume is not pulled from under a running pod. Whoever takes the finalizer off again has to
-make sure of that: here, when no pod that has not ended names the claim, and no claim names the volume.
+make sure of that: here, when no pod on a node uses the claim, and no claim names the volume.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.api.volume_binding import claims_of
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
@@ -23,12 +24,16 @@ _CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 _VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 
 
-def _uses(pod: Pod, claim: str) -> bool:
-    """Whether a pod that has not ended names a claim."""
-    if not pod.spec.volumes or is_finished(pod):
+def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether a pod uses a claim: it has a node and has not ended. One without a node would only wait for a claim that is being deleted."""
+    if not pod.spec.volumes or not pod.spec.node_name or is_finished(pod):
         return False
     named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return any(source is not None and source.claim_name == claim for source in named)
+    if any(source is not None and source.claim_name == claim.metadata.name for source in named):
+        return True
+    # One that was made for a pod is its own; an earlier pod of the same name may have left one behind.
+    owners = claim.metadata.owner_references
+    return claim.metadata.name in claims_of(pod) and any(o.uid == pod.metadata.uid for o in owners)
 
 
 class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
@@ -49,7 +54,7 @@ class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
             return
         # A claim that is deleted is rare, so no index is kept for it.
         if not any(
-            pod.metadata.namespace == key[0] and _uses(pod, key[1]) for pod in self._pods.cache
+            pod.metadata.namespace == key[0] and _uses(pod, claim) for pod in self._pods.cache
         ):
             await self.unprotect(claim, _CLAIM_PROTECTION)
 
@@ -57,10 +62,8 @@ class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
         pod = notice.object
         if not pod.spec.volumes or (notice.type != "DELETED" and not is_finished(pod)):
             return
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is not None:
-                name = volume.persistent_volume_claim.claim_name
-                self.queue.add((pod.metadata.namespace, name))
+        for name in claims_of(pod):
+            self.queue.add((pod.metadata.namespace, name))
 
 
 class VolumeProtectionController(Protection[PersistentVolume]):

@@ -22,12 +22,20 @@ from drayman.placement.fit.verdict import (
     refused_everywhere,
     unschedulable_message,
 )
-from drayman.placement.fit.volumes import VolumeCheck, VolumeView, volume_check
+from drayman.placement.fit.volumes import (
+    NO_VOLUMES,
+    VolumeCheck,
+    VolumeChoice,
+    VolumeView,
+    claim_name,
+    volume_check,
+)
 
 __all__ = [
     "FITS",
     "NO_NEIGHBOURS",
     "NO_NODES",
+    "NO_VOLUMES",
     "Cause",
     "Deserted",
     "NeighbourCheck",
@@ -40,9 +48,11 @@ __all__ = [
     "StaticVerdicts",
     "Verdict",
     "VolumeCheck",
+    "VolumeChoice",
     "VolumeRef",
     "VolumeView",
     "balance",
+    "claim_name",
     "has_preferences",
     "preferences",
     "refused_everywhere",

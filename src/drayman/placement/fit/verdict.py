@@ -45,16 +45,18 @@ class Cause(IntEnum):
     VOLUME_UNBOUND = 7
     VOLUME_IN_USE = 8
     VOLUME_ELSEWHERE = 9
-    SPREAD = 10
-    POD_AFFINITY = 11
-    POD_ANTI_AFFINITY = 12
-    CLASS_MISSING = 13
-    CLAIM_LEFT_BEHIND = 14
-    DEVICES = 15
-    DEVICE_RESOURCES = 16
+    VOLUME_LACKING = 10
+    """There is no volume for a claim there, and none can be made."""
+    SPREAD = 11
+    POD_AFFINITY = 12
+    POD_ANTI_AFFINITY = 13
+    CLASS_MISSING = 14
+    CLAIM_LEFT_BEHIND = 15
+    DEVICES = 16
+    DEVICE_RESOURCES = 17
     """What the devices take of the node's own resources."""
-    CLAIM_ELSEWHERE = 17
-    SEARCH_LIMIT = 18
+    CLAIM_ELSEWHERE = 18
+    SEARCH_LIMIT = 19
 
 
 class Verdict(Struct, frozen=True, eq=False):

@@ -1,0 +1,84 @@
+"""Makes the claims of volumes that live as long as their pod."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from drayman.api import codec
+from drayman.api.core import Pod
+from drayman.api.storage import PersistentVolumeClaim
+from drayman.api.volume_binding import claims_of, ephemeral_claim
+from drayman.cluster.client import Client
+from drayman.cluster.errors import AlreadyExistsError
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.resources import PODS, VOLUME_CLAIMS, JsonObject
+from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+
+_CLAIM_VALUES: Final = VOLUME_CLAIMS.as_values()
+_POD_VALUES: Final = PODS.as_values()
+
+
+class EphemeralVolumeController(Reconciler[Pod]):
+    """Makes claims from the templates in pods. They go with the pod, which owns them."""
+
+    resource = PODS
+    component = "ephemeral-volume-controller"
+    workers = 1
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        super().__init__(client, informers, clock=clock)
+        claims = informers.informer(VOLUME_CLAIMS)
+        claims.add_handler(self._claim_changed)
+        self._claims = claims.cache
+
+    def _changed(self, notice: Notice[Pod]) -> None:
+        # Few pods have such volumes, and nothing else about pods is of interest here.
+        pod = notice.object
+        if pod.spec.volumes and any(volume.ephemeral for volume in pod.spec.volumes):
+            super()._changed(notice)
+
+    def _claim_changed(self, notice: Notice[PersistentVolumeClaim]) -> None:
+        """A pod may have waited for the claim of an earlier one of its name to go."""
+        if notice.type != "DELETED":
+            return
+        metadata = notice.object.metadata
+        for pod in self.in_namespace(metadata.namespace):
+            if metadata.name in claims_of(pod):
+                self.queue.add((metadata.namespace, pod.metadata.name))
+
+    async def reconcile(self, key: Key) -> None:
+        pod = self.find(key)
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return
+        missing = [
+            volume.name
+            for volume in pod.spec.volumes
+            if volume.ephemeral is not None
+            and self._claims.get(ephemeral_claim(key[1], volume.name), key[0]) is None
+        ]
+        if missing:
+            raw = await self.client.get(_POD_VALUES, key[1], key[0])
+            for volume in raw["spec"]["volumes"]:
+                if volume["name"] in missing:
+                    await self._make(pod, volume)
+
+    async def _make(self, pod: Pod, volume: JsonObject) -> None:
+        template = volume["ephemeral"]["volumeClaimTemplate"]
+        given = template.get("metadata") or {}
+        owner = codec.to_dict(self.owner_reference(pod))
+        metadata = {
+            "name": ephemeral_claim(pod.metadata.name, volume["name"]),
+            "namespace": pod.metadata.namespace,
+            "labels": given.get("labels") or {},
+            "annotations": given.get("annotations") or {},
+            "ownerReferences": [owner],
+        }
+        try:
+            await self.client.create(
+                _CLAIM_VALUES, {"metadata": metadata, "spec": template["spec"]}
+            )
+        except AlreadyExistsError:
+            # Ours of a moment ago; or somebody else's, and the scheduler tells the pod so.
+            return

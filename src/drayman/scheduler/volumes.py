@@ -1,0 +1,130 @@
+"""Volumes that a pod gets together with its node: what is written for them, and how far they have come.
+
+The scheduler only begins. It enters the claim in a volume that exists, or names the node for which one is to be provisioned; the volume
+controller and the provisioners do the rest, and the pod is bound when every claim says that it has its volume. A provisioner that cannot
+make a volume for the node takes the name of the node off the claim: then the pod is placed anew.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from drayman.api import codec
+from drayman.api.meta import ObjectMeta
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.api.struct import Json
+from drayman.api.volume_binding import SELECTED_NODE, is_bound, is_set_aside
+from drayman.cluster.parts import Parts, PartsWrite
+from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS, Resource
+from drayman.cluster.writes import Write
+from drayman.placement.fit.volume_matching import reaches
+from drayman.placement.state import ClusterState
+from drayman.placement.volumes import Taken
+from drayman.scheduler.decisions import MANAGER, Placement
+
+_ANNOTATIONS: Final = ("metadata", "annotations")
+_CLAIM_REF: Final = ("spec", "claimRef")
+T = TypeVar("T")
+
+
+class Progress(Struct, frozen=True):
+    """How far the volumes of a pod have come."""
+
+    pending: tuple[str, ...] = ()
+    """The claims that have no volume yet."""
+    failure: str = ""
+    """Why they will not get one for the node."""
+
+
+_DONE: Final = Progress()
+
+
+def volume_writes(taken: Taken) -> list[Write]:
+    """What begins the binding, if nobody has changed the volumes and claims meanwhile."""
+    writes: list[Write] = []
+    for volume in taken.volumes:
+        parts: dict[tuple[str, ...], Json] = {}
+        if volume.spec.claim_ref is not None:
+            parts[_CLAIM_REF] = codec.to_dict(volume.spec.claim_ref)
+        if volume.metadata.annotations:
+            parts[_ANNOTATIONS] = dict(volume.metadata.annotations)
+        writes.append(_write(PERSISTENT_VOLUMES, volume.metadata, parts))
+    for claim in taken.claims:
+        annotated: Json = dict(claim.metadata.annotations)
+        writes.append(_write(VOLUME_CLAIMS, claim.metadata, {_ANNOTATIONS: annotated}))
+    return writes
+
+
+def _write(resource: Resource[T], metadata: ObjectMeta, parts: Parts) -> PartsWrite[T]:
+    return PartsWrite(
+        resource,
+        metadata.name,
+        metadata.namespace or None,
+        parts,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        field_manager=MANAGER,
+    )
+
+
+def progress(state: ClusterState, placement: Placement) -> Progress:
+    """How far the volumes of a decision have come, by what the server has shown."""
+    if placement.volumes is None:
+        return _DONE
+    pending: list[str] = []
+    for awaited in placement.volumes.awaited:
+        found = _progress_of(state, placement, awaited)
+        if found.failure:
+            return found
+        pending += found.pending
+    return Progress(tuple(pending))
+
+
+def concerns(state: ClusterState, taken: Taken, volume: PersistentVolume) -> bool:
+    """Whether a volume is one that claims of a pod wait for."""
+    name = volume.metadata.name
+    if name in taken.volume_of.values():
+        return True
+    found = (state.volumes.claim(c.metadata.namespace, c.metadata.name) for c in taken.awaited)
+    return any(claim is not None and claim.spec.volume_name == name for claim in found)
+
+
+def _progress_of(
+    state: ClusterState, placement: Placement, awaited: PersistentVolumeClaim
+) -> Progress:
+    name, volumes = awaited.metadata.name, state.volumes
+    claim = volumes.claim(awaited.metadata.namespace, name)
+    node = state.nodes.get(placement.node)
+    if claim is None or claim.metadata.uid != awaited.metadata.uid:
+        return Progress(failure=f"volume claim {name} does not exist any more")
+    if node is None:
+        return Progress(failure=f"node {placement.node} does not exist any more")
+    if claim.spec.volume_name:
+        volume = volumes.volume(claim.spec.volume_name)
+        if volume is None:  # it is shown sooner or later, or the claim loses it again
+            return Progress((name,))
+        if not reaches(volume, node.facts):
+            volume_name = volume.metadata.name
+            return Progress(
+                failure=f"volume {volume_name} of volume claim {name} cannot be reached from node"
+                f" {placement.node}"
+            )
+        return _DONE if is_bound(claim) else Progress((name,))
+    return Progress((name,), _lost(state, placement, claim))
+
+
+def _lost(state: ClusterState, placement: Placement, claim: PersistentVolumeClaim) -> str:
+    """What has become of the beginning that the scheduler has made."""
+    name = claim.metadata.name
+    taken = placement.volumes
+    if taken is not None and name in taken.volume_of:
+        volume_name = taken.volume_of[name]
+        volume = state.volumes.volume(volume_name)
+        if volume is None or not is_set_aside(volume, claim):
+            return f"volume {volume_name} is no longer meant for volume claim {name}"
+        return ""
+    if claim.metadata.annotations.get(SELECTED_NODE) != placement.node:
+        return f"no volume could be provisioned for volume claim {name} on node {placement.node}"
+    return ""
