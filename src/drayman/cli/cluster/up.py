@@ -20,6 +20,7 @@ from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.options import data_dir_option, folder_of, waiting_options
 from drayman.cli.errors import UserError, reason
+from drayman.cli.output import say
 
 if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
@@ -129,7 +130,7 @@ def up(
                 " say --expose if that is meant"
             )
         asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
-    click.echo("stopped", err=True)
+    say("stopped")
 
 
 def _control_plane(
