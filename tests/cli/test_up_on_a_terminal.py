@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import shutil
@@ -11,6 +12,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -243,3 +245,54 @@ def test_plain_lines_on_request(tmp_path: Path) -> None:
         assert terminal.interrupt() == 0
     assert b"\x1b" not in terminal.raw
     assert terminal.text.startswith("Kubernetes API")
+
+
+def test_a_start_can_be_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C while the hardware is being published is an orderly end: status 0, and nothing says that it runs."""
+    with up(tmp_path, "--profile", "example=1000") as terminal:
+        deadline = time.monotonic() + PATIENCE_S
+        while not (data_of(tmp_path) / "instance.json").exists():
+            assert time.monotonic() < deadline
+            assert terminal.process.poll() is None, terminal.end()
+        assert terminal.interrupt() == 0
+    assert terminal.lines[-1].endswith("stopped")
+    assert not FAULTS.search(terminal.text)
+    assert not (data_of(tmp_path) / "instance.json").exists()
+
+
+WORK: Final = """
+from drayman.cli.progress import gauged
+with gauged("starting") as gauge:
+    for done in (0, 40, 100):
+        gauge.update(done, 100)
+        input()
+print("done")
+"""
+
+
+def test_work_that_takes_long_is_shown(tmp_path: Path) -> None:
+    """A bar appears by and by, moves with the work, fits the terminal, and stays when the work is done."""
+    with Terminal((sys.executable, "-c", WORK), person(tmp_path)) as terminal:
+        terminal.wait_for(r"^starting +\[-+\] +0%")
+        terminal.press(b"\n")
+        terminal.wait_for(r"starting +\[#+-+\] +40%")
+        terminal.press(b"\n")
+        terminal.wait_for(r"starting +\[#+\] +100%")
+        terminal.press(b"\n")
+        assert terminal.end() == 0
+    assert terminal.lines[-1] == "done"
+    assert max(map(len, terminal.lines)) <= 80
+
+
+def test_work_is_not_shown_where_nobody_sits(tmp_path: Path) -> None:
+    """Through a pipe there is no bar."""
+    done = subprocess.run(
+        [sys.executable, "-c", WORK],
+        input="\n\n\n",
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
