@@ -35,7 +35,9 @@ _SCREEN_LINES: Final = 3_000
 """Nothing scrolls away."""
 _CTRL_C: Final = b"\x03"
 
-FAULTS: Final = re.compile(r"internal error|Traceback|Exception ignored|never retrieved")
+FAULTS: Final = re.compile(
+    r"^internal error|Traceback|Exception ignored|never retrieved", re.MULTILINE
+)
 """What no command may ever show."""
 
 

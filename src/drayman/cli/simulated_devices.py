@@ -237,8 +237,10 @@ def _text(each: DeviceTaint) -> str:
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    lines = [("DRIVER", "POOL", "DEVICE", "CLAIMS", "TAINTS")]
-    lines += [
+    from drayman.cli.top.table import Column, show
+
+    titles = ("DRIVER", "POOL", "DEVICE", "CLAIMS", "TAINTS")
+    cells = (
         (
             row["driver"],
             row["pool"],
@@ -247,8 +249,5 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
             ",".join(row["taints"]) or "-",
         )
         for row in rows
-    ]
-    widths = [max(len(line[at]) for line in lines) for at in range(4)]
-    for line in lines:
-        columns = [f"{text:<{width}}" for text, width in zip(line, widths, strict=False)]
-        click.echo("  ".join((*columns, line[4])))
+    )
+    show([Column(title, may_be_cut=True) for title in titles], cells)

@@ -92,8 +92,9 @@ def _list(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(workload) for workload in WORKLOADS.values()]))
         return
+    width = max(map(len, WORKLOADS))
     for workload in WORKLOADS.values():
-        click.echo(f"{workload.name:<58} {workload.nodes:>5} nodes {workload.pods:>5} pods")
+        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} nodes {workload.pods:>5} pods")
 
 
 def _nearest(name: str, names: list[str]) -> str:

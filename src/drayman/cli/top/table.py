@@ -11,7 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from drayman.cli.errors import printable
+from drayman.cli.output import console
 from drayman.simulate.occupancy import State
 
 if TYPE_CHECKING:
@@ -123,6 +126,15 @@ class Table:
             cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
             for (text, _), width, column in zip(row, widths, self._columns, strict=True)
         ]
+
+
+def show(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
+    """Print a table to wherever standard output goes."""
+    table, out = Table(columns, rows), console()
+    if out.is_terminal:
+        out.print(table.text(out.width))
+    else:
+        click.echo(table.plain())
 
 
 def _lines(lines: Sequence[Text]) -> Text:
