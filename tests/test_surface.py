@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import drayman
 import drayman.explain
-
-README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.mark.parametrize("name", drayman.__all__)
@@ -41,10 +38,3 @@ def test_importing_the_package_imports_nothing_else_of_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert printed.stdout.strip() == "[]"
-
-
-def test_the_readme_uses_public_names_only() -> None:
-    """The example of the library in the README imports from the package itself."""
-    example = README.read_text().split("## As a library")[1].split("```")[1]
-    imports = [line for line in example.splitlines() if "import" in line]
-    assert imports == ["from drayman import Inventory, Ledger, Plan, allocate"]

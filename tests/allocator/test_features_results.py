@@ -138,11 +138,19 @@ def test_class_configuration_comes_first_once_per_class() -> None:
     ]
 
 
-def test_claim_configuration_is_repeated_for_each_request_it_names() -> None:
-    """An entry that names two requests is there twice, each time with both names."""
-    config = [{"requests": ["a", "b"], **opaque(GPU, "pair")}]
+def test_claim_configuration_is_there_once_with_all_requests_it_names() -> None:
+    """An entry that names two requests is there once, with both names, in the order of the claim's entries."""
+    config = [
+        {"requests": ["a", "b"], **opaque(GPU, "pair")},
+        {"requests": ["c"], **opaque(GPU, "one")},
+        opaque(GPU, "all"),
+    ]
     case = problem([GPUS], claim(exactly("a"), exactly("b"), exactly("c"), config=config))
-    assert config_of(case) == [("FromClaim", ["a", "b"], "pair")] * 2
+    assert config_of(case) == [
+        ("FromClaim", ["a", "b"], "pair"),
+        ("FromClaim", ["c"], "one"),
+        ("FromClaim", [], "all"),
+    ]
 
 
 def test_configuration_of_alternatives_follows_the_choice() -> None:
@@ -152,11 +160,13 @@ def test_configuration_of_alternatives_follows_the_choice() -> None:
         {"requests": ["r/big"], **opaque(GPU, "big")},
         {"requests": ["r/small"], **opaque(GPU, "small")},
         {"requests": ["r"], **opaque(GPU, "either")},
+        {"requests": ["r/big", "r/small"], **opaque(GPU, "each")},
     ]
     case = problem([GPUS], claim(listed, config=config), classes=[TUNED])
     assert config_of(case) == [
         ("FromClaim", ["r/small"], "small"),
         ("FromClaim", ["r"], "either"),
+        ("FromClaim", ["r/big", "r/small"], "each"),
     ]
 
 

@@ -66,6 +66,19 @@ def test_one_expression_is_told_for_people(devices: str) -> None:
     assert total == "1 of 3 devices match"
 
 
+def test_errors_that_are_alike_are_told_once(tmp_path: Path) -> None:
+    """Each device says that it fails; what fails stands below, with how many devices it concerns and some of them."""
+    others = [{"name": f"nic-{n}", "driver": "nic.example.com", "device": {}} for n in range(5)]
+    path = tmp_path / "devices.json"
+    path.write_text(json.dumps([*DEVICES[:2], *others]))
+    lines = cel("-e", SIZE, "--devices", str(path)).stdout.splitlines()
+    assert [line.split() for line in lines[2:7]] == [[f"nic-{n}", "error"] for n in range(5)]
+    assert lines[7:] == [
+        "1 of 7 devices match",
+        "error on 5 devices (nic-0, nic-1, nic-2 and 2 more): no such key: size",
+    ]
+
+
 def test_a_misspelt_attribute_is_pointed_out(devices: str) -> None:
     """Where no device has the attribute, the nearest name that exists is suggested."""
     result = cel("-e", SIZE.replace("size", "sise"), "--devices", devices)
@@ -148,3 +161,34 @@ def test_expression_and_vectors_exclude_each_other(devices: str, extra: tuple[st
     result = cel("--devices", devices, *extra)
     assert result.exit_code == 2
     assert "either --expression or --vectors" in result.stderr
+
+
+def test_devices_that_two_drivers_name_alike_are_told_apart(tmp_path: Path) -> None:
+    """Pool and name are enough for a device, unless another driver uses both: then it has its driver before them."""
+    slices, vectors = tmp_path / "slices.json", tmp_path / "vectors.jsonl"
+    named = {"a.example.com": ("d0", "d1"), "b.example.com": ("d0",)}
+    items = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": driver},
+            "spec": {
+                "driver": driver,
+                "nodeName": "n",
+                "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": name} for name in names],
+            },
+        }
+        for driver, names in named.items()
+    ]
+    slices.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    vectors.write_text(
+        json.dumps({"id": "1", "expression": "device.driver == 'a.example.com'"}) + "\n"
+    )
+    result = cel("--vectors", str(vectors), "--devices", str(slices))
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["results"] == {
+        "a.example.com/n/d0": True,
+        "n/d1": True,
+        "b.example.com/n/d0": False,
+    }

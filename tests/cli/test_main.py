@@ -65,11 +65,21 @@ def test_help_has_examples_and_fits_80_columns(arguments: list[str], option: str
     assert max(map(len, result.output.splitlines())) <= 80
 
 
-def test_unknown_command_is_a_usage_error() -> None:
-    """A wrong command line exits 2 and names what is wrong."""
-    process = drayman_process("alocate")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["alocate"], "no command 'alocate'; did you mean allocate", id="command"),
+        pytest.param(["device", "lst"], "no command 'lst'; did you mean list?", id="subcommand"),
+        pytest.param(["top", "device"], "did you mean devices?", id="singular"),
+        pytest.param(["map", "--matrx"], "Did you mean '--matrix'?", id="option"),
+        pytest.param(["xyzzy"], "there is no command 'xyzzy'.", id="nothing like it"),
+    ],
+)
+def test_a_mistyped_command_line_is_a_usage_error(words: list[str], message: str) -> None:
+    """It exits 2 and names what is wrong, and what may have been meant."""
+    process = drayman_process(*words)
     assert process.returncode == 2
-    assert "alocate" in process.stderr
+    assert message in process.stderr
     assert "Traceback" not in process.stderr
 
 

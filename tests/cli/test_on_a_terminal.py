@@ -148,6 +148,7 @@ CASES: Final = {
         "bench schedule --workload FirstAvailable/fast --nodes 2", "^throughput"
     ),
     "demo": Case("demo", "^6  Two GPUs and two NICs"),
+    "completion": Case("completion bash", "complete .*drayman", is_data=True),
     "allocate": Case("allocate --problems problems.jsonl --results -", '"p"', is_data=True),
     "cel": Case(
         "cel --devices slices.json -e \"device.driver == 'gpu.nvidia.com'\"", "gpu-7 +match"

@@ -54,7 +54,7 @@ def test_valid_manifests_exit_0(folder: Path) -> None:
     (folder / "good.yaml").write_text(GOOD)
     result = validate("good.yaml")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "1 object: 0 errors\n"
+    assert result.stderr == "1 object checked: no errors\n"
 
 
 def test_errors_name_file_line_object_and_field(folder: Path) -> None:
@@ -102,7 +102,45 @@ def test_a_folder_stands_for_its_manifests(folder: Path) -> None:
     (folder / "a.yaml").write_text(GOOD)
     (folder / "b.json").write_text(json.dumps(yaml.safe_load(GOOD.replace("good", "other"))))
     (folder / "notes.txt").write_text("not a manifest")
-    assert validate(".").stderr == "2 objects: 0 errors\n"
+    assert validate(".").stderr == "2 objects checked: no errors\n"
+
+
+OTHER = "{apiVersion: example.com/v1, kind: Rocket, metadata: {name: %s}}"
+MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}"
+SUMMARIES = {
+    "all are checked": ([GOOD, BAD_COUNT], ["2 objects checked: 1 error"]),
+    "some are": (
+        [GOOD, OTHER % "a", MAP, OTHER % "b"],
+        [
+            "1 object checked: no errors",
+            "3 objects of other kinds not checked: 1 ConfigMap, 2 Rocket",
+        ],
+    ),
+    "none is": (
+        [MAP],
+        ["0 objects checked: no errors", "1 object of other kinds not checked: 1 ConfigMap"],
+    ),
+    "of many kinds": (
+        [MAP.replace("ConfigMap", f"Kind{number}") for number in range(10)],
+        [
+            "0 objects checked: no errors",
+            "10 objects of other kinds not checked:"
+            f" {', '.join(f'1 Kind{n}' for n in range(8))} and 2 kinds more",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_the_summary_tells_what_was_checked_and_what_was_not(name: str) -> None:
+    """Only objects that were checked are counted with the errors; of the others it says how many of which kind there are."""
+    documents, said = SUMMARIES[name]
+    assert validate("-", stdin="\n---\n".join(documents)).stderr.splitlines() == said
+    data = json.loads(validate("-", "-o", "json", stdin="\n---\n".join(documents)).stdout)
+    assert data["objects"] == len(documents)
+    assert sum(data["notChecked"].values()) == sum(
+        text not in (GOOD, BAD_COUNT) for text in documents
+    )
 
 
 def test_a_missing_file_does_not_hide_the_others(folder: Path) -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     AllocationResult,
+    Device,
     DeviceAllocationResult,
+    DeviceAttribute,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
@@ -18,6 +20,7 @@ from drayman.api.resource import (
 from drayman.api.struct import Json
 from drayman.cluster import DeleteOptions, merge_patch
 from drayman.cluster.resources import PODS
+from drayman.node.claim_status import ready_devices
 from drayman.node.preparing import PreparedClaims, exclusive_devices
 from node.world import CLAIM_VALUES, NAMESPACE, POD_VALUES, world
 
@@ -59,6 +62,20 @@ async def test_network_interfaces_come_with_their_data() -> None:
         assert data["hardwareAddress"].startswith("00:00:10:29:fe:80")
 
 
+def test_interfaces_of_drivers_that_use_the_same_names_have_addresses_of_their_own() -> None:
+    """Two network drivers may both call their pool after the node and number their interfaces alike."""
+    name = {"dra.net/ifName": DeviceAttribute(string="eth0")}
+    results = tuple(
+        DeviceRequestAllocationResult(request="r", driver=driver, pool="n", device="eth0")
+        for driver in ("dra.net", "sriov.example.com")
+    )
+    allocation = AllocationResult(devices=DeviceAllocationResult(results=results))
+    claim = ResourceClaim(status=ResourceClaimStatus(allocation=allocation))
+    found = ready_devices(claim, lambda _: Device(name="eth0", attributes=name), "now")
+    addresses = {each.network_data.ips for each in found if each.network_data}
+    assert len(addresses) == 2
+
+
 async def test_a_pod_waits_for_its_claim() -> None:
     """While a claim is not reserved for it the pod is Pending and an event says why; then it runs."""
     async with world() as w:
@@ -78,7 +95,7 @@ async def test_a_device_that_is_not_published_cannot_be_prepared() -> None:
         await w.claim("c", ("gpu.example.com", "example-0", "gpu-99"))
         await w.pod("p", "example-0", claims=["c"])
         event = await w.event("FailedPrepareDynamicResources")
-        assert "device gpu-99 of pool example-0 is not there" in event["note"]
+        assert "device gpu.example.com/example-0/gpu-99 is not there" in event["note"]
 
 
 async def test_a_device_allocated_twice_is_noticed() -> None:

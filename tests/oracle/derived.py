@@ -71,7 +71,7 @@ def expected_fields(model: Model, choice: Alternative, index: int) -> JsonObject
 def expected_config(
     model: Model, claim: Claim, alternatives: Sequence[Alternative]
 ) -> list[JsonObject]:
-    """Class configuration, once per class; then the claim's, once for each request that it names."""
+    """Class configuration, once per class; then the claim's, of which each entry is there once if it is for a request that is served."""
     config: list[JsonObject] = []
     served: dict[str, list[str]] = {}
     for choice in alternatives:
@@ -81,8 +81,9 @@ def expected_config(
         config += [{"source": "FromClass", "requests": names, **item} for item in own]
     for item in (claim.spec["spec"].get("devices") or {}).get("config") or []:
         wanted = item.get("requests") or []
-        hits = sum(bool({choice.parent, choice.name} & set(wanted)) for choice in alternatives)
-        config += [{"source": "FromClaim", **item}] * (hits if wanted else 1)
+        served_names = {name for c in alternatives for name in (c.parent, c.name)}
+        if not wanted or served_names & set(wanted):
+            config.append({"source": "FromClaim", **item})
     return config
 
 

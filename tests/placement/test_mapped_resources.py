@@ -13,17 +13,19 @@ from drayman.api.resource import AllocationResult, ResourceSlice
 from drayman.placement.mapped_resources import MappedDevices, as_requests, requests_in_status
 
 
-def slice_(name: str = "s", **mappings: Any) -> ResourceSlice:
+def slice_(name: str = "s", driver: str = "x", **mappings: Any) -> ResourceSlice:
     """A slice of pool `p` whose device `d` takes up resources."""
     device = {"name": "d", "nodeAllocatableResourceMappings": mappings}
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": "x", "pool": pool, "nodeName": "n", "devices": [device]}
+    spec = {"driver": driver, "pool": pool, "nodeName": "n", "devices": [device]}
     return convert(ResourceSlice, {"metadata": {"name": name}, "spec": spec})
 
 
-def allocation(*devices: str, pool: str = "p", **consumed: str) -> AllocationResult:
+def allocation(
+    *devices: str, pool: str = "p", driver: str = "x", **consumed: str
+) -> AllocationResult:
     results = [
-        {"request": "r", "driver": "x", "pool": pool, "device": d, "consumedCapacity": consumed}
+        {"request": "r", "driver": driver, "pool": pool, "device": d, "consumedCapacity": consumed}
         for d in devices
     ]
     return convert(AllocationResult, {"devices": {"results": results}})
@@ -58,6 +60,7 @@ CASES: dict[str, tuple[AllocationResult, dict[str, Any], dict[str, int]]] = {
         {},
     ),
     "devices of other pools": (allocation("d", pool="q"), {"cpu": {}}, {}),
+    "devices of other drivers": (allocation("d", driver="y"), {"cpu": {}}, {}),
     "devices without mappings": (allocation("e"), {"cpu": {}}, {}),
     "the sum over devices": (
         allocation("d", "d"),
@@ -72,6 +75,15 @@ def test_what_an_allocation_takes(name: str) -> None:
     """By device, or by what of its capacity is consumed; summed up over the devices of the claim."""
     of, mappings, wanted = CASES[name]
     assert taken(of, **mappings) == wanted
+
+
+def test_drivers_may_use_the_same_names() -> None:
+    """Each device takes what its own driver says, though pool and device are called alike."""
+    devices = MappedDevices()
+    devices.set_slice(slice_("of-x", "x", cpu={"allocationMultiplier": "2"}))
+    devices.set_slice(slice_("of-y", "y", cpu={"allocationMultiplier": "5"}))
+    found = {driver: devices.taken_by(allocation("d", driver=driver)) for driver in "xyz"}
+    assert found == {"x": {"cpu": 2}, "y": {"cpu": 5}, "z": {}}
 
 
 def test_a_slice_that_goes_takes_its_mappings_along() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.codec import convert
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import DeviceClass, ResourceClaim
+from drayman.drivers.profiles import parse_profiles
 from drayman.simulate.capacity import MOST_ON_A_NODE, Capacity, capacity
 from drayman.simulate.planning import plan
-from simulate.cluster import asks, claim, cluster, held, node, piece, wanted, workload
+from drayman.simulate.world import Objects, World
+from simulate.cluster import NOW, asks, claim, cluster, held, node, piece, wanted, workload
 
 TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
 
@@ -29,6 +32,76 @@ def test_nodes_are_counted_in_groups() -> None:
     assert summary(found) == [(1, 2, 2), (1, 1, 2), (1, 0, 0), (1, 0, 0)]
     assert found.runs_out is not None
     assert found.runs_out.reason.value == "DevicesInUse"
+
+
+WANTS_1 = "request gpu wants 1 device"
+LIMITS: dict[str, tuple[World, int, str, str]] = {
+    "nothing is in use": (
+        cluster({"a": 4}),
+        2,
+        "CountTooHigh",
+        "After 2 copies: Claim c, request gpu wants 2 devices; all 4 that match are taken by copies.",
+    ),
+    "what is in use would not make room for another": (
+        cluster({"a": 3}, claims=(held("x", "a", "gpu-0"),)),
+        2,
+        "CountTooHigh",
+        "After 1 copy: Claim c, request gpu wants 2 devices; of 3 that match, 1 is in use and 2 are"
+        " taken by copies.",
+    ),
+    "what is in use would": (
+        cluster({"a": 4}, claims=(held("x", "a", "gpu-0", "gpu-1", "gpu-2"),)),
+        1,
+        "DevicesInUse",
+        f"After 1 copy: Claim c, {WANTS_1}; of 4 that match, 3 are in use and 1 is taken by copies.",
+    ),
+    "none fits": (
+        cluster({"a": 2}, claims=(held("x", "a", "gpu-0", "gpu-1"),)),
+        1,
+        "DevicesInUse",
+        f"Claim c, {WANTS_1}; both that match are in use.",
+    ),
+    "several nodes reach the devices": (
+        cluster({"a": 0}, slices=(piece("fabric", 3, allNodes=True),)),
+        1,
+        "CountTooHigh",
+        f"After 3 copies: Claim c, {WANTS_1}; those that match are taken by copies.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_copies_are_told_from_what_is_in_use(name: str) -> None:
+    """What others hold is in use, and the copies are not; with nothing to be given back it is the hardware that has no more."""
+    world, count, reason, sentence = LIMITS[name]
+    runs_out = capacity(world, claim("c", count)).runs_out
+    assert runs_out is not None
+    assert (runs_out.reason.value, runs_out.sentence) == (reason, sentence)
+
+
+@pytest.mark.parametrize("profile", ["dgx-h100-mig", "example-shared"])
+def test_copies_in_parts_of_devices_are_not_in_use(profile: str) -> None:
+    """Partitions and shares that copies take are theirs, on hardware that nobody uses."""
+    (made,) = parse_profiles(f"{profile}=1")[0].profile.unit(0)
+    objects = Objects(
+        nodes=(made.node,),
+        slices=tuple(made.slices),
+        classes=(convert(DeviceClass, {"metadata": {"name": "gpu"}, "spec": {}}),),
+    )
+    asked = claim("c")
+    if profile == "example-shared":
+        spec = asks(1)
+        spec["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": "30Gi"}}
+        asked = convert(
+            ResourceClaim, {"metadata": {"name": "c", "namespace": "default"}, "spec": spec}
+        )
+    found = capacity(World(objects, NOW), asked)
+    assert found.now == found.empty > 1
+    assert found.runs_out is not None
+    assert found.runs_out.kind == "never"
+    assert "taken by copies" in found.runs_out.sentence
+    assert "in use" not in found.runs_out.sentence
+    assert "blocked" not in found.runs_out.sentence
 
 
 def test_nodes_that_take_no_pods_are_left_out() -> None:

@@ -9,6 +9,7 @@ import pytest
 from drayman.api.codec import convert
 from drayman.api.pod_groups import PodGroup
 from drayman.explain.answer import Headline
+from drayman.explain.pod import explain_pod
 from drayman.explain.reasons import Reason
 from drayman.simulate.copying import Wanted
 from drayman.simulate.plan_report import PlannedPod
@@ -185,18 +186,30 @@ def test_a_plan_on_what_a_plan_leaves_is_one_plan() -> None:
     world, shared = cluster({"a": 3, "b": 4}), {"claims": (claim("c"),)}
     first = Planning(world, wanted(*FIRST, **shared))
     first.carried_out()
-    after, _ = first.afterwards()
+    after, _, _ = first.afterwards()
     apart = plan(after, wanted(*SECOND), pending_first=False)
     together = plan(world, wanted(*FIRST, *SECOND, **shared))
     assert [place(p) for p in apart.pods] == [place(p) for p in together.pods[-4:]]
     assert "DevicesInUse" in {place(p) for p in apart.pods}
 
 
+def test_what_the_plan_takes_is_told_from_what_is_in_use() -> None:
+    """Somebody has two of six devices, two pods of the plan would get two each, and the third is told so: now and in what explains it."""
+    world = cluster({"a": 6}, claims=(held("x", "a", "gpu-0"), held("y", "a", "gpu-1")))
+    asked = wanted(workload("ReplicaSet", "r", "two", replicas=3))
+    planning = Planning(world, asked)
+    (waits,) = [p.waits for p in planning.carried_out().pods if p.waits is not None]
+    told = "of 6 that match, 2 are in use and 4 are taken by pods that come before it."
+    assert waits.sentence == f"Claim gpu, request gpu wants 2 devices; {told}"
+    after, planned, (pod,) = planning.afterwards()
+    assert explain_pod(after, pod, planned=planned).headline.sentence.endswith(told)
+
+
 def test_what_waits_is_left_with_the_claims_that_the_plan_named() -> None:
     """The cluster after a plan has the pods that wait, each with the claim of which its headline speaks."""
     planning = Planning(cluster({"a": 1}), wanted(workload("ReplicaSet", "r", "two", replicas=2)))
     report = planning.carried_out()
-    world, waiting = planning.afterwards()
+    world, _, waiting = planning.afterwards()
     (first,) = waiting
     (status,) = first.status.resource_claim_statuses
     assert status.resource_claim_name is not None

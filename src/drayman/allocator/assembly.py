@@ -1,4 +1,9 @@
-"""From placements to AllocationResults: entries, configuration, node selectors."""
+"""From placements to AllocationResults: entries, configuration, node selectors.
+
+An entry of configuration is there once and lists all requests that it is for, which is what a driver looks at. Kubernetes 1.36 writes an
+entry of the claim again for each request that it names: the same parameters several times over, and with some dozen of them more than
+the API server accepts in a status.
+"""
 
 from __future__ import annotations
 
@@ -95,9 +100,7 @@ def _config(
                 source="FromClass", requests=names, opaque=of_class.opaque
             )
     for config in claim.spec.devices.config:
-        # Once for each request that it names, as 1.36 does: what a driver is told must not depend on who allocates.
-        times = sum(_names(config.requests, a) for a in served) if config.requests else 1
-        for _ in range(times):
+        if not config.requests or any(_names(config.requests, a) for a in served):
             yield DeviceAllocationConfiguration(
                 source="FromClaim", requests=config.requests, opaque=config.opaque
             )

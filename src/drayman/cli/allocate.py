@@ -36,10 +36,17 @@ inventory built and selectors compiled; cold_us: from JSON).
 @click.option(
     "--problems",
     required=True,
+    type=files.PATH,
     metavar="FILE",
     help="A .json array or .jsonl, also .gz; - for stdin.",
 )
-@click.option("--results", required=True, metavar="FILE", help="Where to write; - for stdout.")
+@click.option(
+    "--results",
+    required=True,
+    type=files.PATH,
+    metavar="FILE",
+    help="Where to write; - for stdout.",
+)
 @click.option(
     "--policy",
     type=click.Choice(["first-fit", "best"]),

@@ -38,6 +38,7 @@ Exit status: 0 at least one fits, 1 none fits, 2 there is no answer.
     "-f",
     "--filename",
     "path",
+    type=files.PATH,
     metavar="FILE",
     required=True,
     help="A file with one ResourceClaim or ResourceClaimTemplate, or - for standard input.",

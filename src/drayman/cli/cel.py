@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,6 +15,8 @@ from drayman.cli.output import console, format_option, print_data
 if TYPE_CHECKING:
     from drayman.cel.environment import Evaluation
     from drayman.cli.devices import NamedDevice
+
+_MOST_NAMED: Final = 3
 
 _EPILOG: Final = """\b
 Examples:
@@ -31,10 +34,23 @@ Devices are ResourceSlices (YAML or JSON, also a List), or a JSON array of
 
 @click.command(epilog=_EPILOG)
 @click.option("-e", "--expression", metavar="EXPR", help="Evaluate one selector, for people.")
-@click.option("--vectors", metavar="FILE", help="Evaluate a .jsonl of {id, expression}.")
-@click.option("--devices", "devices_file", required=True, metavar="FILE", help="The devices.")
 @click.option(
-    "--results", default=files.STANDARD, metavar="FILE", help="Where results of --vectors go."
+    "--vectors", type=files.PATH, metavar="FILE", help="Evaluate a .jsonl of {id, expression}."
+)
+@click.option(
+    "--devices",
+    "devices_file",
+    type=files.PATH,
+    required=True,
+    metavar="FILE",
+    help="The devices.",
+)
+@click.option(
+    "--results",
+    type=files.PATH,
+    default=files.STANDARD,
+    metavar="FILE",
+    help="Where results of --vectors go.",
 )
 @format_option
 def cel(
@@ -46,7 +62,8 @@ def cel(
 ) -> None:
     """Check and evaluate CEL device selectors.
 
-    With --expression: prints for each device whether it matches, and exits 1 if the selector does not compile.
+    With --expression: prints for each device whether it matches, and exits 1 if the selector does not compile. A selector fails on
+    devices that lack an attribute it reads, such as those of other drivers: test device.driver first.
 
     With --vectors: writes a line for each expression with what it gives on each device and what it costs.
     """
@@ -174,20 +191,35 @@ def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
     from rich.text import Text
 
     width = max((len(printable(item.name)) for item, _ in found), default=0)
+    alike = {error: names for error, names in _failures(found).items() if len(names) > 1}
     out = console()
     for item, evaluation in found:
         name = f"{printable(item.name):{width}}"
-        word, style, detail = _words(evaluation)
+        word, style, detail = _words(evaluation, alike)
         if out.is_terminal:
             out.print(Text.assemble(name, "  ", (word, style), detail), soft_wrap=True)
         else:  # rich takes long over what may be a cluster's worth of devices
             click.echo(f"{name}  {word}{detail}")
     matches = sum(evaluation.value is True for _, evaluation in found)
     out.print(f"{matches} of {len(found)} devices match")
+    for error, names in alike.items():
+        such = ", ".join(names[:_MOST_NAMED])
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        click.echo(printable(f"error on {len(names)} devices ({such}{more}): {error}"))
 
 
-def _words(evaluation: Evaluation) -> tuple[str, str, str]:
+def _failures(found: list[tuple[NamedDevice, Evaluation]]) -> dict[str, list[str]]:
+    """The errors, and on which devices each is found."""
+    failures: dict[str, list[str]] = {}
+    for item, evaluation in found:
+        if evaluation.error is not None:
+            failures.setdefault(str(evaluation.error), []).append(item.name)
+    return failures
+
+
+def _words(evaluation: Evaluation, told_below: Container[str]) -> tuple[str, str, str]:
     """The verdict in a word, how to show that, and what follows it."""
     if evaluation.error is not None:
-        return "error", "red", f"  {printable(str(evaluation.error))}"
+        error = str(evaluation.error)
+        return "error", "red", "" if error in told_below else f"  {printable(error)}"
     return ("match", "green", "") if evaluation.value is True else ("no", "dim", "")

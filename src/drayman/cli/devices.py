@@ -58,23 +58,39 @@ def _entry(where: str, entry: Json) -> NamedDevice:
 
 
 def _from_slices(file: str, data: bytes) -> list[NamedDevice]:
-    devices: list[NamedDevice] = []
+    found: list[_Published] = []
     for result in load_files([(file, data)]):
         if isinstance(result, Finding):
             if result.severity is Severity.ERROR:
                 raise UserError(str(result))
             continue
-        devices.extend(_of_slice(result))
-    return devices
+        found += _of_slice(result)
+    drivers: dict[tuple[str, str], set[str]] = {}
+    for each in found:
+        drivers.setdefault((each.pool, each.device.name), set()).add(each.driver)
+    return [each.named(with_driver=len(drivers[each.pool, each.device.name]) > 1) for each in found]
 
 
-def _of_slice(loaded: LoadedObject) -> list[NamedDevice]:
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A device of a slice."""
+
+    driver: str
+    pool: str
+    device: Device
+
+    def named(self, *, with_driver: bool) -> NamedDevice:
+        """By pool and name, as people call it; with its driver where another driver has the same names."""
+        name = f"{self.pool}/{self.device.name}"
+        return NamedDevice(
+            f"{self.driver}/{name}" if with_driver else name, self.driver, self.device
+        )
+
+
+def _of_slice(loaded: LoadedObject) -> list[_Published]:
     value = None if loaded.carried is None else loaded.carried.object
     if not isinstance(value, ResourceSlice):
         place = f"{loaded.document.file}:{loaded.document.line}"
         raise UserError(f"{place}: {loaded.title}: expected a ResourceSlice")
     spec = value.spec
-    return [
-        NamedDevice(f"{spec.pool.name}/{device.name}", spec.driver, device)
-        for device in spec.devices or ()
-    ]
+    return [_Published(spec.driver, spec.pool.name, device) for device in spec.devices or ()]

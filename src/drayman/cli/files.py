@@ -10,10 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import click
+
 from drayman.cli.errors import UserError, reason
 
 STANDARD: Final = "-"
 """Stands for standard input or output where a file is expected."""
+
+PATH: Final = click.Path(readable=False)
+"""The type of a parameter that names a file. It only lets shells complete it: what is wrong with the file is said on reading it."""
 
 MOST_BYTES: Final = 1 << 29
 """Inputs are read whole; more than this is a mistake or an attack."""

@@ -1,18 +1,18 @@
-"""Devices that a cluster publishes, found by the names that people give them."""
+"""Devices that a cluster publishes, found by the names that people give them, and the rules that taint them."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from drayman.api.near_names import did_you_mean
 from drayman.cli.errors import UserError
 
 if TYPE_CHECKING:
-    from drayman.api.resource import DeviceTaint, ResourceSlice
+    from drayman.api.resource import DeviceTaint, DeviceTaintRule, ResourceSlice
     from drayman.cluster import Client
 
 
@@ -76,6 +76,21 @@ async def find_device(client: Client, name: str) -> Found:
         choices = ", ".join(map(str, fitting))
         raise UserError(f"{name!r} can be any of {choices}: name the driver too")
     names = {"/".join(found.key[-len(parts) :]) for found in every}
-    close = difflib.get_close_matches(name, sorted(names), n=3)
-    meant = f"; did you mean {' or '.join(close)}?" if close else ""
-    raise UserError(f"there is no device {name!r}{meant} `drayman device list` lists them".strip())
+    meant = did_you_mean(name, names, "`drayman device list`")
+    raise UserError(f"there is no device {name!r}{meant}")
+
+
+async def taint_rules(client: Client) -> tuple[DeviceTaintRule, ...]:
+    """All DeviceTaintRules of the cluster."""
+    from drayman.cluster.resources import DEVICE_TAINT_RULES
+
+    return (await client.list_all(DEVICE_TAINT_RULES)).items
+
+
+def is_about(rule: DeviceTaintRule, found: Found) -> bool:
+    """Whether a rule is about a device. What a selector does not say, it leaves open."""
+    selector = rule.spec.device_selector
+    if selector is None:
+        return False
+    wanted = (selector.driver, selector.pool, selector.device)
+    return all(part in (None, own) for part, own in zip(wanted, found.key, strict=True))

@@ -29,6 +29,19 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant. One that does not exist is refused with those that have a similar name."""
+        name = args[0]
+        is_option = not name[:1].isalnum()
+        if name not in self._lazy and not is_option and not ctx.resilient_parsing:
+            from drayman.api.near_names import did_you_mean
+
+            meant = did_you_mean(name, self._lazy)
+            raise click.UsageError(f"there is no command {name!r}{meant or '.'}", ctx)
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. A closed pipe is passed on without its number, by which click would end the process itself."""
         try:

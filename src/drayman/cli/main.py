@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "demo": "drayman.cli.demo.command:demo",
     "allocate": "drayman.cli.allocate:allocate",
     "cel": "drayman.cli.cel:cel",
+    "completion": "drayman.cli.completing:completion",
 }
 
 _EPILOG: Final = """\b

@@ -32,7 +32,7 @@ _INCOMPLETE: Final = 1
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("paths", metavar="[FILE]...", nargs=-1)
+@click.argument("paths", metavar="[FILE]...", nargs=-1, type=files.PATH)
 @click.option("--diff", "as_diff", is_flag=True, help="Print what would change.")
 @click.option("-w", "--write", "in_place", is_flag=True, help="Rewrite the files themselves.")
 @click.option(

@@ -14,6 +14,7 @@ import click
 
 from drayman.cli.connecting import cluster_options, talk
 from drayman.cli.errors import UserError
+from drayman.cli.filters import no_such_node
 from drayman.cli.lazy import LazyGroup
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ async def _simulated(client: Client, name: str) -> Node:
     try:
         found = await client.get(NODES, name)
     except NotFoundError as error:
-        raise UserError(f"there is no node {name!r}; `kubectl get nodes` lists them") from error
+        known = (await client.list_all(NODES)).items
+        raise no_such_node(name, [each.metadata.name for each in known]) from error
     if found.metadata.labels.get(SIMULATED) != "true":
         raise UserError(f"node {name!r} is not simulated, so it cannot be told to fail or recover")
     return found

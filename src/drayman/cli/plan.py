@@ -41,6 +41,7 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
     "-f",
     "--filename",
     "paths",
+    type=files.PATH,
     metavar="FILE",
     multiple=True,
     required=True,
@@ -127,8 +128,8 @@ def _manifests(inputs: Sequence[tuple[str, bytes]], world: World, namespace: str
 def _explanations(planning: Planning) -> list[Explanation]:
     from drayman.explain.pod import explain_pod
 
-    world, pods = planning.afterwards()
-    return [explain_pod(world, pod) for pod in pods]
+    world, planned, pods = planning.afterwards()
+    return [explain_pod(world, pod, planned=planned) for pod in pods]
 
 
 def _as_data(

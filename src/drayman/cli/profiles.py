@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError
 from drayman.cli.output import console, format_option, print_data
 
@@ -26,7 +27,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=profile_names)
 @format_option
 def profiles(name: str | None, output_format: str | None) -> None:
     """List the hardware that `drayman up --profile NAME=COUNT` can simulate.

@@ -1,4 +1,4 @@
-"""`drayman device`: see who holds which device, taint devices, and take them away.
+"""`drayman device`: taint devices and take them away.
 
 A taint is a DeviceTaintRule, as an administrator would write it, so it works for any driver. A device is removed from the slice that
 publishes it, as a driver does whose device has died; that is for simulated nodes, because a real driver would publish it again.
@@ -7,7 +7,6 @@ publishes it, as a driver does whose device has died; that is for simulated node
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,12 +15,11 @@ import click
 
 from drayman.cli.connecting import cluster_options, talk
 from drayman.cli.errors import UserError
-from drayman.cli.finding_devices import Found, devices, find_device
+from drayman.cli.finding_devices import Found, find_device, is_about, taint_rules
 from drayman.cli.lazy import LazyGroup
-from drayman.cli.output import format_option, print_data
 
 if TYPE_CHECKING:
-    from drayman.api.resource import DeviceTaint, DeviceTaintRule, ResourceClaim
+    from drayman.api.resource import DeviceTaint, DeviceTaintRule
     from drayman.cluster import Client
 
 _EPILOG: Final = """\b
@@ -37,7 +35,7 @@ _TAINT: Final = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^:]*))?:(?P<effect>\w
 
 
 @click.group(cls=LazyGroup, lazy={
-    "list": "drayman.cli.simulated_devices:list_devices",
+    "list": "drayman.cli.device_list:list_devices",
     "taint": "drayman.cli.simulated_devices:taint",
     "untaint": "drayman.cli.simulated_devices:untaint",
     "remove": "drayman.cli.simulated_devices:remove",
@@ -47,38 +45,6 @@ def device() -> None:
 
 
 _DEVICE: Final = click.argument("name", metavar="DEVICE")
-
-
-@click.command("list", epilog="\b\nExamples:\n  drayman device list --driver gpu.example.com\n")
-@click.option("--node", "node_name", metavar="NODE", help="Only devices of this node.")
-@click.option("--driver", metavar="DRIVER", help="Only devices of this driver.")
-@format_option
-@cluster_options
-def list_devices(
-    node_name: str | None,
-    driver: str | None,
-    output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-) -> None:
-    """List devices, who holds each, and its taints."""
-
-    async def work(client: Client) -> list[dict[str, Any]]:
-        from drayman.cluster.resources import RESOURCE_CLAIMS
-
-        holders = _holders((await client.list_all(RESOURCE_CLAIMS)).items)
-        rules = await _rules(client)
-        return [
-            _row(found, holders.get(found.key, []), rules)
-            for found in await devices(client)
-            if node_name in (None, found.node) and driver in (None, found.driver)
-        ]
-
-    rows = talk(kubeconfig, data_dir, work)
-    if output_format:
-        print_data({"devices": rows}, output_format)
-        return
-    _print_table(rows)
 
 
 @click.command(
@@ -123,9 +89,9 @@ def untaint(name: str, key: str | None, kubeconfig: Path | None, data_dir: Path 
         found = await find_device(client, name)
         ours = [
             rule
-            for rule in await _rules(client)
+            for rule in await taint_rules(client)
             if rule.metadata.labels.get(_LABEL) == "true"
-            and _names(rule, found)
+            and is_about(rule, found)
             and key in (None, rule.spec.taint.key)
         ]
         if not ours:
@@ -175,12 +141,6 @@ async def _is_simulated(client: Client, node_name: str) -> bool:
     return found.metadata.labels.get(SIMULATED) == "true"
 
 
-async def _rules(client: Client) -> tuple[DeviceTaintRule, ...]:
-    from drayman.cluster.resources import DEVICE_TAINT_RULES
-
-    return (await client.list_all(DEVICE_TAINT_RULES)).items
-
-
 def _rule(found: Found, wanted: DeviceTaint) -> DeviceTaintRule:
     from drayman.api.meta import ObjectMeta
     from drayman.api.resource import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
@@ -199,55 +159,3 @@ def _rule(found: Found, wanted: DeviceTaint) -> DeviceTaintRule:
             taint=wanted,
         ),
     )
-
-
-def _names(rule: DeviceTaintRule, found: Found) -> bool:
-    """Whether a rule is about a device. What a selector does not say, it leaves open."""
-    selector = rule.spec.device_selector
-    if selector is None:
-        return False
-    wanted = (selector.driver, selector.pool, selector.device)
-    return all(part in (None, own) for part, own in zip(wanted, found.key, strict=True))
-
-
-def _holders(claims: Sequence[ResourceClaim]) -> dict[tuple[str, str, str], list[str]]:
-    holders: dict[tuple[str, str, str], list[str]] = {}
-    for claim in claims:
-        allocation = claim.status.allocation
-        for result in () if allocation is None else allocation.devices.results:
-            key = (result.driver, result.pool, result.device)
-            holders.setdefault(key, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
-    return holders
-
-
-def _row(found: Found, holders: list[str], rules: Sequence[DeviceTaintRule]) -> dict[str, Any]:
-    taints = [*found.taints, *(rule.spec.taint for rule in rules if _names(rule, found))]
-    return {
-        "driver": found.driver,
-        "pool": found.pool,
-        "device": found.name,
-        "node": found.node,
-        "claims": holders,
-        "taints": [_text(each) for each in taints],
-    }
-
-
-def _text(each: DeviceTaint) -> str:
-    return f"{each.key}{'=' if each.value else ''}{each.value}:{each.effect}"
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from drayman.cli.top.table import Column, show
-
-    titles = ("DRIVER", "POOL", "DEVICE", "CLAIMS", "TAINTS")
-    cells = (
-        (
-            row["driver"],
-            row["pool"],
-            row["device"],
-            ",".join(row["claims"]) or "-",
-            ",".join(row["taints"]) or "-",
-        )
-        for row in rows
-    )
-    show([Column(title, may_be_cut=True) for title in titles], cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,14 +31,15 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=files.PATH)
 @format_option
 def validate(paths: tuple[str, ...], output_format: str | None) -> None:
     """Check manifests as the API server would.
 
     Prints `file:line: Kind name: field: message` for each error, and exits 1 if there are any. Device selectors are
-    compiled and their cost is estimated. All versions of resource.k8s.io are understood. FILE may be a folder, or - for
-    standard input.
+    compiled and their cost is estimated. All versions of resource.k8s.io are understood. There are rules for the kinds of
+    resource.k8s.io, Pods, Nodes and Namespaces; objects of other kinds are counted and not checked. FILE may be a folder, or -
+    for standard input.
     """
     from drayman.api.checking import check_files
 
@@ -89,21 +91,30 @@ def _print(report: Report, unreadable: list[str]) -> None:
         click.echo(printable(message))
     for finding in report.findings:
         click.echo(_indented(printable(str(finding))))
+    for line in _summary(report, unreadable):
+        click.echo(printable(line), err=True)
+
+
+def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:
+    """What was checked and with what result; and what was not, because nothing is known about its kind."""
     errors, warnings = len(report.errors) + len(unreadable), len(report.warnings)
-    text = f"{_counted(len(report.objects), 'object')}: {_counted(errors, 'error')}"
+    checked = len(report.objects) - len(report.not_checked)
+    result = _counted(errors, "error") if errors else "no errors"
     if warnings:
-        text += f", {_counted(warnings, 'warning')}"
+        result += f", {_counted(warnings, 'warning')}"
+    yield f"{_counted(checked, 'object')} checked: {result}"
     if report.not_checked:
-        text += f"; not checked: {_kinds(report.not_checked)}"
-    click.echo(printable(text), err=True)
+        kinds = _kinds(report.not_checked)
+        listed = ", ".join(f"{number} {kind}" for kind, number in list(kinds.items())[:_MOST_KINDS])
+        rest = len(kinds) - _MOST_KINDS
+        listed += f" and {_counted(rest, 'kind')} more" if rest > 0 else ""
+        yield f"{_counted(len(report.not_checked), 'object')} of other kinds not checked: {listed}"
 
 
-def _kinds(objects: Iterable[LoadedObject]) -> str:
-    """The names of the kinds of objects, as far as they fit on a line or two."""
-    kinds = sorted({loaded.kind_name[:_LONGEST_KIND] for loaded in objects})
-    shown = kinds[:_MOST_KINDS]
-    rest = len(kinds) - len(shown)
-    return ", ".join(shown) + (f" and {_counted(rest, 'other kind')}" if rest else "")
+def _kinds(objects: Iterable[LoadedObject]) -> dict[str, int]:
+    """How many objects there are of each kind."""
+    found = Counter(loaded.kind_name[:_LONGEST_KIND] for loaded in objects)
+    return dict(sorted(found.items()))
 
 
 def _indented(message: str) -> str:
@@ -119,6 +130,7 @@ def _as_data(report: Report, unreadable: list[str]) -> dict[str, Any]:
     return {
         "valid": report.ok and not unreadable,
         "objects": len(report.objects),
+        "notChecked": _kinds(report.not_checked),
         "unreadable": unreadable,
         "findings": [_finding(finding) for finding in report.findings],
     }

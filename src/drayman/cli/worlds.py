@@ -32,6 +32,7 @@ def world_options(function: F) -> F:
     """`--snapshot`, or which running cluster, all as `where` takes them."""
     named = click.option(
         "--snapshot",
+        type=files.PATH,
         metavar="FILE",
         help="A cluster that `drayman snapshot` has saved, in place of one that runs.",
     )

@@ -31,16 +31,25 @@ def _used_up(subject: Subject) -> str:
     if subject.found.shortage is None:
         return f"{subject.request} is in use on {counted(len(subject.found.nodes), 'node')}."
     found = subject.totals
-    lost = {test: number for test, number in found.lost.items() if number and test in _LOST}
+    lost = _lost_to(subject)
     if subject.state.has_floating_devices:
         # Devices that several nodes see would be counted more than once.
-        told = and_list([_LOST[test] for test in lost], most=len(_LOST))
+        told = and_list(list(lost), most=len(lost))
         return f"{subject.wants}; those that match are {told}{_rest(subject, found)}."
-    parts = [f"{number} {'is' if number == 1 else 'are'} {_LOST[t]}" for t, number in lost.items()]
-    told = and_list(parts, most=len(_LOST))
+    parts = [f"{number} {'is' if number == 1 else 'are'} {what}" for what, number in lost.items()]
+    told = and_list(parts, most=len(parts))
     if len(lost) == 1 and found.matching in lost.values():
-        return f"{subject.wants}; {_all(found.matching)} {_LOST[next(iter(lost))]}."
+        return f"{subject.wants}; {_all(found.matching)} {next(iter(lost))}."
     return f"{subject.wants}; of {found.matching} that match, {told}{_rest(subject, found)}."
+
+
+def _lost_to(subject: Subject) -> dict[str, int]:
+    """What became of devices that match, and how many of them: what is there already first, then what is planned."""
+    parts = subject.parted
+    lost = {_LOST[test]: n for test, n in parts.lost.items() if n and test in _LOST}
+    if parts.taken and subject.planned is not None:
+        lost[f"taken by {subject.planned.takers}"] = parts.taken
+    return lost
 
 
 def _all(number: int) -> str:

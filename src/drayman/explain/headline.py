@@ -14,6 +14,7 @@ from drayman.explain.answer import Headline
 from drayman.explain.device_reasons import found_now
 from drayman.explain.finding import Finding, Group, furthest, grouped
 from drayman.explain.hardware_reasons import found_ever
+from drayman.explain.planned import Planned
 from drayman.explain.prospects import Prospects
 from drayman.explain.reasons import Reason
 from drayman.explain.sentences import sentence
@@ -53,8 +54,14 @@ def headline(
 class Headlines:
     """Headlines for the pods of one cluster. What copies of a pod have in common is worked out once."""
 
-    def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: Policy = Policy.BEST,
+        planned: Planned | None = None,
+    ) -> None:
         self._state = state
+        self._planned = planned
         self._prospects = Prospects(state, policy)
         self._kept: dict[object, tuple[NotFound, Headline]] = {}
 
@@ -64,7 +71,8 @@ class Headlines:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             found = self._find(demand, not_found)
-            made = Headline.of(found.reason, sentence(self._state, demand, found))
+            text = sentence(self._state, demand, found, self._planned)
+            made = Headline.of(found.reason, text)
             kept = self._kept[demand.key] = (not_found, made)
         shared = kept[1]
         named = name_claims(shared.sentence, demand.open)

@@ -6,6 +6,7 @@ from drayman.allocator import Reason as Test
 from drayman.explain.answer import Headline
 from drayman.explain.device_reasons import found_now, lack_ever
 from drayman.explain.finding import Finding, Group
+from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
 from drayman.explain.sentences import sentence
 from drayman.placement.demand import Demand
@@ -14,10 +15,16 @@ from drayman.placement.refusing import DevicesVerdict, decisive, name_claims
 from drayman.placement.state import ClusterState
 
 
-def device_limit(state: ClusterState, demand: Demand, node: str, verdict: Verdict) -> Headline:
+def device_limit(
+    state: ClusterState,
+    demand: Demand,
+    node: str,
+    verdict: Verdict,
+    planned: Planned | None = None,
+) -> Headline:
     """What the verdict of a node's devices comes to."""
     found = _finding(state, demand, Group(verdict, (node,)))
-    text = name_claims(sentence(state, demand, found), demand.open)
+    text = name_claims(sentence(state, demand, found, planned), demand.open)
     return Headline.of(found.reason, text)
 
 

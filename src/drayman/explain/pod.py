@@ -10,10 +10,11 @@ from drayman.api.core import Pod
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
-from drayman.explain.headline import headline
+from drayman.explain.headline import Headlines, headline
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
+from drayman.explain.planned import Planned
 from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.spelling import KnownNames, misspelt
@@ -27,8 +28,13 @@ from drayman.placement.state import FINISHED
 from drayman.simulate.world import World
 
 
-def explain_pod(world: World, pod: Pod, *, with_remedies: bool = True) -> Explanation:
-    """Why the pod waits and what would help; where it would go, if it fits; or why it is where it is."""
+def explain_pod(
+    world: World, pod: Pod, *, with_remedies: bool = True, planned: Planned | None = None
+) -> Explanation:
+    """Why the pod waits and what would help; where it would go, if it fits; or why it is where it is.
+
+    `planned` is what the world has only by a plan.
+    """
     early = waiting(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
@@ -37,7 +43,7 @@ def explain_pod(world: World, pod: Pod, *, with_remedies: bool = True) -> Explan
     found = asker.find(demand)
     if isinstance(found, Found):
         return _fits(world, asker, demand, found)
-    return _pending(world, pod, demand, found, with_remedies=with_remedies)
+    return _pending(world, pod, demand, found, planned, with_remedies=with_remedies)
 
 
 class Reasons:
@@ -147,9 +153,15 @@ def _planned(found: Found) -> tuple[str, ...]:
 
 
 def _pending(
-    world: World, pod: Pod, demand: Demand, not_found: NotFound, *, with_remedies: bool
+    world: World,
+    pod: Pod,
+    demand: Demand,
+    not_found: NotFound,
+    planned: Planned | None,
+    *,
+    with_remedies: bool,
 ) -> Explanation:
-    first = headline(world.state, demand, not_found)
+    first = Headlines(world.state, planned=planned).of(demand, not_found)
     survey = Survey(world.state, demand)
     # What an earlier attempt has left is in the way everywhere: no node misses anything.
     site = None if first.reason is Reason.CLAIM_LEFT_BEHIND else nearest_site(survey)

@@ -11,6 +11,7 @@ from typing import Final
 from drayman.explain.device_sentences import DEVICE_WRITERS
 from drayman.explain.finding import Finding
 from drayman.explain.node_sentences import NODE_WRITERS
+from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
 from drayman.explain.subjects import Subject, Writer
 from drayman.placement.demand import Demand
@@ -19,6 +20,8 @@ from drayman.placement.state import ClusterState
 _WRITERS: Final[Mapping[Reason, Writer]] = {**NODE_WRITERS, **DEVICE_WRITERS}
 
 
-def sentence(state: ClusterState, demand: Demand, found: Finding) -> str:
+def sentence(
+    state: ClusterState, demand: Demand, found: Finding, planned: Planned | None = None
+) -> str:
     """What is said about a finding."""
-    return _WRITERS[found.reason](Subject(state, demand, found))
+    return _WRITERS[found.reason](Subject(state, demand, found, planned))

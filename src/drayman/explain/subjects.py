@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from drayman.explain.device_reasons import Totals, totals, wants_all
 from drayman.explain.finding import Finding
+from drayman.explain.planned import COUNTED_ANEW, Parted, Planned, parted
 from drayman.explain.wording import and_list, counted
 from drayman.placement.demand import Demand
 from drayman.placement.extended import extended_claim
@@ -24,6 +25,8 @@ class Subject(Struct, frozen=True):
     state: ClusterState
     demand: Demand
     found: Finding
+    planned: Planned | None = None
+    """What only a plan has put there."""
 
     @property
     def request(self) -> str:
@@ -79,6 +82,17 @@ class Subject(Struct, frozen=True):
     @property
     def totals(self) -> Totals:
         return totals(self.found.groups, self.shortage)
+
+    @property
+    def parted(self) -> Parted:
+        """What the request loses to what is there, and to what is only planned."""
+        found = self.totals
+        if self.planned is None:
+            return Parted(found.lost, 0)
+        parts = parted(self.planned, self.state, self.demand, self.found.groups, self.shortage)
+        # What no plan can change is as the allocator has counted it.
+        fixed = {test: n for test, n in found.lost.items() if test not in COUNTED_ANEW}
+        return Parted({**parts.lost, **fixed}, parts.taken)
 
 
 Writer: TypeAlias = Callable[[Subject], str]

@@ -125,7 +125,7 @@ def _network_data(
     """What a driver of network interfaces says about one: recognised by the name of the interface."""
     if device is None or "dra.net/ifName" not in device.attributes:
         return None
-    number = crc32(f"{result.pool}/{result.device}".encode())
+    number = crc32(f"{result.driver}/{result.pool}/{result.device}".encode())
     address = f"10.{224 + number % 16}.{number >> 8 & 255}.{1 + (number >> 16) % 254}/24"
     return NetworkDeviceData(
         interface_name=device.attributes["dra.net/ifName"].string or "",

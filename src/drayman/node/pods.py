@@ -21,6 +21,7 @@ from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.writes import DeleteWrite
+from drayman.inventory import DeviceId
 from drayman.node.agenda import Agenda
 from drayman.node.batching import Change
 from drayman.node.claim_status import devices_write, ready_devices
@@ -247,12 +248,13 @@ class SimulatedPods:
             return f"claim {name} is not reserved for the pod"
         for result in results(claim):
             if self._with.published.find(result) is None:
-                return f"claim {name}: device {result.device} of pool {result.pool} is not there"
+                device = DeviceId(result.driver, result.pool, result.device)
+                return f"claim {name}: device {device} is not there"
         busy = self.prepared.prepare(claim, pod.metadata.uid)
         if busy is None:
             return ""
         if busy.is_leaving:
-            return f"claim {name}: {busy.device.device} is not yet given back by {busy.claim}"
+            return f"claim {name}: {busy.device} is not yet given back by {busy.claim}"
         self.violations += 1
         note = f"claim {name}: {busy.device} is in use by claim {busy.claim}"
         self._warn(pod, "DeviceHeldTwice", note)

@@ -1,7 +1,8 @@
 """Devices that take up resources of the node, such as the memory beside a set of CPUs: what an allocation adds to a pod's requests.
 
 A device may say that using it also uses so much of a resource that the node hands out itself. The pod must then fit with both, and its
-status says how much came from which claim.
+status says how much came from which claim. A device is known by driver, pool and name here as everywhere; Kubernetes 1.36 leaves the driver
+out and so may charge what a device of the same name takes up.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from drayman.api.core import NodeAllocatableResourceClaimStatus
 from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, NodeAllocatableResourceMapping, ResourceSlice
 from drayman.inventory.device import Amount
+from drayman.inventory.identity import DeviceId
 
 _Mappings = dict[str, NodeAllocatableResourceMapping]
 
@@ -22,16 +24,19 @@ class MappedDevices:
     """Which devices take up which resources."""
 
     def __init__(self) -> None:
-        self._by_slice: dict[str, dict[tuple[str, str], _Mappings]] = {}
+        self._by_slice: dict[str, dict[DeviceId, _Mappings]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_slice)
 
     def set_slice(self, slice_: ResourceSlice) -> None:
         self.remove_slice(slice_)
+        spec = slice_.spec
         found = {
-            (slice_.spec.pool.name, device.name): device.node_allocatable_resource_mappings
-            for device in slice_.spec.devices or ()
+            DeviceId(
+                spec.driver, spec.pool.name, device.name
+            ): device.node_allocatable_resource_mappings
+            for device in spec.devices or ()
             if device.node_allocatable_resource_mappings
         }
         if found:
@@ -44,15 +49,16 @@ class MappedDevices:
         """What the devices of an allocation take of the node."""
         total: dict[str, Amount] = {}
         for result in allocation.devices.results:
-            for name, mapping in self._mappings(result.pool, result.device).items():
+            device = DeviceId(result.driver, result.pool, result.device)
+            for name, mapping in self._mappings(device).items():
                 amount = _amount(mapping, result.consumed_capacity)
                 if amount is not None:
                     total[name] = total.get(name, 0) + amount
         return total
 
-    def _mappings(self, pool: str, device: str) -> _Mappings:
+    def _mappings(self, device: DeviceId) -> _Mappings:
         for devices in self._by_slice.values():
-            found = devices.get((pool, device))
+            found = devices.get(device)
             if found is not None:
                 return found
         return {}

@@ -4,6 +4,9 @@ Copies of the claim are placed on each node one after the other, as the schedule
 to the claim get the same answer (`allocator.signature`), so that one of them is filled for all. Devices that several nodes can reach
 belong to none of them: nodes that would use such devices are filled one by one, each on top of the ones before.
 
+The copies are not in use: what they take is told apart from what others hold, and where a node takes no more even with nothing in use, the
+reason is its hardware.
+
 Only devices count. Processors, memory and the pods themselves are for `plan`.
 """
 
@@ -23,7 +26,9 @@ from drayman.api.struct import ApiStruct
 from drayman.explain.answer import Headline
 from drayman.explain.headline import headline
 from drayman.explain.on_node import device_limit
+from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
+from drayman.explain.wording import counted
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
@@ -37,6 +42,14 @@ from drayman.simulate.world import World
 
 MOST_ON_A_NODE: Final = 1024
 """Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""
+_AS_HARDWARE: Final = {
+    Reason.DEVICES_IN_USE: Reason.COUNT_TOO_HIGH,
+    Reason.COUNTERS_IN_USE: Reason.COUNT_TOO_HIGH,
+    Reason.CAPACITY_IN_USE: Reason.CAPACITY_TOO_HIGH,
+    Reason.MISALIGNED: Reason.CONSTRAINT_UNMEETABLE,
+    Reason.REQUESTS_COMPETE: Reason.REQUESTS_CONFLICT,
+}
+"""What is short because of the copies alone, by the word for what is short because of others."""
 _NO_NODES: Final = Headline.of(Reason.NO_NODES, "The cluster has no nodes.")
 
 
@@ -114,13 +127,15 @@ class _Filling:
     explains: bool = True
     _copies: int = 0
     _shared: frozenset[PoolId] = frozenset()
+    _before: dict[str, NodeView] = field(default_factory=dict)
+    """The nodes as they are without copies, by name."""
     _held: list[str] = field(default_factory=list)
 
     def counts(self, nodes: Sequence[NodeState]) -> dict[NodeState, _Count]:
         alike: dict[Hashable, list[NodeState]] = {}
         question = Question((self.claim,))
         for node in nodes:
-            view = self._view(node)
+            view = self._before[node.facts.name] = self._view(node)
             alike.setdefault(signature(view, question), []).append(node)
         self._shared = self._pools_of_several_nodes()
         found: dict[NodeState, _Count] = {}
@@ -146,7 +161,7 @@ class _Filling:
             copy = self._copy()
             outcome = search(self._view(node), question.asked_for((copy,)), policy=Policy.BEST)
             if not isinstance(outcome, Plan):
-                return _Count(number, self._limit(node, outcome)), is_local
+                return _Count(number, self._limit(node, outcome, number)), is_local
             taken = [h for item in outcome.claims for h in holdings_of(item.allocation)]
             if not taken:
                 break
@@ -155,11 +170,18 @@ class _Filling:
             self._held.append(holder_of(copy))
         return _Count(MOST_ON_A_NODE), is_local
 
-    def _limit(self, node: NodeState, outcome: Outcome) -> Headline | None:
+    def _limit(self, node: NodeState, outcome: Outcome, copies: int) -> Headline | None:
         if not self.explains or isinstance(outcome, Plan):
             return None
         verdict = devices_verdict(outcome, (self.claim,))
-        return device_limit(self.world.state, self.demand, node.facts.name, verdict)
+        planned = Planned(self._before.__getitem__, "copies") if self._held else None
+        name = node.facts.name
+        found = device_limit(self.world.state, self.demand, name, verdict, planned)
+        if not copies:
+            return found
+        return Headline.of(
+            found.reason, f"After {counted(copies, 'copy', 'copies')}: {found.sentence}"
+        )
 
     def _copy(self) -> ResourceClaim:
         self._copies += 1
@@ -199,15 +221,22 @@ def _groups(
     alike: dict[tuple[int, int, Reason | None], list[str]] = {}
     limits: dict[tuple[int, int, Reason | None], Headline | None] = {}
     for node, count in now.items():
-        reason = None if count.limit is None else count.limit.reason
-        key = (count.number, empty[node].number, reason)
+        limit = count.limit
+        if limit is not None and count.number and count.number == empty[node].number:
+            limit = _of_hardware(limit)
+        key = (count.number, empty[node].number, None if limit is None else limit.reason)
         alike.setdefault(key, []).append(node.facts.name)
-        limits.setdefault(key, count.limit)
+        limits.setdefault(key, limit)
     made = (
         NodeGroup(nodes=tuple(names), now=key[0], empty=key[1], limit=limits[key])
         for key, names in alike.items()
     )
     return tuple(sorted(made, key=lambda g: (-g.now, -g.empty, g.nodes)))
+
+
+def _of_hardware(limit: Headline) -> Headline:
+    """What is said of a node that takes no more copies with nothing in use either: nobody could give back what is short."""
+    return Headline.of(_AS_HARDWARE.get(limit.reason, limit.reason), limit.sentence)
 
 
 def _first_to_run_out(groups: Sequence[NodeGroup]) -> Headline | None:

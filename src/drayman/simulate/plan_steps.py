@@ -5,7 +5,7 @@ Rules that are still to come, such as quotas or making room at the expense of ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -13,12 +13,16 @@ from drayman.api.core import Pod
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.explain.answer import Headline
 from drayman.explain.headline import Headlines
+from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import waiting
+from drayman.inventory.ledger import Ledger
+from drayman.inventory.view import NodeView
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
+from drayman.placement.state import ClusterState
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
 from drayman.simulate.world import World
@@ -79,7 +83,8 @@ class Bench:
     _of_daemons: dict[tuple[str, Verdict], tuple[str, Headline]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._headlines = Headlines(self.world.state)
+        planned = planned_pods(self.world.state, self.world.objects.claims)
+        self._headlines = Headlines(self.world.state, planned=planned)
 
     def why(self, turn: Turn, demand: Demand, not_found: NotFound) -> Headline:
         """The headline of a refusal."""
@@ -94,6 +99,21 @@ class Bench:
         first, found = known
         sentence = found.sentence.replace(first, node)
         return Headline(reason=found.reason, kind=found.kind, sentence=sentence)
+
+
+def planned_pods(state: ClusterState, claims: Sequence[ResourceClaim]) -> Planned:
+    """Whatever the state has taken beyond what these claims hold, which is what there is in the cluster, has gone to pods of the plan."""
+    held: Ledger | None = None
+
+    def without(name: str) -> NodeView:
+        nonlocal held
+        if held is None:  # most plans fit
+            held = Ledger()
+            for claim in claims:
+                held.observe_claim(claim)
+        return state.inventory.view(state.nodes[name].node, held)
+
+    return Planned(without, "pods that come before it")
 
 
 Step: TypeAlias = Callable[[Bench, Turn], PlannedPod | None]

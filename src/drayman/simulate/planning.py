@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from drayman.api.core import Pod
+from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
 from drayman.placement.asking import Asker
 from drayman.placement.state import FINISHED
@@ -19,7 +20,7 @@ from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import with_claims_of_group, with_group_claims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
-from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn
+from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn, planned_pods
 from drayman.simulate.world import World
 
 
@@ -75,11 +76,12 @@ class Planning:
         pods = tuple(results[id(turn)] for turn in turns)
         return self._report(pods)
 
-    def afterwards(self) -> tuple[World, list[Pod]]:
+    def afterwards(self) -> tuple[World, Planned, list[Pod]]:
         """The cluster with the pods in their places, and of those that wait one for each workload, however many copies, and reason."""
         world = afterwards(self._world, self._decided)
+        planned = planned_pods(world.state, self._world.objects.claims)
         chosen = {pod.metadata.uid for pod in self._waiting.values()}
-        return world, [pod for pod in world.objects.pods if pod.metadata.uid in chosen]
+        return world, planned, [pod for pod in world.objects.pods if pod.metadata.uid in chosen]
 
     def _turns(self) -> Iterator[Turn]:
         groups = self._world.state.groups

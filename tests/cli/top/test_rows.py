@@ -5,12 +5,29 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cli.top.readings import claim, reading
-from drayman.api.resource import ResourceClaimStatus
+from drayman.api.core import Node
+from drayman.api.meta import ObjectMeta
+from drayman.api.resource import (
+    Device,
+    ResourceClaimStatus,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from drayman.cli.top.ordering import sorted_devices, sorted_pools
+from drayman.cli.top.reading import reading_of
 from drayman.cli.top.rows import MANY_NODES, claim_row, device_rows, pool_rows
 
 GPU = "gpu.nvidia.com/dgx-h100-0/gpu-0"
 OTHER = "gpu.nvidia.com/dgx-h100-1/gpu-0"
+NODE = Node(metadata=ObjectMeta(name="n"))
+
+
+def published(driver: str) -> ResourceSlice:
+    """A slice of a driver whose pool `n` has the device `d0`."""
+    pool = ResourcePool(name="n", generation=1, resource_slice_count=1)
+    spec = ResourceSliceSpec(driver=driver, pool=pool, node_name="n", devices=(Device(name="d0"),))
+    return ResourceSlice(metadata=ObjectMeta(name=f"n-{driver}"), spec=spec)
 
 
 def test_a_claim_is_where_its_devices_are() -> None:
@@ -48,6 +65,16 @@ def test_a_claim_without_pods_holds_by_itself() -> None:
     found = reading("dgx-h100=1", [idle])
     (row,) = [row for row in device_rows(found) if row.holders]
     assert row.holder == "team/a-claim (claim)"
+
+
+def test_drivers_may_use_the_same_names() -> None:
+    """Each device has its own holder, and a claim names its devices with driver and pool."""
+    mine, other = "gpu.nvidia.com/n/d0", "dra.net/n/d0"
+    held = claim("a", mine)
+    found = reading_of([NODE], [published("gpu.nvidia.com"), published("dra.net")], [held])
+    holders = {str(row.standing.id): row.holder for row in device_rows(found)}
+    assert holders == {mine: "team/a", other: "-"}
+    assert claim_row(claim("b", mine, other), found, "").data()["devices"] == [mine, other]
 
 
 def test_devices_sort_by_what_is_asked_for() -> None:

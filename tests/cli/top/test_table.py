@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.cli.top.table import Column, Table, cut, natural
+from drayman.cli.top.table import Column, Table, cut, folded, natural
 
 COLUMNS = (
     Column("NAME", may_be_cut=True),
@@ -45,6 +45,38 @@ def test_a_cut_text_keeps_both_ends(text: str, width: int) -> None:
     short = cut(text, width)
     assert len(short) == min(len(text), width)
     assert short == text or (text.startswith(short.split("~")[0]) and text.endswith(short[-1]))
+
+
+FOLDING = (
+    Column("DRIVER", may_be_cut=True),
+    Column("DEVICE", may_be_cut=True, matters=True),
+    Column("CLAIMS", folds=True),
+)
+
+
+def test_names_that_people_want_whole_go_on_in_the_next_line() -> None:
+    """What people type stays as it is, and what only says whose it is becomes narrower."""
+    row = ("compute-domain.example.com", "pci-0000-18-00-0", "default/trainer-devices-rl4kt")
+    assert Table(FOLDING, [row]).text(52).plain.splitlines() == [
+        "DRIVER            DEVICE            CLAIMS",
+        "compute~mple.com  pci-0000-18-00-0  default/trainer-",
+        "                                    devices-rl4kt",
+    ]
+
+
+@given(st.tuples(*[st.text(alphabet="ab-/,1", min_size=1, max_size=70)] * 3), st.integers(22, 120))
+def test_no_folded_line_is_wider_than_the_terminal(row: tuple[str, ...], width: int) -> None:
+    """However long the names are."""
+    lines = Table(FOLDING, [row]).text(width).plain.splitlines()
+    assert max(map(len, lines)) <= width
+
+
+@given(st.text(alphabet="ab-/,:=.1", max_size=60), st.integers(1, 40))
+def test_a_folded_text_is_whole(text: str, width: int) -> None:
+    """Its pieces make up the text, and none is too long."""
+    pieces = folded(text, width)
+    assert "".join(pieces) == text
+    assert all(len(piece) <= width for piece in pieces)
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

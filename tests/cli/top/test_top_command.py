@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl, Lines, Server, running
 from cli.terminal import Terminal, person
+from cli.terminal import run as run_on_terminal
 from drayman.cli.main import cli
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -107,7 +108,6 @@ def test_claims_say_what_they_have(on: Run) -> None:
     lines = on("top", "claims", "-n", "default", "--sort-by", "devices").stdout.splitlines()
     words = lines[1].split()
     assert words[2:6] == ["reserved", "dgx-h100-mig-0", "3", "notebooks"]
-    assert on("top", "claims", "-n", "nowhere").stdout == "no claims\n"
 
 
 def test_the_map_counts_gpus(on: Run) -> None:
@@ -133,14 +133,90 @@ def test_the_map_of_a_node_has_its_holders(on: Run) -> None:
         (("map", "--matrix"), 2, "--matrix is about one node"),
         (("map", "dgx-h100-mig-0", "--nodes"), 2, "for the map of all nodes"),
         (("top", "devices", "--state", "gone"), 2, "is not one of"),
+        *(
+            ((*words, "--node", "dgx-h100-mig-1"), 1, "did you mean dgx-h100-mig-0?")
+            for words in (
+                ("top", "devices"),
+                ("top", "devices", "-o", "json"),
+                ("top", "claims"),
+                ("top", "pools"),
+                ("device", "list"),
+                ("device", "list", "-o", "json"),
+            )
+        ),
+        (("device", "list", "--node", "q"), 1, "no node 'q'; `kubectl get nodes` lists them"),
     ],
-    ids=["no such node", "matrix of everything", "nodes of a node", "no such state"],
 )
 def test_mistakes_are_explained(words: tuple[str, ...], status: int, message: str, on: Run) -> None:
     """With the exit status for wrong input or a wrong command line."""
     result = on(*words)
     assert result.exit_code == status
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("top", "devices", "--driver", "gpu.nvidia.con"),
+            "No devices found of driver gpu.nvidia.con; did you mean gpu.nvidia.com",
+        ),
+        (
+            ("device", "list", "--driver", "gpu.nvidia.con"),
+            "No devices found of driver gpu.nvidia.con; did you mean gpu.nvidia.com",
+        ),
+        (
+            ("top", "devices", "--state", "unknown", "--node", "example-shared-0"),
+            "No devices found that are unknown on node example-shared-0.",
+        ),
+        (
+            ("device", "list", "--driver", "gpu.nvidia.com", "--node", "example-shared-0"),
+            "No devices found of driver gpu.nvidia.com on node example-shared-0.",
+        ),
+        (
+            ("top", "pools", "--driver", "nic.example.com"),
+            "No pools found of driver nic.example.com; did you mean net.example.com",
+        ),
+        (("top", "claims", "-n", "nowhere"), "No claims found in namespace nowhere."),
+    ],
+)
+def test_a_filter_that_matches_nothing_is_no_error(
+    words: tuple[str, ...], said: str, on: Run
+) -> None:
+    """As kubectl has it: a sentence on standard error and no table, or an empty list as data."""
+    result = on(*words)
+    assert result.exit_code == 0
+    assert "DRIVER" not in result.stdout
+    assert "NAME" not in result.stdout
+    assert said not in result.stdout
+    assert result.stderr.startswith(said)
+    assert len(result.stderr.splitlines()) == 1
+    name = words[1] if words[0] == "top" else "devices"
+    assert data(on(*words, "-o", "json"))[name] == []
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_the_list_of_devices_fits_on_a_terminal(
+    server: Server, on: Run, columns: int, tmp_path: Path
+) -> None:
+    """Pools and devices are whole, to be typed again; claims and taints are, in one line or in several."""
+    taint = "example.com/needs-a-person=yes:NoSchedule"
+    assert on("device", "taint", "dgx-h100-mig-0/gpu-7", taint).exit_code == 0
+    command = [*DRAYMAN, "device", "list", "--driver", "gpu.nvidia.com"]
+    command += ["--kubeconfig", str(server.kubeconfig)]
+    lines = run_on_terminal(command, person(tmp_path), columns=columns).lines
+    assert on("device", "untaint", "dgx-h100-mig-0/gpu-7").exit_code == 0
+    assert max(map(len, lines)) <= columns
+    assert any("dgx-h100-mig-0  gpu-0-mig-3g40gb-9-4 " in line for line in lines)
+    at = next(i for i, line in enumerate(lines) if " gpu-7 " in line)
+    assert not any("~" in line[lines[0].index("POOL") :] for line in lines)
+    start = lines[0].index("TAINTS")
+    folded = [lines[at][start:]]
+    for line in lines[at + 1 :]:
+        if line[:start].strip():
+            break
+        folded.append(line[start:])
+    assert "".join(part.strip() for part in folded) == taint
 
 
 def test_watching_a_pipe_prints_what_is_new(server: Server, on: Run) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from drayman.api.near_names import did_you_mean
+from drayman.cli.completing import workload_names
 from drayman.cli.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +34,13 @@ def bench() -> None:
 
 
 @bench.command(epilog=_EPILOG)
-@click.option("--workload", "name", metavar="NAME", help="Which workload; see --list.")
+@click.option(
+    "--workload",
+    "name",
+    metavar="NAME",
+    shell_complete=workload_names,
+    help="Which workload; see --list.",
+)
 @click.option("--list", "listing", is_flag=True, help="List the workloads and their sizes.")
 @click.option(
     "--nodes",
@@ -78,7 +86,8 @@ def schedule(
         raise click.UsageError("--workload NAME is needed; --list shows the names")
     workload = WORKLOADS.get(name)
     if workload is None:
-        raise UserError(f"there is no workload {name}{_nearest(name, list(WORKLOADS))}")
+        meant = did_you_mean(name, WORKLOADS, "`drayman bench schedule --list`")
+        raise UserError(f"there is no workload {name}{meant}")
     if nodes is not None:
         workload = workload.sized(nodes)
     asyncio.run(_schedule(workload, as_json, backend, kubeconfig, context))
@@ -95,13 +104,6 @@ def _list(as_json: bool) -> None:
     width = max(map(len, WORKLOADS))
     for workload in WORKLOADS.values():
         click.echo(f"{workload.name:<{width}} {workload.nodes:>5} nodes {workload.pods:>5} pods")
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, names, n=1, cutoff=0.4)
-    return f"; did you mean {found[0]}?" if found else "; --list shows the names"
 
 
 @asynccontextmanager

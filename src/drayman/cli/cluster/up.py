@@ -18,6 +18,7 @@ import click
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.options import data_dir_option, folder_of, waiting_options
+from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.output import say
 from drayman.cli.progress import gauged
@@ -78,6 +79,7 @@ Examples:
     "profiles",
     multiple=True,
     metavar="NAME=COUNT,...",
+    shell_complete=profile_names,
     help="Hardware to simulate, such as dgx-h100=4,cpu=2; `drayman profiles` lists the names.",
 )
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")

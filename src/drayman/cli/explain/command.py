@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
+from drayman.cli.completing import explained_kinds
 from drayman.cli.connecting import talk
 from drayman.cli.errors import UserError, no_answer
 from drayman.cli.explain.naming import Subject, parse_subject
@@ -37,7 +38,9 @@ Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("words", metavar="KIND/NAME", nargs=-1, required=True)
+@click.argument(
+    "words", metavar="KIND/NAME", nargs=-1, required=True, shell_complete=explained_kinds
+)
 @click.option("-w", "--watch", is_flag=True, help="Explain anew whenever the answer changes.")
 @format_option
 @world_options

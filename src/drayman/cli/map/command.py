@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli.connecting import cluster_options, context_option
-from drayman.cli.errors import UserError
+from drayman.cli.filters import no_such_node
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Picture, show, watch_option
 
@@ -85,11 +85,7 @@ def map_(
 
 def _node(reading: Reading, name: str) -> Node:
     """The node. Raises UserError, with what may have been meant."""
-    import difflib
-
     nodes = {node.metadata.name: node for node in reading.nodes}
-    if name in nodes:
-        return nodes[name]
-    close = difflib.get_close_matches(name, nodes, n=3)
-    meant = f"; did you mean {' or '.join(close)}?" if close else ""
-    raise UserError(f"there is no node {name!r}{meant}")
+    if name not in nodes:
+        raise no_such_node(name, nodes)
+    return nodes[name]

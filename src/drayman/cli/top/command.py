@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from drayman.cli.connecting import cluster_options, context_option
+from drayman.cli.filters import no_such_node, nothing_found
 from drayman.cli.lazy import LazyGroup
 from drayman.cli.output import format_option
-from drayman.cli.top.refreshing import Asked, show, watch_option
+from drayman.cli.top.refreshing import Asked, Nothing, Picture, show, watch_option
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -62,15 +63,11 @@ class Listing:
     def drawn(self, out: Console) -> RenderableType:
         from drayman.cli.top.table import Table
 
-        if not self.rows:
-            return f"no {self.name}"
         return Table(self.columns, (row.cells() for row in self.rows)).text(out.width)
 
     def plain(self, out: Console) -> str:
         from drayman.cli.top.table import Table
 
-        if not self.rows:
-            return f"no {self.name}"
         return Table(self.columns, (row.cells() for row in self.rows)).plain()
 
 
@@ -114,7 +111,7 @@ def devices(
     The first that is true counts; a device that is used and tainted is used.
     """
 
-    def picture(reading: Reading) -> Listing:
+    def picture(reading: Reading) -> Picture:
         from drayman.cli.top.ordering import sorted_devices
         from drayman.cli.top.rows import DEVICE_COLUMNS, device_rows
 
@@ -125,6 +122,15 @@ def devices(
             and driver in (None, standing.id.driver)
             and (not states or standing.state in states)
         ]
+        if not standings:
+            _refuse_unknown(node_name, reading)
+            drivers = {standing.id.driver for standing in reading.occupancy.devices.values()}
+            return Nothing(
+                "devices",
+                nothing_found(
+                    "devices", node=node_name, driver=driver, drivers=drivers, states=states
+                ),
+            )
         rows = device_rows(reading, standings)
         return Listing("devices", DEVICE_COLUMNS, sorted_devices(rows, sort_by))
 
@@ -153,7 +159,7 @@ def claims(
 ) -> None:
     """List claims: what they have, where, and for which pods."""
 
-    def picture(reading: Reading) -> Listing:
+    def picture(reading: Reading) -> Picture:
         from drayman.apiserver.kinds.tables import age_of
         from drayman.cli.top.ordering import sorted_claims
         from drayman.cli.top.rows import CLAIM_COLUMNS, claim_row
@@ -165,6 +171,9 @@ def claims(
             if namespace in (None, claim.metadata.namespace)
         ]
         rows = [row for row in rows if node_name in (None, row.node)]
+        if not rows:
+            _refuse_unknown(node_name, reading)
+            return Nothing("claims", nothing_found("claims", namespace=namespace, node=node_name))
         return Listing("claims", CLAIM_COLUMNS, sorted_claims(rows, sort_by))
 
     asked = Asked(kubeconfig, data_dir, context, output_format, watch, namespace, needs_claims=True)
@@ -197,7 +206,7 @@ def pools(
     cannot be had at all; see `drayman top devices --help`.
     """
 
-    def picture(reading: Reading) -> Listing:
+    def picture(reading: Reading) -> Picture:
         from drayman.cli.top.ordering import sorted_pools
         from drayman.cli.top.rows import POOL_COLUMNS, pool_rows
 
@@ -207,6 +216,22 @@ def pools(
             if driver in (None, row.pool.id.driver)
             and (node_name is None or node_name in row.pool.nodes)
         ]
+        if not rows:
+            _refuse_unknown(node_name, reading)
+            drivers = {pool.id.driver for pool in reading.occupancy.pools}
+            return Nothing(
+                "pools", nothing_found("pools", node=node_name, driver=driver, drivers=drivers)
+            )
         return Listing("pools", POOL_COLUMNS, sorted_pools(rows, sort_by))
 
     show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
+
+
+def _refuse_unknown(node_name: str | None, reading: Reading) -> None:
+    """Raise UserError for a node that is neither there nor named by a pool."""
+    if node_name is None:
+        return
+    known = {node.metadata.name for node in reading.nodes}
+    known.update(name for pool in reading.occupancy.pools for name in pool.nodes)
+    if node_name not in known:
+        raise no_such_node(node_name, known)

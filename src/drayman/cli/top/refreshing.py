@@ -51,6 +51,25 @@ class Picture(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Nothing:
+    """The picture of a list without rows."""
+
+    name: str
+    sentence: str
+
+    def data(self) -> Mapping[str, Any]:
+        return {self.name: []}
+
+    def drawn(self, out: Console) -> RenderableType:
+        from rich.text import Text
+
+        return Text(printable(self.sentence))
+
+    def plain(self, out: Console) -> str:
+        return printable(self.sentence)
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """Where to look, and how to show it."""
 
@@ -119,6 +138,8 @@ class _Screen:
         if self._asked.output_format:
             notes = {"notes": list(remarks)} if remarks else {}
             self._show_data({**picture.data(), **notes}, self._asked.output_format)
+        elif isinstance(picture, Nothing) and not self._asked.watch:
+            click.echo(picture.plain(self._out), err=True)
         elif not self._out.is_terminal:
             self._show_text(picture)
         elif self._asked.watch and can_redraw(self._out):

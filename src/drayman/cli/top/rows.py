@@ -122,7 +122,7 @@ class ClaimRow:
     """A claim of `top claims`."""
 
     claim: ResourceClaim
-    devices: tuple[str, ...]
+    devices: tuple[DeviceId, ...]
     node: str
     age: str
 
@@ -147,7 +147,7 @@ class ClaimRow:
             str(len(self.devices)),
             _listed(consumers(self.claim)),
             self.age,
-            ",".join(self.devices) or NOTHING,
+            ",".join(device.device for device in self.devices) or NOTHING,
         )
 
     def data(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class ClaimRow:
             "name": self.claim.metadata.name,
             "state": self.state,
             "node": self.node or None,
-            "devices": list(self.devices),
+            "devices": [str(device) for device in self.devices],
             "reservedFor": list(consumers(self.claim)),
             "created": self.claim.metadata.creation_timestamp,
         }
@@ -181,10 +181,10 @@ def claim_row(claim: ResourceClaim, reading: Reading, age: str) -> ClaimRow:
         return ClaimRow(claim, (), "", age)
     results = allocation.devices.results
     devices = reading.occupancy.devices
-    keys = [DeviceId(result.driver, result.pool, result.device) for result in results]
+    keys = tuple(DeviceId(result.driver, result.pool, result.device) for result in results)
     on = {devices[key].node for key in keys if key in devices}
     node = only_node_of(allocation.node_selector) or _only(on)
-    return ClaimRow(claim, tuple(result.device for result in results), node, age)
+    return ClaimRow(claim, keys, node, age)
 
 
 def _only(nodes: set[str]) -> str:

@@ -1,20 +1,17 @@
 """Tables as kubectl prints them: a line per row, columns as wide as what is in them.
 
 Whatever reads the lines of a pipe wants them whole. On a terminal a line that does not fit is no line any more. So there, if the table is
-too wide, the columns that matter least are left out, and then the longest names are cut until it fits.
+too wide, the columns that matter least are left out, and then the longest names are cut, or go on in the next line, until it fits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from drayman.cli.errors import printable
-from drayman.cli.output import console
 from drayman.simulate.occupancy import State
 
 if TYPE_CHECKING:
@@ -22,6 +19,10 @@ if TYPE_CHECKING:
 
 _GAP: Final = "  "
 _LEAST: Final = 6
+_LEGIBLE: Final = 10
+"""Columns are made narrower than this only where nothing wider is left to be."""
+_FOLDS: Final = re.compile(r"[^,/:=.-]*[,/:=.-]?")
+"""A name as far as it may be broken: after a sign that people read as the end of a part."""
 _DIGITS: Final = re.compile(r"(\d+)")
 
 STYLES: Final = {
@@ -43,6 +44,10 @@ class Column:
     title: str
     is_number: bool = False
     may_be_cut: bool = False
+    folds: bool = False
+    """Whether what is too long goes on in the next line, for names that people want whole."""
+    matters: bool = False
+    """Whether other columns are made narrower before it, for names that people type."""
     empty: str = ""
     """A column that has nothing but this is left out."""
     if_room: bool = False
@@ -80,7 +85,7 @@ class Table:
             return self._without_extras().text(width)
         widths = self._fitting(width)
         header = [(column.title, "bold") for column in self._columns]
-        return _lines([self._styled(row, widths) for row in (header, *self._rows)])
+        return _lines([line for row in (header, *self._rows) for line in self._styled(row, widths)])
 
     def _without_extras(self) -> Table:
         kept = [at for at, column in enumerate(self._columns) if not column.if_room]
@@ -88,14 +93,21 @@ class Table:
             [self._columns[at] for at in kept], ([row[at] for at in kept] for row in self._rows)
         )
 
-    def _styled(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> Text:
+    def _styled(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> Iterator[Text]:
+        """The lines of a row: one, but for columns that fold."""
         from rich.text import Text
 
-        line = Text(no_wrap=True)
-        for text, (_, style) in zip(self._padded(row, widths), row, strict=True):
-            line.append(_GAP if line else "").append(text, style=style)
-        line.rstrip()
-        return line
+        parts = [
+            folded(text, width) if column.folds else [text]
+            for (text, _), width, column in zip(row, widths, self._columns, strict=True)
+        ]
+        for at in range(max(map(len, parts))):
+            cells = [(part[at] if at < len(part) else "", "") for part in parts]
+            line = Text(no_wrap=True)
+            for text, (_, style) in zip(self._padded(cells, widths), row, strict=True):
+                line.append(_GAP if line else "").append(text, style=style)
+            line.rstrip()
+            yield line
 
     def _widths(self) -> list[int]:
         return [
@@ -104,14 +116,17 @@ class Table:
         ]
 
     def _fitting(self, width: int) -> list[int]:
-        """The widths of the columns, the widest that may be cut made narrower until all fit."""
+        """The widths of the columns, the widest that may be narrower made so until all fit."""
         widths = self._widths()
         while self._excess(widths, width) > 0:
-            candidates = [
+            flexible = [
                 at
                 for at, column in enumerate(self._columns)
-                if column.may_be_cut and widths[at] > _LEAST
+                if (column.may_be_cut or column.folds) and widths[at] > _LEAST
             ]
+            candidates = [
+                at for at in flexible if not self._columns[at].matters and widths[at] > _LEGIBLE
+            ] or flexible
             if not candidates:
                 break
             widest = max(candidates, key=lambda at: widths[at])
@@ -126,15 +141,6 @@ class Table:
             cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
             for (text, _), width, column in zip(row, widths, self._columns, strict=True)
         ]
-
-
-def show(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table to wherever standard output goes."""
-    table, out = Table(columns, rows), console()
-    if out.is_terminal:
-        out.print(table.text(out.width))
-    else:
-        click.echo(table.plain())
 
 
 def _lines(lines: Sequence[Text]) -> Text:
@@ -154,6 +160,18 @@ def cut(text: str, width: int) -> str:
         return text
     front = (width - 1) // 2
     return f"{text[:front]}~{text[len(text) - (width - 1 - front) :]}"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in pieces that are not longer than that, broken where parts of a name end if it can be helped."""
+    pieces = [""]
+    for part in filter(None, _FOLDS.findall(text)):
+        if pieces[-1] and len(pieces[-1]) + len(part) > width:
+            pieces.append("")
+        pieces[-1] += part
+        while len(pieces[-1]) > width:
+            pieces[-1:] = [pieces[-1][:width], pieces[-1][width:]]
+    return pieces
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from drayman.api.near_names import did_you_mean
 from drayman.api.resource import DeviceClass
 from drayman.api.struct import Json
 from drayman.drivers.profiles import (
@@ -103,10 +103,9 @@ def _found(name: str) -> Profile:
     profile = PROFILES.get(name)
     if profile is not None:
         return profile
-    close = difflib.get_close_matches(name, PROFILES, n=3)
-    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    meant = did_you_mean(name, PROFILES, "`drayman profiles`")
     raise ProfileError(
-        f"there is no profile {name!r}; {meant}`drayman profiles` lists them, and a file of your own is given by its path"
+        f"there is no profile {name!r}{meant}, and a file of your own is given by its path"
     )
 
 

@@ -1,0 +1,19 @@
+"""What somebody may have meant who gave a name that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+_MOST: Final = 3
+
+
+def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
+    """The end of a sentence that says that there is no such name: the nearest that exist, and where all of them are to be found."""
+    from difflib import get_close_matches  # a command that goes well has no use for it
+
+    found = get_close_matches(name, sorted(known), n=_MOST)
+    lists = f"{listed_by} lists them" if listed_by else ""
+    if found:
+        return f"; did you mean {' or '.join(found)}?" + (f" {lists}" if lists else "")
+    return f"; {lists}" if lists else ""
