@@ -261,11 +261,12 @@ def test_a_start_can_be_interrupted(tmp_path: Path) -> None:
 
 
 WORK: Final = """
+import sys
 from drayman.cli.progress import gauged
 with gauged("starting") as gauge:
     for done in (0, 40, 100):
         gauge.update(done, 100)
-        input()
+        sys.stdin.readline()
 print("done")
 """
 
@@ -284,10 +285,11 @@ def test_work_that_takes_long_is_shown(tmp_path: Path) -> None:
     assert max(map(len, terminal.lines)) <= 80
 
 
-def test_work_is_not_shown_where_nobody_sits(tmp_path: Path) -> None:
-    """Through a pipe there is no bar."""
+@pytest.mark.parametrize("where", ["", "2>&-"], ids=["pipe", "closed"])
+def test_work_is_not_shown_where_nobody_sits(tmp_path: Path, where: str) -> None:
+    """Through a pipe there is no bar, nor where standard error is closed."""
     done = subprocess.run(
-        [sys.executable, "-c", WORK],
+        ["sh", "-c", f"{shlex.join([sys.executable, '-c', WORK])} {where}"],
         input="\n\n\n",
         env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,

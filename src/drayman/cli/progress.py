@@ -21,9 +21,14 @@ _BETWEEN_SECONDS: Final = 0.2
 T = TypeVar("T")
 
 
+def is_watched() -> bool:
+    """Whether somebody sees what goes to standard error, which may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def tracked(items: Sequence[T], label: str) -> Iterator[T]:
     """The items, with a bar on standard error once they have taken a while."""
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield from items
         return
     started = time.monotonic()
@@ -60,7 +65,7 @@ def gauged(label: str) -> Iterator[Gauge]:
     A thread draws it, because the work may be a server: a terminal that is held up, or gone, must not hold it up.
     """
     gauge = Gauge()
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield gauge
         return
     over = threading.Event()

@@ -14,6 +14,7 @@ import click
 from drayman.api.near_names import did_you_mean
 from drayman.cli.completing import workload_names
 from drayman.cli.errors import UserError
+from drayman.cli.progress import is_watched
 
 if TYPE_CHECKING:
     from drayman.cli.bench.scheduling import Progress
@@ -164,8 +165,6 @@ class _Bar:
     """A progress bar on a terminal; nothing elsewhere."""
 
     def __enter__(self) -> Progress:
-        import sys
-
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -176,7 +175,7 @@ class _Bar:
             MofNCompleteColumn(),
             console=console,
             transient=True,
-            disable=not sys.stderr.isatty(),
+            disable=not is_watched(),
         )
         self._progress.start()
         self._task = self._progress.add_task("starting the server", total=None)
