@@ -21,6 +21,7 @@ from typing import Any, Final
 import pytest
 
 from cli.terminal import DRAYMAN, FAULTS, PATIENCE_S, Terminal, person
+from drayman.apiserver.instance.folder import is_alive
 from drayman.cluster.embedded import Key, Put, Store
 
 CLAIM: Final = {
@@ -250,14 +251,31 @@ def test_plain_lines_on_request(tmp_path: Path) -> None:
 def test_a_start_can_be_interrupted(tmp_path: Path) -> None:
     """Ctrl-C while the hardware is being published is an orderly end: status 0, and nothing says that it runs."""
     with up(tmp_path, "--profile", "example=1000") as terminal:
-        deadline = time.monotonic() + PATIENCE_S
-        while not (data_of(tmp_path) / "instance.json").exists():
-            assert time.monotonic() < deadline
-            assert terminal.process.poll() is None, terminal.end()
+        wait_until_written(data_of(tmp_path) / "instance.json", terminal)
         assert terminal.interrupt() == 0
     assert terminal.lines[-1].endswith("stopped")
     assert not FAULTS.search(terminal.text)
     assert not (data_of(tmp_path) / "instance.json").exists()
+
+
+def test_a_start_in_the_background_can_be_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C while --detach waits ends what it has started, in good order: nothing says that it runs, nor does it."""
+    record = data_of(tmp_path) / "instance.json"
+    with up(tmp_path, "--detach", "--profile", "example=1000") as terminal:
+        process = json.loads(wait_until_written(record, terminal))["pid"]
+        assert terminal.interrupt() == 130
+    deadline = time.monotonic() + PATIENCE_S
+    while record.exists() or is_alive(process):
+        assert time.monotonic() < deadline, "the process in the background goes on"
+    assert (data_of(tmp_path) / "drayman.log").read_text() == "stopped\n"
+
+
+def wait_until_written(path: Path, terminal: Terminal) -> bytes:
+    deadline = time.monotonic() + PATIENCE_S
+    while not path.exists():
+        assert time.monotonic() < deadline
+        assert terminal.process.poll() is None, terminal.end()
+    return path.read_bytes()
 
 
 WORK: Final = """

@@ -22,7 +22,7 @@ async def wait_accepted(
     """
     waiting = set(names)
     total = len(waiting)
-    is_over = asyncio.Event()
+    news = asyncio.Event()
 
     def look(notice: Notice[Node]) -> None:
         node = notice.object
@@ -30,14 +30,14 @@ async def wait_accepted(
             notice.type == "DELETED" or is_failed(node) or is_accepted(node)
         ):
             waiting.discard(node.metadata.name)
-            report(total - len(waiting))
-            if not waiting:
-                is_over.set()
+            news.set()
 
     informer = informers.informer(NODES)
     informer.add_handler(look)
     try:
-        if waiting:
-            await is_over.wait()
+        while waiting:
+            await news.wait()
+            news.clear()
+            report(total - len(waiting))
     finally:
         informer.remove_handler(look)

@@ -113,13 +113,13 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     record = Record(os.getpid(), http.url, str(path), started, options.durable)
     try:
         await _complete(server, options, Start(options.folder, record, report), end)
-    except OSError as error:
-        raise InstanceError(f"cannot write in {options.folder.path}: {reason(error)}") from error
+    except FolderError as error:
+        raise InstanceError(str(error)) from error
     return Instance(options, store, server, http, path)
 
 
 async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
-    """From an API that answers to a cluster that is ready. Raises OSError where the folder cannot be written."""
+    """From an API that answers to a cluster that is ready. Raises FolderError."""
     if options.control_plane is not None:
         server.health.readiness = {CHECK: start.problem}
         lifecycle = Lifecycle(server.core)

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from drayman.apiserver.instance.folder import Folder, Record
+from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.node import Report
 
 CHECK: Final = "control-plane"
@@ -20,15 +20,14 @@ _BETWEEN_S: Final = 0.5
 
 
 class Start:
-    """A start under way. What it writes raises OSError."""
+    """A start under way. Raises FolderError where the record of it cannot be written."""
 
     def __init__(self, folder: Folder, record: Record, report: Report | None = None) -> None:
         """Says at once that the API answers; `record` is not ready."""
         self._folder = folder
         self._record = record
         self._report = report
-        self._announced = time.monotonic()
-        folder.announce(record)
+        self._announce()
 
     def advance(self, done: int, total: int) -> None:
         """So much of the simulated hardware is there."""
@@ -47,7 +46,10 @@ class Start:
         self._announce()
 
     def _announce(self) -> None:
-        self._folder.announce(self._record)
+        try:
+            self._folder.announce(self._record)
+        except OSError as error:
+            raise FolderError(f"cannot write in {self._folder.path}: {reason(error)}") from error
         self._announced = time.monotonic()
 
     def problem(self) -> str | None:
