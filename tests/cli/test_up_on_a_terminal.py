@@ -270,6 +270,21 @@ def test_a_start_in_the_background_can_be_interrupted(tmp_path: Path) -> None:
     assert (data_of(tmp_path) / "drayman.log").read_text() == "stopped\n"
 
 
+def test_a_start_in_the_background_outlives_its_terminal(tmp_path: Path) -> None:
+    """Also where the terminal is closed before it is ready."""
+    record = data_of(tmp_path) / "instance.json"
+    with up(tmp_path, "--detach", "--profile", "example=300") as terminal:
+        process = json.loads(wait_until_written(record, terminal))["pid"]
+        terminal.hang_up()
+        terminal.process.wait(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while not json.loads(record.read_bytes())["ready"]:
+            assert time.monotonic() < deadline, "it does not become ready"
+        os.kill(process, signal.SIGTERM)
+        while record.exists():
+            assert time.monotonic() < deadline, "it does not end"
+
+
 def wait_until_written(path: Path, terminal: Terminal) -> bytes:
     deadline = time.monotonic() + PATIENCE_S
     while not path.exists():

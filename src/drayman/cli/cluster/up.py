@@ -257,7 +257,10 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
         )
     try:
         record = _wait_ready(folder, child)
-    except BaseException:
+    except (
+        KeyboardInterrupt,
+        UserError,
+    ):  # the end of the terminal is no reason: it is to outlive that
         child.terminate()
         raise
     click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
