@@ -70,12 +70,12 @@ class Case:
     before: tuple[str, ...] = ()
     """Commands that have to succeed first."""
     is_data: bool = False
-    """What it prints is for programs, or a path, and is as long as it is."""
+    """What it prints is for programs, or names paths and addresses, and is as long as it is."""
 
 
 CASES: Final = {
     "no command": Case("", "^Usage: drayman", status=2),
-    "an unknown command": Case("nonsense", "No such command", status=2),
+    "an unknown command": Case("nonsense", "there is no command", status=2),
     "version": Case("--version", r"^drayman \d"),
     "up": Case("up --ephemeral --port 0 --profile example=1", "^ *Ctrl-C ends it", until="1 ready"),
     "up, plainly": Case(
@@ -89,6 +89,7 @@ CASES: Final = {
         "down --data-dir two",
         "^stopped process",
         before=("up --detach --port 0 --no-controllers --data-dir two",),
+        is_data=True,
     ),
     "down, nothing runs": Case("down --data-dir none", "^error: nothing runs", 1, is_data=True),
     "status": Case("status", "^ready +yes", is_data=True),
@@ -142,6 +143,7 @@ CASES: Final = {
         "scheduler --kubeconfig .local/state/drayman/kubeconfig",
         "stopped",
         until="^scheduling pods of drayman",
+        is_data=True,
     ),
     "bench schedule --list": Case("bench schedule --list", "nodes +[0-9]+ pods"),
     "bench schedule": Case(
