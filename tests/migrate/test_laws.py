@@ -18,9 +18,14 @@ ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "manifests"
 CASES = [*VERSIONS, *ALPHA2, *PLUGINS, *GANGS]
 YAML = [case for case in CASES if not case.before.startswith("{")]
+OLD = sorted(ROOT.glob("examples/migrate/*.yaml"))
 # The example of extended resources asks as one asks a device plugin, on purpose.
 CURRENT = [
-    *(path for path in ROOT.glob("examples/**/*.yaml") if path.name != "5-extended-resource.yaml"),
+    *(
+        path
+        for path in ROOT.glob("examples/**/*.yaml")
+        if path not in OLD and path.name != "5-extended-resource.yaml"
+    ),
     *SHARED.glob("example-driver/*.yaml"),
     *SHARED.glob("nvidia-quickstart/*.yaml"),
 ]
@@ -37,6 +42,16 @@ def test_manifests_of_today_stay_as_they_are(path: Path) -> None:
     text = path.read_bytes().decode()
     result = migrate([(path.name, text)])
     assert (result.files[0].after, result.remarks) == (text, [])
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
+def test_examples_of_older_manifests_are_carried_over(path: Path) -> None:
+    """All of what they ask for is, and the result is one of today."""
+    result = migrate([(path.name, path.read_text())])
+    after = result.files[0].after
+    assert after != path.read_text()
+    assert result.is_complete
+    assert migrated(after) == after
 
 
 def test_there_are_manifests_of_today() -> None:
