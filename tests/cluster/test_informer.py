@@ -75,6 +75,39 @@ async def test_lists_then_follows(watch_list: bool) -> None:
         assert len(lists) == (0 if watch_list else 3)
 
 
+async def test_a_version_that_was_written_can_be_waited_for() -> None:
+    """Whoever waits for it goes on when the handlers have been told of it, also if that was long ago; an end is raised."""
+    async with pair() as (server, client):
+        following, follower = informer(client)
+        async with following:
+            await following.wait_synced()
+            for index in range(20):
+                await server.put("configmaps", "ns", f"m{index}")
+            version = server.objects["configmaps", "ns", "m19"]["metadata"]["resourceVersion"]
+            for _ in range(2):
+                await following.wait_seen(version)
+                assert follower.told[-1] == ("ADDED", "m19")
+            waiting = asyncio.create_task(following.wait_seen(str(int(version) + 1)))
+            await asyncio.sleep(0)
+            await following.stop()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+
+async def test_a_handler_that_was_removed_is_told_nothing_more() -> None:
+    """The others are."""
+    async with pair() as (server, client):
+        following, follower = informer(client)
+        other = Follower()
+        following.add_handler(other)
+        async with following:
+            await following.wait_synced()
+            following.remove_handler(other)
+            await server.put("configmaps", "ns", "a")
+            await follower.until(lambda: follower.told == [("ADDED", "a")])
+        assert other.told == []
+
+
 async def test_a_server_without_watch_lists_is_listed_in_pages() -> None:
     """A refusal of the newer protocol falls back to the older one, which every server knows."""
     async with pair() as (server, client):

@@ -213,7 +213,7 @@ class ApiServer:
             "/readyz",
             "/version",
         ]
-        checks = [f"/{path}/{name}" for path in HEALTH_PATHS for name in self.health.checks]
+        checks = [f"/{path}/{name}" for path in HEALTH_PATHS for name in self.health.at(path)]
         return sorted([*self.discovery.paths(), *system, *checks])
 
     def _discover(self, request: Request, segments: list[str]) -> Response:

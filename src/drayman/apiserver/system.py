@@ -14,7 +14,8 @@ from drayman.apiserver.exchange import TEXT_TYPE, Request, Response
 KUBERNETES: Final = "1.36"
 """The version whose API is served. Clients choose features by it."""
 GIT_VERSION: Final = f"v{KUBERNETES}.4"
-HEALTH_PATHS: Final = ("healthz", "livez", "readyz")
+READY_PATH: Final = "readyz"
+HEALTH_PATHS: Final = ("healthz", "livez", READY_PATH)
 NO_SNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 
 Check = Callable[[], str | None]
@@ -45,18 +46,24 @@ def version_info() -> Response:
 
 @dataclass(slots=True)
 class Health:
-    """Named checks, the same for every health path."""
+    """Named checks: those of every health path, and those of `/readyz` alone."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
+    readiness: Mapping[str, Check] = field(default_factory=dict)
+
+    def at(self, path: str) -> Mapping[str, Check]:
+        """The checks of one path."""
+        return {**self.checks, **self.readiness} if path == READY_PATH else self.checks
 
     def answer(self, request: Request, path: str, name: str) -> Response | None:
         """The answer for a health path, or for one check below it; None if there is no such check."""
+        checks = self.at(path)
         if name:
-            if name not in self.checks:
+            if name not in checks:
                 return None
-            return _verdict(path, {name: self.checks[name]()}, verbose=False)
+            return _verdict(path, {name: checks[name]()}, verbose=False)
         excluded = request.query.all("exclude")
-        found = {n: check() for n, check in self.checks.items() if n not in excluded}
+        found = {n: check() for n, check in checks.items() if n not in excluded}
         return _verdict(path, found, verbose=bool(request.query.flag("verbose")))
 
 

@@ -6,6 +6,7 @@ but a terminal, and where NO_COLOR is set, it writes plain text.
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import sys
@@ -24,6 +25,7 @@ Data = Mapping[str, Any] | Sequence[Any]
 PLAIN_WIDTH: Final = 80
 """Columns of output that goes to no terminal, so that it reads the same everywhere."""
 
+_log: Final = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., object])
 
 
@@ -48,6 +50,14 @@ def print_data(data: Data, output_format: str) -> None:
     import json
 
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def say(sentence: str) -> None:
+    """Tell whoever sits there, on standard error. Where nobody does any more, what the process is there for goes on."""
+    try:
+        click.echo(sentence, err=True)
+    except OSError as error:
+        _log.debug("not said: %s (%s)", sentence, error)
 
 
 def refuse_unread() -> None:
@@ -77,3 +87,8 @@ def console(file: IO[str] | None = None) -> Console:
     target = file or sys.stdout or StringIO()  # closed: nobody is to see it
     width = None if target.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     return PipedConsole(file=target, width=width, highlight=False, soft_wrap=False)
+
+
+def can_redraw(out: Console) -> bool:
+    """Whether a picture can be drawn over the last one. What cannot do that gets pictures one after the other."""
+    return out.is_terminal and not out.is_dumb_terminal

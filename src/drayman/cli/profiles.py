@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +14,9 @@ from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
     from drayman.drivers.profiles import HardwareNode, Profile
+
+_NARROWEST: Final = 20
+"""Columns that a description has on the narrowest of terminals."""
 
 _EPILOG: Final = """\b
 Examples:
@@ -53,9 +57,15 @@ def _list(found: list[Profile], output_format: str | None) -> None:
         print_data({"profiles": rows}, output_format)
         return
     width = max(len(profile.name) for profile in found)
+    out = console()
+    before = width + len("  NODES  ")
     click.echo(f"{'NAME':<{width}}  NODES  DESCRIPTION")
     for profile in found:
-        click.echo(f"{profile.name:<{width}}  {profile.nodes_per_unit:>5}  {profile.summary}")
+        summary = profile.summary
+        if out.is_terminal:  # below itself where it does not fit; a pipe gets a line for each
+            lines = wrap(summary, max(out.width - before, _NARROWEST))
+            summary = f"\n{' ' * before}".join(lines)
+        click.echo(f"{profile.name:<{width}}  {profile.nodes_per_unit:>5}  {summary}")
 
 
 def _objects(profile: Profile) -> dict[str, Any]:

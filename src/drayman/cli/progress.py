@@ -1,10 +1,13 @@
-"""A progress bar for work that turns out to be long, on a terminal only."""
+"""Progress bars for work that turns out to be long, on a terminal only."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import click
@@ -12,12 +15,20 @@ import click
 PATIENCE_SECONDS: Final = 2.0
 """Work that is over before this is shown no bar."""
 
+_BETWEEN_SECONDS: Final = 0.2
+"""Between two looks at how far the work has come."""
+
 T = TypeVar("T")
+
+
+def is_watched() -> bool:
+    """Whether somebody sees what goes to standard error, which may be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def tracked(items: Sequence[T], label: str) -> Iterator[T]:
     """The items, with a bar on standard error once they have taken a while."""
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield from items
         return
     started = time.monotonic()
@@ -34,3 +45,50 @@ def tracked(items: Sequence[T], label: str) -> Iterator[T]:
         for item in items[done:]:
             yield item
             bar.update(1)
+
+
+@dataclass(slots=True)
+class Gauge:
+    """How far some work has come, as the one who does it says."""
+
+    done: int = 0
+    total: int = 0
+
+    def update(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+
+
+@contextmanager
+def gauged(label: str) -> Iterator[Gauge]:
+    """A gauge with a bar on standard error, once the work has taken a while.
+
+    A thread draws it, because the work may be a server: a terminal that is held up, or gone, must not hold it up.
+    """
+    gauge = Gauge()
+    if not is_watched():
+        yield gauge
+        return
+    over = threading.Event()
+    drawing = threading.Thread(target=_draw, args=(gauge, label, over), daemon=True)
+    drawing.start()
+    try:
+        yield gauge
+    finally:
+        over.set()
+        drawing.join(PATIENCE_SECONDS)
+
+
+def _draw(gauge: Gauge, label: str, over: threading.Event) -> None:
+    if over.wait(PATIENCE_SECONDS):
+        return
+    try:
+        with click.progressbar(
+            length=1, label=label, show_eta=False, width=0, file=sys.stderr
+        ) as bar:
+            is_over = False
+            while not is_over:
+                is_over = over.wait(_BETWEEN_SECONDS)
+                bar.length = gauge.total or 1
+                bar.update(gauge.done - bar.pos)
+    except OSError:
+        return  # the terminal is gone, and nobody is left to be told

@@ -13,6 +13,7 @@ import click
 
 from drayman.cli.cluster.options import waiting_options
 from drayman.cli.errors import UserError
+from drayman.cli.output import say
 
 if TYPE_CHECKING:
     from drayman.cluster.client import Client
@@ -127,6 +128,6 @@ async def _run(client: Client, options: SchedulerOptions, leader_elect: bool) ->
             else:
                 await work()
         except asyncio.CancelledError:
-            click.echo("stopped", err=True)
+            say("stopped")
         except LeadershipLostError as error:
             raise UserError(f"lost the lease: {error}") from error

@@ -103,12 +103,18 @@ class Informer(Generic[T]):
         self._failures = 0
         self._in_doubt = False
         self._synced = asyncio.Event()
+        self._awaited: list[tuple[str, asyncio.Event]] = []
         self._task: asyncio.Task[None] | None = None
 
     @property
     def cache(self) -> Cache[T]:
         """The objects as they are known now. For reading only."""
         return self._cache
+
+    @property
+    def resource(self) -> Resource[T]:
+        """What it follows."""
+        return self._selection.resource
 
     @property
     def resource_version(self) -> str:
@@ -126,18 +132,45 @@ class Informer(Generic[T]):
         for value in self._cache:
             self._tell_one(handler, Notice("ADDED", value))
 
+    def remove_handler(self, handler: Handler[T]) -> None:
+        """Tells a handler nothing more. Not to be called by a handler."""
+        self._handlers.remove(handler)
+
     async def wait_synced(self) -> None:
         """Returns when the first list has been told to the handlers. Raises what ended the informer, if that came first."""
+        await self._wait(self._synced)
+
+    async def wait_seen(self, version: str) -> None:
+        """Returns when the handlers have been told of every change up to this version of one of its objects.
+
+        Raises what ended the informer, if that came first.
+        """
+        if self._has_seen(version):
+            return
+        seen = asyncio.Event()
+        self._awaited.append((version, seen))
+        await self._wait(seen)
+
+    async def _wait(self, event: asyncio.Event) -> None:
         if self._task is None:
             raise RuntimeError("the informer has not been started")
-        synced = asyncio.create_task(self._synced.wait())
+        happened = asyncio.create_task(event.wait())
         try:
-            await asyncio.wait((synced, self._task), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((happened, self._task), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            synced.cancel()
-        if not self.is_synced:
+            happened.cancel()
+        if not event.is_set():
             await self._task
             raise RuntimeError("the informer was stopped")
+
+    def _has_seen(self, version: str) -> bool:
+        return bool(self._version) and not _is_before(self._version, version)
+
+    def _tell_waiting(self) -> None:
+        for version, seen in self._awaited:
+            if self._has_seen(version):
+                seen.set()
+        self._awaited = [(version, seen) for version, seen in self._awaited if not seen.is_set()]
 
     def start(self) -> None:
         """Begins to follow, in a task of its own."""
@@ -246,6 +279,8 @@ class Informer(Generic[T]):
             else:
                 self._put(event.object)
         self._version = event.resource_version
+        if self._awaited:
+            self._tell_waiting()
 
     def _put(self, value: T) -> Key:
         """Takes in an object as it is now. One that is known in this very version is no news."""
@@ -279,6 +314,7 @@ class Informer(Generic[T]):
         self._version = version
         self._failures = 0
         self._synced.set()
+        self._tell_waiting()
 
     def _tell(self, notice: Notice[T]) -> None:
         for handler in self._handlers:

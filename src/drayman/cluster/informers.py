@@ -59,6 +59,13 @@ class Informers:
             if id(informer) in self._started:
                 await informer.wait_synced()
 
+    async def wait_seen(self, versions: Mapping[str, str]) -> None:
+        """Returns when whoever follows one of these resources has been told of what was written up to that version."""
+        for informer in tuple(self._informers.values()):
+            version = versions.get(informer.resource.qualified)
+            if version is not None and id(informer) in self._started:
+                await informer.wait_seen(version)
+
     async def stop(self) -> None:
         """Ends all of them. They cannot be started again."""
         for informer in self._informers.values():

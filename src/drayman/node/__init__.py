@@ -4,7 +4,8 @@
 touches no node that does not carry its label.
 """
 
-from drayman.node.model import SimulatedNode, Timing
+from drayman.node.model import SimulatedNode, Timing, is_failed
+from drayman.node.publication import Report
 from drayman.node.simulation import SimulatedNodes
 
-__all__ = ["SimulatedNode", "SimulatedNodes", "Timing"]
+__all__ = ["Report", "SimulatedNode", "SimulatedNodes", "Timing", "is_failed"]

@@ -26,6 +26,11 @@ BINDING: Final = "drayman.dev/binding"
 """Annotation of a claim: `fail` or `never`, for devices that must be made ready before a pod is bound."""
 
 
+def is_failed(node: Node) -> bool:
+    """Whether a node is to be silent."""
+    return node.metadata.annotations.get(FAILED) == "true"
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedNode:
     """A node to simulate, and what its drivers publish."""

@@ -19,13 +19,8 @@ from drayman.api.meta import OwnerReference
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.api.struct import Json
 from drayman.cluster.client import Client
-from drayman.cluster.errors import (
-    AlreadyExistsError,
-    ClusterError,
-    ConflictError,
-    NotFoundError,
-)
-from drayman.cluster.options import DeleteOptions, WriteOptions
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
@@ -34,10 +29,11 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     generic,
 )
-from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite
+from drayman.cluster.writes import DeleteWrite, PatchWrite
 from drayman.node.batching import Change, carry_out
-from drayman.node.model import FAILED, MANAGER, SIMULATED, SimulatedNode
+from drayman.node.model import SIMULATED, SimulatedNode, is_failed
 from drayman.node.pod_status import node_address
+from drayman.node.publication import WRITE_OPTIONS, Publication, Report
 
 DEFINITIONS: Final = generic(
     "apiextensions.k8s.io/v1",
@@ -48,7 +44,6 @@ DEFINITIONS: Final = generic(
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 VERSION: Final = "v1.36.4"
-_OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 _NODE_VALUES: Final = NODES.as_values()
 
 
@@ -57,22 +52,32 @@ async def register(
     nodes: Sequence[SimulatedNode],
     classes: Sequence[DeviceClass],
     definitions: Sequence[dict[str, Json]],
-) -> None:
-    """Make everything known that is not. Raises ClusterError."""
+    report: Report | None = None,
+) -> Mapping[str, str]:
+    """Make everything known that is not. Returns the version of what was written last, by resource. Raises ClusterError."""
     known = {node.metadata.name: node for node in (await client.list_all(NODES)).items}
     published = await _clear_up(client, known)
-    changes = [_create(DEFINITIONS, dict(item)) for item in definitions]
-    changes += [_create(DEVICE_CLASSES, item) for item in classes]
+    slices = _unpublished(nodes, published)
+    silent = {name for name, node in known.items() if is_failed(node)}
+    written = sum(2 - (each.node.metadata.name in silent) for each in nodes)
+    count = len(definitions) + len(classes) + written + len(slices)
+    publication = Publication(count, report)
+    changes = [publication.create(DEFINITIONS, dict(item)) for item in definitions]
+    changes += [publication.create(DEVICE_CLASSES, item) for item in classes]
     now = datetime.now(UTC)
     for each in nodes:
         name = each.node.metadata.name
         if name not in known:
-            changes.append(_create(_NODE_VALUES, _node_value(each.node, now)))
-        elif FAILED not in known[name].metadata.annotations:
-            changes.append(_refreshed(each.node, now))
-        changes.append(_create(LEASES, _lease(name, now)))
+            changes.append(publication.create(_NODE_VALUES, _node_value(each.node, now)))
+        elif name not in silent:
+            changes.append(publication.patch(ready_write(name, timestamp(now))))
+        changes.append(publication.create(LEASES, _lease(name, now)))
     await carry_out(client, changes)
-    await _publish(client, nodes, published)
+    # Slices are owned by their nodes, whose uids are known once they are there.
+    uids = {n.metadata.name: n.metadata.uid for n in (await client.list_all(NODES)).items}
+    owned = (_owned(item, name, uids) for name, item in slices)
+    await carry_out(client, [publication.create(RESOURCE_SLICES, item) for item in owned])
+    return publication.versions
 
 
 async def is_defined(client: Client, name: str) -> bool:
@@ -113,20 +118,16 @@ def _unless_gone(error: ClusterError) -> None:
         raise error
 
 
-async def _publish(
-    client: Client, nodes: Sequence[SimulatedNode], published: set[tuple[str, str]]
-) -> None:
-    """Create the slices of pools that have none, owned by their nodes."""
-    uids = {n.metadata.name: n.metadata.uid for n in (await client.list_all(NODES)).items}
-    await carry_out(
-        client,
-        [
-            _create(RESOURCE_SLICES, _owned(item, each.node.metadata.name, uids))
-            for each in nodes
-            for item in each.slices
-            if (item.spec.driver, item.spec.pool.name) not in published
-        ],
-    )
+def _unpublished(
+    nodes: Sequence[SimulatedNode], published: Set[tuple[str, str]]
+) -> list[tuple[str, ResourceSlice]]:
+    """The slices of pools that have none yet, with the names of their nodes."""
+    return [
+        (each.node.metadata.name, item)
+        for each in nodes
+        for item in each.slices
+        if (item.spec.driver, item.spec.pool.name) not in published
+    ]
 
 
 def _owned(item: ResourceSlice, node_name: str, uids: dict[str, str]) -> ResourceSlice:
@@ -134,19 +135,6 @@ def _owned(item: ResourceSlice, node_name: str, uids: dict[str, str]) -> Resourc
         api_version="v1", kind="Node", name=node_name, uid=uids[node_name], controller=True
     )
     return replace(item, metadata=replace(item.metadata, owner_references=(owner,)))
-
-
-def _create(resource: Json, value: Json) -> Change:
-    return Change((CreateWrite(resource, value, _namespace(value), _OPTIONS),), _unless_there)
-
-
-def _namespace(value: Json) -> str | None:
-    return value["metadata"].get("namespace") if isinstance(value, dict) else None
-
-
-def _unless_there(error: ClusterError) -> None:
-    if not isinstance(error, AlreadyExistsError):
-        raise error
 
 
 def _node_value(node: Node, now: datetime) -> dict[str, Json]:
@@ -174,18 +162,10 @@ def _node_value(node: Node, now: datetime) -> dict[str, Json]:
     return value
 
 
-def _refreshed(node: Node, now: datetime) -> Change:
-    return Change((ready_write(node.metadata.name, timestamp(now)),), _raise)
-
-
-def _raise(error: ClusterError) -> None:
-    raise error
-
-
 def ready_write(name: str, now: str) -> PatchWrite[Node]:
     """Says that a node is ready."""
     patch = strategic_merge_patch({"status": ready_status(name, now)})
-    return PatchWrite(NODES, name, patch, None, "status", _OPTIONS)
+    return PatchWrite(NODES, name, patch, None, "status", WRITE_OPTIONS)
 
 
 def ready_status(name: str, now: str) -> dict[str, Json]:

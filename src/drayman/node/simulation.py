@@ -27,9 +27,10 @@ from drayman.node.batching import Change, carry_out
 from drayman.node.claim_status import awaits_binding, bound_devices, devices_write
 from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.heartbeats import Heartbeats
-from drayman.node.model import BINDING, FAILED, MANAGER, SIMULATED, SimulatedNode, Timing
+from drayman.node.model import BINDING, MANAGER, SIMULATED, SimulatedNode, Timing, is_failed
 from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, SimulatedPods, Surroundings
 from drayman.node.preparing import results
+from drayman.node.publication import Report
 from drayman.node.published import PublishedDevices
 from drayman.node.registering import is_defined, ready_write, register, timestamp
 
@@ -95,19 +96,30 @@ class SimulatedNodes:
         return len(self._pods)
 
     @property
+    def count(self) -> int:
+        """How many nodes it was given."""
+        return len(self._nodes)
+
+    @property
     def living(self) -> tuple[str, ...]:
         """The nodes that answer."""
         return tuple(self._living)
 
-    async def start(self) -> None:
-        """Registers the nodes and begins. Raises ClusterError if they cannot be registered."""
-        await register(self._client, self._nodes, self._classes, self._definitions)
+    async def start(self, report: Report | None = None) -> None:
+        """Registers the nodes and begins. Whoever follows the same informers has been told of them when it returns.
+
+        Raises ClusterError if they cannot be registered.
+        """
+        written = await register(
+            self._client, self._nodes, self._classes, self._definitions, report
+        )
         slices = self._informers.informer(RESOURCE_SLICES)
         has_domains = await is_defined(self._client, DEFINITION)
         if has_domains:
             self._domains = self._informers.informer(DOMAINS).cache
         await self._informers.start()
         await self._informers.wait_synced()
+        await self._informers.wait_seen(written)
         if self._owns_recorder:
             self._recorder.start()
         slices.add_handler(self._published.handle)
@@ -142,7 +154,7 @@ class SimulatedNodes:
             self._frozen.pop(name, None)
             self._pods.forget_node(name)
             return
-        if node.metadata.annotations.get(FAILED) == "true":
+        if is_failed(node):
             self._living.discard(name)
             self._frozen.setdefault(name, set())
             return

@@ -137,14 +137,21 @@ class Scheduler:
             turns,
         )
         self._informers = informers
+        self._is_following = False
         self._foresight = Foresight(self.state)
         self._under_way: dict[str, Placement] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def follow(self) -> None:
+        """Have the informers tell of what there is. `run` does it where nobody did before."""
+        if not self._is_following:
+            self._is_following = True
+            self._follower.follow(self.is_under_way)
+            self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
+
     async def run(self) -> None:
         """Until cancelled."""
-        self._follower.follow(self.is_under_way)
-        self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
+        self.follow()
         await self._informers.start()
         await self._informers.wait_synced()
         self._recorder.start()

@@ -219,6 +219,35 @@ def test_in_the_background_and_back(data: Path) -> None:
     assert (status_now.returncode, json.loads(status_now.stdout)["running"]) == (1, False)
 
 
+def test_what_is_detached_is_ready(data: Path) -> None:
+    """When --detach returns the hardware can be used, every look at it sees all of it, and the server says that it is ready."""
+    where = ("--data-dir", data)
+    started = drayman("up", "--detach", "--port", "0", "--profile", "example=60", *where)
+    assert started.returncode == 0, started
+    try:
+        states = [
+            json.loads(drayman("top", "devices", "-o", "json", *where).stdout)["devices"]
+            for _ in range(2)
+        ]
+        assert states[0] == states[1]
+        assert {device["node"] for device in states[0]} == {f"example-{n}" for n in range(60)}
+        assert json.loads(drayman("status", "-o", "json", *where).stdout)["ready"] is True
+        assert "ready           yes" in drayman("status", *where).stdout
+        unchecked = ssl._create_unverified_context()
+        url = started.stdout.split()[2]
+        with urllib.request.urlopen(f"{url}/readyz?verbose", context=unchecked) as got:
+            assert "[+]control-plane ok" in got.read().decode()
+    finally:
+        drayman("down", *where)
+
+
+def test_the_api_alone_has_no_hardware() -> None:
+    """--profile asks for what --no-controllers leaves out, which is said rather than forgotten."""
+    done = drayman("up", "--ephemeral", "--no-controllers", "--profile", "example=1")
+    assert done.returncode == 2
+    assert "--no-controllers serves the API alone, so it goes with no --profile" in done.stderr
+
+
 def test_a_killed_server_does_not_count_as_running(data: Path) -> None:
     """What a killed server left behind says nothing, even if its number belongs to another process now."""
     server = wait_ready(spawn("--data-dir", data), data / "kubeconfig")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import select
 import signal
-import struct
 import subprocess
-import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl
 from cli.explain.manifests import listed, pod, template
+from cli.terminal import FAULTS, Terminal, person
 
 
 def words(kubectl: Kubectl, name: str, *options: str) -> list[str]:
@@ -32,10 +30,7 @@ def read_until(stream: int, condition: Callable[[str], bool], text: str = "") ->
     while not condition(text):
         assert time.monotonic() < deadline, f"there is only {text!r}"
         if select.select([stream], [], [], 0.1)[0]:
-            try:
-                more = os.read(stream, 65536).decode()
-            except OSError:  # the other end of a terminal is closed
-                return text
+            more = os.read(stream, 65536).decode()
             if not more:
                 return text
             text += more
@@ -104,34 +99,16 @@ def test_the_end_of_the_pod_ends_it(kubectl: Kubectl, gated: str) -> None:
         assert b"there is no pod/gated" in process.stderr.read()
 
 
-def test_a_terminal_is_drawn_anew(kubectl: Kubectl, gated: str) -> None:
+def test_a_terminal_is_drawn_anew(kubectl: Kubectl, gated: str, tmp_path: Path) -> None:
     """Over the last picture, with the cursor back in the end."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 80, 0, 0))
-    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
-    process = subprocess.Popen(
-        words(kubectl, gated),
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env={**environment, "TERM": "xterm"},
-        start_new_session=True,
-    )
-    os.close(slave)
-    try:
-        text = read_until(master, lambda text: "Gated (held)" in text)
+    with Terminal(words(kubectl, gated), person(tmp_path)) as terminal:
+        terminal.wait_for(r"^Gated \(held\)")
         open_gate(kubectl, gated)
-        text = read_until(master, lambda text: "Runs" in text, text)
-        process.send_signal(signal.SIGINT)
-        text = read_until(master, lambda _: False, text)
-        assert process.wait(PATIENCE_S) == 130
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
-    assert "\x1b[1A" in text  # up a line, to draw over the last picture
-    assert "\x1b[?25h" in text
-    assert "Traceback" not in text
+        shown = terminal.wait_for("^Runs")
+        assert "Gated (held)" not in shown
+        assert terminal.interrupt() == 130
+    assert terminal.raw.rstrip().endswith(b"\x1b[?25h")
+    assert not FAULTS.search(terminal.text)
 
 
 def test_nothing_is_said_where_nothing_changes(kubectl: Kubectl, gated: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +16,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl, Lines, Server, running
-from cli.terminals import on_terminal
+from cli.terminal import Terminal, person
+from cli.terminal import run as run_on_terminal
 from drayman.cli.main import cli
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -197,12 +196,15 @@ def test_a_filter_that_matches_nothing_is_no_error(
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
-def test_the_list_of_devices_fits_on_a_terminal(server: Server, on: Run, columns: int) -> None:
+def test_the_list_of_devices_fits_on_a_terminal(
+    server: Server, on: Run, columns: int, tmp_path: Path
+) -> None:
     """Pools and devices are whole, to be typed again; claims and taints are, in one line or in several."""
     taint = "example.com/needs-a-person=yes:NoSchedule"
     assert on("device", "taint", "dgx-h100-mig-0/gpu-7", taint).exit_code == 0
     command = [*DRAYMAN, "device", "list", "--driver", "gpu.nvidia.com"]
-    lines = on_terminal([*command, "--kubeconfig", str(server.kubeconfig)], columns)
+    command += ["--kubeconfig", str(server.kubeconfig)]
+    lines = run_on_terminal(command, person(tmp_path), columns=columns).lines
     assert on("device", "untaint", "dgx-h100-mig-0/gpu-7").exit_code == 0
     assert max(map(len, lines)) <= columns
     assert any("dgx-h100-mig-0  gpu-0-mig-3g40gb-9-4 " in line for line in lines)
@@ -342,36 +344,24 @@ def test_rules_that_may_not_be_read_are_mentioned(jane: Run) -> None:
     assert "devicetaintrules" in result.stderr
 
 
-def test_a_terminal_is_redrawn(server: Server) -> None:
+def test_a_terminal_is_redrawn(server: Server, tmp_path: Path) -> None:
     """A table on a terminal has colours and fits; with --watch it is drawn again in place."""
-    if sys.platform == "win32":
-        pytest.skip("there are no pseudo terminals")
-    import pty
-
-    ours, theirs = pty.openpty()
-    command = [*DRAYMAN, "top", "claims", "--watch", "--kubeconfig", str(server.kubeconfig)]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
-    )
-    os.close(theirs)
-    try:
-        shown = _read_until(ours, b"\x1b[2K")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 130
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
-    assert b"notebooks" in shown
+    words = [*DRAYMAN, "top", "claims", "--watch", "--kubeconfig", str(server.kubeconfig)]
+    with Terminal(words, person(tmp_path)) as terminal:
+        terminal.read_until(lambda shown: b"\x1b[2K" in shown.raw)
+        assert terminal.interrupt() == 130
+    assert sum(line.startswith("NAME") for line in terminal.lines) == 1
+    assert "notebooks" in terminal.text
+    assert max(map(len, terminal.lines)) <= 80
 
 
-def _read_until(descriptor: int, wanted: bytes) -> bytes:
-    import select
-
-    shown = b""
-    deadline = time.monotonic() + PATIENCE_S
-    while wanted not in shown:
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"{wanted!r} was not drawn within {PATIENCE_S} s: {shown!r}"
-        shown += os.read(descriptor, 65_536)
-    return shown
+@pytest.mark.parametrize("name", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_redraw_gets_what_is_new(
+    server: Server, tmp_path: Path, name: str
+) -> None:
+    """The first picture at once, and no control sequence ever."""
+    words = [*DRAYMAN, "top", "claims", "--watch", "--kubeconfig", str(server.kubeconfig)]
+    with Terminal(words, person(tmp_path, TERM=name)) as terminal:
+        terminal.wait_for("notebooks")
+        assert terminal.interrupt() == 130
+    assert b"\x1b" not in terminal.raw

@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.core import Core
+from drayman.apiserver.instance.acceptance import wait_accepted
 from drayman.apiserver.instance.rehearsal import rehearse
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
 from drayman.controllers.running import ControllerOptions, all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
-from drayman.node import SimulatedNode, SimulatedNodes
+from drayman.node import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 
 _log: Final = logging.getLogger(__name__)
@@ -38,8 +39,10 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
-    """Runs the parts until the context is left."""
+async def running(
+    core: Core, parts: ControlPlane, report: Report | None = None
+) -> AsyncIterator[None]:
+    """Runs the parts until the context is left. Entered when the hardware is published and the scheduler has seen it."""
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
         informers = Informers(client)
@@ -49,20 +52,41 @@ async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
         controllers = await start_controllers(client, informers, options)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
-            scheduler = asyncio.create_task(
-                Scheduler(client, informers, parts.scheduler, turns=turns).run(), name="scheduler"
-            )
-            scheduler.add_done_callback(_report)
-            end.push_async_callback(_cancel, scheduler)
-        nodes = _simulated(client, informers, parts.hardware)
-        await nodes.start()
-        end.push_async_callback(nodes.stop)
+            scheduler = Scheduler(client, informers, parts.scheduler, turns=turns)
+            scheduler.follow()  # before the nodes are made, which are there once its informers have told of them
+            scheduling = asyncio.create_task(scheduler.run(), name="scheduler")
+            scheduling.add_done_callback(_report)
+            end.push_async_callback(_cancel, scheduling)
+        await _start_nodes(_simulated(client, informers, parts.hardware), informers, report, end)
         rehearsal = asyncio.create_task(
             rehearse(core.resources, parts.scheduler or SchedulerOptions()), name="rehearsal"
         )
         rehearsal.add_done_callback(_report_rehearsal)
         end.push_async_callback(_cancel, rehearsal)
         yield
+
+
+async def _start_nodes(
+    nodes: SimulatedNodes, informers: Informers, report: Report | None, end: AsyncExitStack
+) -> None:
+    """Returns when pods can be placed on the nodes. The report counts what is published, and then each node that is accepted."""
+    tell = report or _nobody
+    published = 0
+
+    def tell_published(done: int, total: int) -> None:
+        nonlocal published
+        published = done
+        tell(done, total + nodes.count)
+
+    await nodes.start(tell_published)
+    end.push_async_callback(nodes.stop)
+    living = nodes.living
+    total = published + len(living)
+    await wait_accepted(informers, living, lambda number: tell(published + number, total))
+
+
+def _nobody(done: int, total: int) -> None:
+    """For a start that nobody follows."""
 
 
 def _simulated(

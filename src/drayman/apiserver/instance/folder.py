@@ -36,6 +36,15 @@ class Record:
     kubeconfig: str
     started: str
     durable: bool
+    ready: bool = False
+    """Whether the cluster is there that was asked for, and not the API alone."""
+    percent: int = 0
+    """How much of the simulated hardware is there."""
+
+    @property
+    def progress(self) -> str:
+        """How far the start has come, in words."""
+        return f"{self.percent}% of the simulated hardware is there"
 
 
 @dataclass(frozen=True, slots=True)

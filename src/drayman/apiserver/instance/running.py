@@ -24,6 +24,7 @@ from drayman.apiserver.instance.first_objects import (
 )
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
+from drayman.apiserver.instance.starting import CHECK, Start
 from drayman.apiserver.lifecycle import Lifecycle
 from drayman.apiserver.security.audit import AuditLog
 from drayman.apiserver.security.authentication import TokenAuthenticator
@@ -35,6 +36,7 @@ from drayman.apiserver.security.token_requests import TokenRequests
 from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
 from drayman.apiserver.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
+from drayman.node import Report
 
 LOOPBACK: Final = "127.0.0.1"
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
@@ -86,15 +88,15 @@ class Instance:
         await self._end.aclose()
 
 
-async def start(options: Options) -> Instance:
-    """Start serving. Raises InstanceError, and then leaves nothing open behind."""
+async def start(options: Options, report: Report | None = None) -> Instance:
+    """Start serving, and return when the cluster is ready. Raises InstanceError, and then leaves nothing open behind."""
     async with AsyncExitStack() as end:
-        instance = await _start(options, end)
+        instance = await _start(options, end, report)
         instance._end = end.pop_all()
     return instance
 
 
-async def _start(options: Options, end: AsyncExitStack) -> Instance:
+async def _start(options: Options, end: AsyncExitStack, report: Report | None) -> Instance:
     store = _open_store(options)
     end.callback(store.close)
     server = make_server(store)
@@ -110,17 +112,25 @@ async def _start(options: Options, end: AsyncExitStack) -> Instance:
         write_private(path, content)
     except OSError as error:
         raise InstanceError(f"cannot write {path}: {reason(error)}") from error
-    try:
-        options.folder.announce(Record(os.getpid(), http.url, str(path), started, options.durable))
-    except OSError as error:
-        raise InstanceError(f"cannot write in {options.folder.path}: {reason(error)}") from error
     end.callback(options.folder.retract)
+    record = Record(os.getpid(), http.url, str(path), started, options.durable)
+    try:
+        await _complete(server, options, Start(options.folder, record, report), end)
+    except FolderError as error:
+        raise InstanceError(str(error)) from error
+    return Instance(options, store, server, http, path)
+
+
+async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
+    """From an API that answers to a cluster that is ready. Raises FolderError."""
     if options.control_plane is not None:
+        server.health.readiness = {CHECK: start.problem}
         lifecycle = Lifecycle(server.core)
         lifecycle.start()
         end.push_async_callback(lifecycle.stop)
-        await end.enter_async_context(running(server.core, options.control_plane))
-    return Instance(options, store, server, http, path)
+        parts = running(server.core, options.control_plane, start.advance)
+        await end.enter_async_context(parts)
+    start.finish()
 
 
 def _open_store(options: Options) -> Store:

@@ -14,6 +14,7 @@ import click
 from drayman.api.near_names import did_you_mean
 from drayman.cli.completing import workload_names
 from drayman.cli.errors import UserError
+from drayman.cli.progress import is_watched
 
 if TYPE_CHECKING:
     from drayman.cli.bench.scheduling import Progress
@@ -101,8 +102,9 @@ def _list(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(workload) for workload in WORKLOADS.values()]))
         return
+    width = max(map(len, WORKLOADS))
     for workload in WORKLOADS.values():
-        click.echo(f"{workload.name:<58} {workload.nodes:>5} nodes {workload.pods:>5} pods")
+        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} nodes {workload.pods:>5} pods")
 
 
 @asynccontextmanager
@@ -163,8 +165,6 @@ class _Bar:
     """A progress bar on a terminal; nothing elsewhere."""
 
     def __enter__(self) -> Progress:
-        import sys
-
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -175,7 +175,7 @@ class _Bar:
             MofNCompleteColumn(),
             console=console,
             transient=True,
-            disable=not sys.stderr.isatty(),
+            disable=not is_watched(),
         )
         self._progress.start()
         self._task = self._progress.add_task("starting the server", total=None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from drayman.apiserver.instance.folder import Folder
 from drayman.cli.bench.wire import Address
 from drayman.cli.errors import UserError
 
@@ -42,6 +43,7 @@ class Server:
 async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
     """A durable server with scheduler and controllers, until the context is left. Its data goes with it."""
     with tempfile.TemporaryDirectory(prefix="drayman-bench-") as folder:
+        data = Path(folder) / "data"
         kubeconfig = Path(folder) / "kubeconfig"
         log = Path(folder) / "server.log"
         with log.open("wb") as output:
@@ -53,7 +55,7 @@ async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
                 "--port",
                 "0",
                 "--data-dir",
-                str(Path(folder) / "data"),
+                str(data),
                 "--kubeconfig",
                 str(kubeconfig),
                 *extra,
@@ -61,7 +63,7 @@ async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
                 stderr=output,
             )
         try:
-            await _ready(process, kubeconfig, log)
+            await _ready(process, Folder(data), log)
             yield Server(await address_of(kubeconfig), process.pid)
         finally:
             if process.returncode is None:
@@ -69,9 +71,9 @@ async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
                 await process.wait()
 
 
-async def _ready(process: asyncio.subprocess.Process, kubeconfig: Path, log: Path) -> None:
+async def _ready(process: asyncio.subprocess.Process, folder: Folder, log: Path) -> None:
     deadline = asyncio.get_running_loop().time() + _READY_WITHIN_S
-    while not kubeconfig.exists() or not kubeconfig.stat().st_size:
+    while (record := folder.running()) is None or not record.ready:
         if process.returncode is not None:
             raise UserError(f"the server has ended: {log.read_text(errors='replace').strip()}")
         if asyncio.get_running_loop().time() > deadline:

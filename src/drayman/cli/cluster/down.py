@@ -70,6 +70,7 @@ def status(data_dir: Path | None, output: str) -> None:
     click.echo(f"process         {record.pid}, since {record.started}")
     click.echo(f"state           {folder.path if record.durable else 'in memory only'}")
     click.echo(f"kubeconfig      {record.kubeconfig}")
+    click.echo(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
 
 
 @click.command(

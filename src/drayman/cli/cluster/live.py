@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -24,23 +25,27 @@ from drayman.cli.cluster.tallies import (
     pod_phase,
     slice_devices,
 )
-from drayman.cli.output import console
+from drayman.cli.errors import printable, reason
+from drayman.cli.output import can_redraw, console, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
 
     from drayman.apiserver.access import Attributes
     from drayman.apiserver.exchange import Request
     from drayman.apiserver.instance import Instance
+
+_log: Final = logging.getLogger(__name__)
 
 REFRESH_S: Final = 1.0
 
 
 def is_wanted(no_color: bool) -> bool:
     """Whether somebody sits at a terminal that can redraw, and has not asked for plain lines."""
-    if no_color or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+    if no_color or "NO_COLOR" in os.environ:
         return False
-    return sys.stdout is not None and sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty() and can_redraw(console())
 
 
 @dataclass(slots=True)
@@ -123,25 +128,57 @@ class LiveStatus:
 
 
 async def show(instance: Instance, stop: asyncio.Event, until: ExitStack) -> None:
-    """Draw the status of an instance once a second until it is to stop. The last picture stays.
+    """Show the status of an instance until it is to stop; the last picture stays.
 
-    Terminals can be held up, by Ctrl-S for instance, and then whoever writes to one waits. So a thread draws, one picture at a time,
-    and the terminal is given back when `until` ends, which should be after the server has.
+    A status that cannot be shown is no reason to stop: that is said, once. Terminals can be held up, by Ctrl-S for instance, and then
+    whoever writes to one waits. So threads write, one at a time, and the terminal is given back when `until` ends, which should be
+    after the server has.
     """
+    screen = until.enter_context(ExitStack())
+    try:
+        await _draw(instance, stop, screen)
+    except Exception as error:
+        why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        sentence = f"the live status has ended ({printable(why)}); {instance.url} is served on"
+        saying = asyncio.get_running_loop().run_in_executor(None, _say_last, screen, sentence)
+        await stop.wait()
+        saying.cancel()
+
+
+def _say_last(screen: ExitStack, sentence: str) -> None:
+    """Below the last picture, which would be drawn over the sentence if the terminal were not given back first."""
+    screen.close()
+    say(sentence)
+
+
+async def _draw(instance: Instance, stop: asyncio.Event, screen: ExitStack) -> None:
+    """Draw once a second, on a terminal that is given back when `screen` ends."""
     from rich.live import Live
 
     loop = asyncio.get_running_loop()
-    live = until.enter_context(Live(console=console(), auto_refresh=False, screen=False))
+    live = Live(console=console(), auto_refresh=False, screen=False)
+    screen.callback(_give_back, live)
+    live.start()
     drawing: asyncio.Future[None] | None = None
     with closing(LiveStatus(instance)) as status:
         while not stop.is_set():
             if drawing is None or drawing.done():
+                if drawing is not None:
+                    drawing.result()
                 draw = partial(live.update, status.render(), refresh=True)
                 drawing = loop.run_in_executor(None, draw)
             try:
                 await asyncio.wait_for(stop.wait(), REFRESH_S)
             except TimeoutError:
                 continue
+
+
+def _give_back(live: Live) -> None:
+    """Leave the terminal as it was found, if it is still there."""
+    try:
+        live.stop()
+    except OSError:
+        _log.debug("the terminal is gone", exc_info=True)
 
 
 def uptime(seconds: float) -> str:

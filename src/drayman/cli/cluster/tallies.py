@@ -28,43 +28,68 @@ class _Condition(msgspec.Struct, frozen=True):
     status: str = ""
 
 
+class _PodStatus(msgspec.Struct, frozen=True):
+    phase: str | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    status: _PodStatus | None = None
+
+
+class _NodeStatus(msgspec.Struct, frozen=True):
+    conditions: tuple[_Condition, ...] | None = None
+
+
+class _Node(msgspec.Struct, frozen=True):
+    status: _NodeStatus | None = None
+
+
 class _Allocation(msgspec.Struct, frozen=True):
     """That there is one is all there is to know."""
 
 
-class _Status(msgspec.Struct, frozen=True):
-    phase: str = ""
-    conditions: tuple[_Condition, ...] | None = None
+class _ClaimStatus(msgspec.Struct, frozen=True):
     allocation: _Allocation | None = None
 
 
-class _Spec(msgspec.Struct, frozen=True):
+class _Claim(msgspec.Struct, frozen=True):
+    status: _ClaimStatus | None = None
+
+
+class _SliceSpec(msgspec.Struct, frozen=True):
     devices: tuple[msgspec.Raw, ...] | None = None
 
 
-class _Object(msgspec.Struct, frozen=True):
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+class _Slice(msgspec.Struct, frozen=True):
+    spec: _SliceSpec | None = None
 
 
-_decode: Final = msgspec.json.Decoder(_Object).decode
+# Members of the same name differ between kinds, `spec.devices` for one, so each kind has a decoder of its own.
+_decode_pod: Final = msgspec.json.Decoder(_Pod).decode
+_decode_node: Final = msgspec.json.Decoder(_Node).decode
+_decode_claim: Final = msgspec.json.Decoder(_Claim).decode
+_decode_slice: Final = msgspec.json.Decoder(_Slice).decode
 
 
 def pod_phase(data: bytes) -> Mapping[str, int]:
-    return {_decode(data).status.phase or "Unknown": 1}
+    status = _decode_pod(data).status
+    return {(status and status.phase) or "Unknown": 1}
 
 
 def node_readiness(data: bytes) -> Mapping[str, int]:
-    conditions = _decode(data).status.conditions or ()
+    status = _decode_node(data).status
+    conditions = (status and status.conditions) or ()
     return {"ready": 1} if _Condition("Ready", "True") in conditions else {}
 
 
 def claim_allocation(data: bytes) -> Mapping[str, int]:
-    return {"allocated": 1} if _decode(data).status.allocation is not None else {}
+    status = _decode_claim(data).status
+    return {"allocated": 1} if status and status.allocation is not None else {}
 
 
 def slice_devices(data: bytes) -> Mapping[str, int]:
-    return {"devices": len(_decode(data).spec.devices or ())}
+    spec = _decode_slice(data).spec
+    return {"devices": len((spec and spec.devices) or ())}
 
 
 class Tally:

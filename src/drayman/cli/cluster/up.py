@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import subprocess
 import sys
@@ -21,12 +20,16 @@ from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.options import data_dir_option, folder_of, waiting_options
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
+from drayman.cli.output import say
+from drayman.cli.progress import gauged
 
 if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
     from drayman.apiserver.instance.control_plane import ControlPlane
 
-_READY_WITHIN_S: Final = 20.0
+_PATIENCE_S: Final = 60.0
+"""For how long a process in the background may get no further with its start."""
+_LABEL: Final = "starting"
 _POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 
@@ -108,6 +111,10 @@ def up(
     """
     if ephemeral and data_dir is not None:
         raise click.UsageError("--ephemeral keeps nothing, so it goes with no --data-dir")
+    if no_controllers and profiles:
+        raise click.UsageError(
+            "--no-controllers serves the API alone, so it goes with no --profile"
+        )
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
@@ -131,7 +138,7 @@ def up(
                 " say --expose if that is meant"
             )
         asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
-    click.echo("stopped", err=True)
+    say("stopped")
 
 
 def _control_plane(
@@ -162,19 +169,16 @@ def _prepare(folder: Folder) -> None:
 
 async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
     """Serve until a signal comes. `until` ends after everything else, and with it what is shown."""
-    from drayman.apiserver.instance import InstanceError, start
-
     begun = time.monotonic()
-    try:
-        instance = await start(options)
-    except InstanceError as error:
-        raise UserError(str(error)) from error
-    _relax_collector()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop.set)
+    instance = await _started(options, stop)
+    if instance is None:
+        return
+    _relax_collector()
     try:
         if is_live:
             await show(instance, stop, until)
@@ -183,6 +187,26 @@ async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
             await stop.wait()
     finally:
         await instance.stop()
+
+
+async def _started(options: Options, stop: asyncio.Event) -> Instance | None:
+    """The instance once it is ready; None if it is to stop before. Raises UserError."""
+    from drayman.apiserver.instance import InstanceError, start
+
+    with gauged(_LABEL) as gauge:
+        starting = asyncio.create_task(start(options, gauge.update))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+            return await starting
+        except asyncio.CancelledError:
+            return None
+        except InstanceError as error:
+            raise UserError(str(error)) from error
+        finally:
+            stopping.cancel()
 
 
 def _relax_collector() -> None:
@@ -207,7 +231,7 @@ def _print_ready(instance: Instance, seconds: float) -> None:
 
 
 def _detach(folder: Folder, ephemeral: bool) -> None:
-    """Start the same command without --detach in a session of its own, and wait until it answers."""
+    """Start the same command without --detach in a session of its own, and wait until it is ready."""
     if ephemeral:
         raise click.UsageError(
             "--detach needs a data directory to be found again by; leave --ephemeral out"
@@ -231,22 +255,39 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
             stderr=log,
             start_new_session=True,
         )
-    record = _wait_ready(folder, child)
+    try:
+        record = _wait_ready(folder, child)
+    except (
+        KeyboardInterrupt,
+        UserError,
+    ):  # the end of the terminal is no reason: it is to outlive that
+        child.terminate()
+        raise
     click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
     click.echo(f"kubeconfig      {record.kubeconfig}")
     click.echo(f"log             {folder.log}")
 
 
 def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
-    deadline = time.monotonic() + _READY_WITHIN_S
-    while time.monotonic() < deadline:
-        record = folder.running()
-        if record is not None and record.pid == child.pid:
-            return record
-        if child.poll() is not None:
-            lines = folder.log.read_text(errors="replace").strip().splitlines()
-            why = lines[-1].removeprefix("error: ") if lines else f"exit status {child.returncode}"
-            raise UserError(f"it did not start: {why}")
-        time.sleep(_POLL_S)
-    os.kill(child.pid, signal.SIGTERM)
-    raise UserError(f"it did not become ready within {_READY_WITHIN_S:.0f} s; see {folder.log}")
+    """The record of the child once it is ready. Raises UserError if it ends before, or gets no further."""
+    seen: Record | None = None
+    deadline = time.monotonic() + _PATIENCE_S
+    with gauged(_LABEL) as gauge:
+        while time.monotonic() < deadline:
+            record = folder.running()
+            if record is not None and record.pid == child.pid:
+                gauge.update(record.percent, 100)
+                if record.ready:
+                    return record
+                if record != seen:
+                    seen, deadline = record, time.monotonic() + _PATIENCE_S
+            if child.poll() is not None:
+                raise UserError(f"it did not start: {_last_words(folder, child)}")
+            time.sleep(_POLL_S)
+    so_far = "" if seen is None else f", when {seen.progress}"
+    raise UserError(f"it has got no further for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}")
+
+
+def _last_words(folder: Folder, child: subprocess.Popen[bytes]) -> str:
+    lines = folder.log.read_text(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("error: ") if lines else f"exit status {child.returncode}"

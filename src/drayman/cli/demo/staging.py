@@ -18,6 +18,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.control_plane import ControlPlane
+from drayman.cli.progress import Gauge, gauged
 from drayman.cli.reading import read_world
 from drayman.cluster import Client, InProcessClient, WatchOptions, generic
 from drayman.cluster.resources import PODS
@@ -87,17 +88,19 @@ def _title(text: str) -> str:
 
 def play() -> Result:
     """Run everything and let the cluster go."""
-    return asyncio.run(_play())
+    with gauged("running the examples") as gauge:
+        return asyncio.run(_play(gauge))
 
 
-async def _play() -> Result:
+async def _play(gauge: Gauge) -> Result:
     hardware = simulate(parse_profiles(PROFILES))
     acts = manifests()
     async with _cluster(hardware) as client:
         for manifest in acts:
             for document in manifest.documents:
                 await client.create(_RESOURCES[document["kind"]], document, NAMESPACE)
-        pods = await _settled(client, [name for manifest in acts for name in manifest.pods])
+        names = [name for manifest in acts for name in manifest.pods]
+        pods = await _settled(client, names, gauge)
         return Result(hardware, acts, pods, await read_world(client))
 
 
@@ -114,7 +117,7 @@ async def _cluster(hardware: HardwareCluster) -> AsyncIterator[Client]:
             await instance.stop()
 
 
-async def _settled(client: Client, names: Sequence[str]) -> dict[str, Pod]:
+async def _settled(client: Client, names: Sequence[str], gauge: Gauge) -> dict[str, Pod]:
     """The pods once all but the last run, and the last runs or waits for good."""
     *others, last = names
     found: dict[str, Pod] = {}
@@ -126,9 +129,11 @@ async def _settled(client: Client, names: Sequence[str]) -> dict[str, Pod]:
             async for event in events:
                 if hasattr(event, "object"):
                     found[event.object.metadata.name] = event.object
-                if all(_runs(found.get(name)) for name in others) and (
-                    _runs(found.get(last)) or _waits(found.get(last))
-                ):
+                settled = [name for name in others if _runs(found.get(name))]
+                if _runs(found.get(last)) or _waits(found.get(last)):
+                    settled.append(last)
+                gauge.update(len(settled), len(names))
+                if len(settled) == len(names):
                     break
     except TimeoutError:
         return found

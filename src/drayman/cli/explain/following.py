@@ -17,7 +17,7 @@ import msgspec
 from drayman.cli.explain.command import as_data, explanation_of
 from drayman.cli.explain.drawing import Drawing
 from drayman.cli.explain.naming import Subject
-from drayman.cli.output import console, print_data, refuse_unread
+from drayman.cli.output import can_redraw, console, print_data, refuse_unread
 from drayman.cli.reading import read_world, sources
 from drayman.cli.worlds import unobtrusively
 from drayman.cluster import Client, WatchOptions
@@ -113,7 +113,7 @@ def _showing(output_format: str | None) -> Iterator[Show]:
         yield lambda found, _: _print_document(found, output_format)
         return
     out = console()
-    if not out.is_terminal or out.is_dumb_terminal:
+    if not can_redraw(out):
         is_first = True
 
         def print_one(found: Explanation, now: float) -> None:

@@ -1,7 +1,7 @@
 """Showing what a cluster's devices are like, once or again and again.
 
-On a terminal `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line between, and
-`-o` prints a document for each.
+On a terminal that can, `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line
+between, and `-o` prints a document for each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import click
 
 from drayman.cli.connecting import talk
 from drayman.cli.errors import printable
-from drayman.cli.output import Data, console, print_data, refuse_unread
+from drayman.cli.output import Data, can_redraw, console, print_data, refuse_unread
 from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
@@ -142,9 +142,11 @@ class _Screen:
             click.echo(picture.plain(self._out), err=True)
         elif not self._out.is_terminal:
             self._show_text(picture)
-        elif self._asked.watch:
+        elif self._asked.watch and can_redraw(self._out):
             self._redraw(picture.drawn(self._out))
-        else:
+        elif not self._asked.watch or self._is_news(picture.data()):
+            if self._shown > 1:
+                self._out.print()
             self._out.print(picture.drawn(self._out))
 
     def _show_data(self, data: Data, output_format: str) -> None:

@@ -90,5 +90,12 @@ def _wanted(
             yield _PRESSURES[condition.type_], "NoSchedule"
 
 
+def is_accepted(node: Node) -> bool:
+    """Whether a node says that it is ready, and is taken at its word: new ones and silent ones are tainted."""
+    return is_ready(node.status.conditions) and not any(
+        taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints
+    )
+
+
 def is_ready(conditions: tuple[NodeCondition, ...]) -> bool:
     return any(c.type_ == "Ready" and c.status == "True" for c in conditions)

@@ -1,0 +1,252 @@
+"""Every command on a real terminal, narrow and wide: it does what it is there for, nothing breaks, and text fits."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+
+from cli.terminal import DRAYMAN, FAULTS, PATIENCE_S, Terminal, person, run
+from drayman.cli.main import cli
+
+ROOT: Final = Path(__file__).parents[2]
+PROFILES: Final = "dgx-h100=1,dgx-h100-mig=1,example-shared=1,example=4"
+"""The nodes of the examples, and some that are there to be broken, each by one command."""
+WIDTHS: Final = (80, 200)
+REMOVED: Final = {80: "gpu-2", 200: "gpu-3"}
+"""What can be done once only is done to another device, or in another directory, at each width."""
+PENDING: Final = 1
+INTERRUPTED: Final = 130
+
+CLAIM: Final = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  name: claim
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu.nvidia.com
+"""
+PLUGIN_POD: Final = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: old
+spec:
+  nodeSelector:
+    nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3
+  containers:
+  - name: c
+    image: none
+    resources:
+      limits:
+        nvidia.com/gpu: 2
+"""
+PROBLEM: Final = {"name": "p", "node": {"metadata": {"name": "n"}}, "claims": []}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command line, and what is true of what it shows."""
+
+    line: str
+    shows: str
+    """Matches a line of the screen."""
+    status: int = 0
+    until: str = ""
+    """For a command that goes on: when this is seen somebody presses Ctrl-C."""
+    before: tuple[str, ...] = ()
+    """Commands that have to succeed first."""
+    is_data: bool = False
+    """What it prints is for programs, or names paths and addresses, and is as long as it is."""
+
+
+CASES: Final = {
+    "no command": Case("", "^Usage: drayman", status=2),
+    "an unknown command": Case("nonsense", "there is no command", status=2),
+    "version": Case("--version", r"^drayman \d"),
+    "up": Case("up --ephemeral --port 0 --profile example=1", "^ *Ctrl-C ends it", until="1 ready"),
+    "up, plainly": Case(
+        "up --ephemeral --port 0 --no-color", "^stopped|^.Cstopped", until="^try", is_data=True
+    ),
+    "up in the background": Case(
+        "up --detach --port 0 --data-dir {width}", "^Kubernetes API  https://", is_data=True
+    ),
+    "up twice": Case("up --port 0", "^error: .* in use by process", status=1, is_data=True),
+    "down": Case(
+        "down --data-dir two",
+        "^stopped process",
+        before=("up --detach --port 0 --no-controllers --data-dir two",),
+        is_data=True,
+    ),
+    "down, nothing runs": Case("down --data-dir none", "^error: nothing runs", 1, is_data=True),
+    "status": Case("status", "^ready +yes", is_data=True),
+    "status as data": Case("status -o json", '"ready": true', is_data=True),
+    "kubeconfig": Case("kubeconfig", '"current-context"', is_data=True),
+    "kubeconfig --path": Case("kubeconfig --path", "kubeconfig$", is_data=True),
+    "explain what waits": Case("explain pod/waits", "^ConstraintUnmeetable", PENDING),
+    "explain what runs": Case("explain pod/trainer", "^Runs"),
+    "explain what is not there": Case("explain pod/none", "^error: there is no pod/none", 2),
+    "explain --watch": Case(
+        "explain pod/waits --watch", "^what would help", INTERRUPTED, "^ *1. Match numaNode"
+    ),
+    "explain as data": Case("explain pod/trainer -o json", '"headline"', is_data=True),
+    "plan": Case("plan -f examples/1-gpu-with-nic.yaml", "trainer"),
+    "plan what does not fit": Case("plan -f many.yaml", "many", PENDING),
+    "plan copies": Case("plan -f old.yaml --times 50", "old", PENDING),
+    "capacity": Case("capacity -f claim.yaml", "of claim claim fit now"),
+    "map": Case("map", "dgx-h100-0"),
+    "map of a node": Case("map dgx-h100-0", "NUMA node 1"),
+    "map of a node as a matrix": Case("map dgx-h100-0 --matrix", "NV18"),
+    "map --watch": Case("map --watch", "dgx-h100-0", INTERRUPTED, "dgx-h100-mig-0"),
+    "top devices": Case("top devices", "^NODE|^DEVICE"),
+    "top devices --watch": Case(
+        "top devices --node dgx-h100-0 --watch", "gpu-0", INTERRUPTED, "gpu-7"
+    ),
+    "top claims": Case("top claims", "trainer"),
+    "top claims --watch": Case("top claims --watch", "trainer", INTERRUPTED, "notebooks"),
+    "top pools": Case("top pools", "dgx-h100-mig-0"),
+    "snapshot": Case("snapshot", '"kind":"Snapshot"', is_data=True),
+    "migrate": Case("migrate old.yaml", "kind: Pod", is_data=True),
+    "migrate --diff": Case("migrate --diff old.yaml", r"^-.*nvidia.com/gpu", is_data=True),
+    "migrate --nodes": Case("migrate --nodes", "."),
+    "validate": Case("validate claim.yaml examples", "."),
+    "validate what is wrong": Case("validate wrong.yaml", "^wrong.yaml:", 1, is_data=True),
+    "profiles": Case("profiles", "^gb200-nvl72"),
+    "profiles of one": Case("profiles dgx-h100-mig", "gpu.nvidia.com"),
+    "node fail": Case("node fail example-0", "^node/example-0 failed"),
+    "node recover": Case(
+        "node recover example-1", "^node/example-1 recovered", before=("node fail example-1",)
+    ),
+    "node drain": Case("node drain example-2", "^node/example-2 drained"),
+    "device list": Case("device list", "gpu-0"),
+    "device taint": Case("device taint example-1/{gpu} example.com/b=yes:NoExecute", "tainted"),
+    "device untaint": Case(
+        "device untaint example-3/gpu-1",
+        "untainted",
+        before=("device taint example-3/gpu-1 example.com/b:NoSchedule",),
+    ),
+    "device remove": Case("device remove example-3/{gpu}", "removed"),
+    "scheduler": Case(
+        "scheduler --kubeconfig .local/state/drayman/kubeconfig",
+        "stopped",
+        until="^scheduling pods of drayman",
+        is_data=True,
+    ),
+    "bench schedule --list": Case("bench schedule --list", "nodes +[0-9]+ pods"),
+    "bench schedule": Case(
+        "bench schedule --workload FirstAvailable/fast --nodes 2", "^throughput"
+    ),
+    "demo": Case("demo", "^6  Two GPUs and two NICs"),
+    "completion": Case("completion bash", "complete .*drayman", is_data=True),
+    "allocate": Case("allocate --problems problems.jsonl --results -", '"p"', is_data=True),
+    "cel": Case(
+        "cel --devices slices.json -e \"device.driver == 'gpu.nvidia.com'\"", "gpu-7 +match"
+    ),
+}
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The names of every command that does something, with those of its groups."""
+    if not isinstance(command, click.Group):
+        yield path
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from leaves(found, (*path, name))
+
+
+LEAVES: Final = tuple(leaves(cli))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home directory of somebody who runs the examples on a cluster in the background, and is in that directory."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    home = tmp_path_factory.mktemp("home")
+    shutil.copytree(ROOT / "examples", home / "examples")
+    (home / "claim.yaml").write_text(CLAIM)
+    (home / "wrong.yaml").write_text(CLAIM.replace("exactly", "exact"))
+    (home / "old.yaml").write_text(PLUGIN_POD)
+    (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
+    (home / "problems.jsonl").write_text(json.dumps(PROBLEM))
+    succeed(home, *DRAYMAN, "up", "--detach", "--port", "0", "--profile", PROFILES)
+    try:
+        kubectl = ("kubectl", "--kubeconfig", ".local/state/drayman/kubeconfig")
+        succeed(home, *kubectl, "apply", "-f", "examples")
+        pods = ("trainer", "notebooks", "serve-a", "serve-b", "tuner", "classic")
+        running = ("--for", "jsonpath={.status.phase}=Running", "--timeout", f"{PATIENCE_S:.0f}s")
+        succeed(home, *kubectl, "wait", *running, *(f"pod/{name}" for name in pods))
+        slices = succeed(home, *kubectl, "get", "resourceslices", "-o", "json")
+        (home / "slices.json").write_text(slices)
+        yield home
+    finally:
+        for data in (*map(str, WIDTHS), "two", ".local/state/drayman"):
+            subprocess.run(
+                [*DRAYMAN, "down", "--data-dir", data],
+                cwd=home,
+                env=person(home),
+                capture_output=True,
+                check=False,
+            )
+
+
+def succeed(home: Path, *words: str) -> str:
+    done = subprocess.run(
+        words, cwd=home, env=person(home), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", CASES)
+def test_commands(home: Path, name: str, width: int) -> None:
+    """Exit status and text are right, no fault shows, and tables and prose fit the terminal."""
+    case = CASES[name]
+    for line in case.before:
+        succeed(home, *DRAYMAN, *shlex.split(line))
+    words = [*DRAYMAN, *shlex.split(case.line.format(width=width, gpu=REMOVED[width]))]
+    with Terminal(words, person(home), columns=width, folder=home) as terminal:
+        if case.until:
+            terminal.wait_for(case.until)
+            status = terminal.interrupt()
+        else:
+            status = terminal.end()
+    assert status == case.status, terminal.text
+    assert re.search(case.shows, terminal.text, re.MULTILINE), terminal.text
+    assert not FAULTS.search(terminal.text), terminal.text
+    if not case.is_data:
+        assert [line for line in terminal.lines if len(line) > width] == []
+
+
+def test_every_command_has_a_case() -> None:
+    """Also one that is new."""
+    lines = [tuple(shlex.split(case.line)) for case in CASES.values()]
+    missing = [leaf for leaf in LEAVES if not any(line[: len(leaf)] == leaf for line in lines)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("words", [(), *LEAVES], ids=" ".join)
+def test_help(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The help of every command fits 80 columns, and has examples."""
+    terminal = run((*DRAYMAN, *words, "--help"), person(tmp_path))
+    assert terminal.process.returncode == 0
+    assert "Examples:" in terminal.text
+    assert not FAULTS.search(terminal.text)
+    assert [line for line in terminal.lines if len(line) > 80] == []
