@@ -29,7 +29,6 @@ DIFFERENT = {
     "views/table-claim": "claims show their node and devices in wide tables",
     "HorizontalPodAutoscaler/": "not served",
     "NetworkPolicy/": "not served",
-    "ReplicationController/": "not served",
     "ValidatingAdmissionPolicy/": "not served",
     "ValidatingWebhookConfiguration/": "not served",
     "pod/quota-exceeded": "quota is not enforced by admission",

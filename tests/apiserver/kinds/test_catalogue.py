@@ -55,6 +55,7 @@ def test_category_all_is_what_users_expect() -> None:
         "daemonsets",
         "deployments",
         "replicasets",
+        "replicationcontrollers",
         "statefulsets",
         "jobs",
         "cronjobs",
