@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from apiserver.e2e.driving import Kubectl
+from apiserver.e2e.driving import Kubectl, running
 
 
 def test_a_replication_controller_is_created_scaled_and_described(kubectl: Kubectl) -> None:
@@ -75,3 +76,29 @@ def test_ranges_and_addresses_are_listed(kubectl: Kubectl) -> None:
     assert header.split() == ["NAME", "CIDRS", "AGE"]
     assert row.split()[:2] == [name, "10.7.0.0/24"]
     assert "No resources found" in kubectl.attempt("get", "ipaddresses").stderr
+
+
+def test_what_nobody_acts_on_is_told(kubectl: Kubectl) -> None:
+    """kubectl prints it when the object is created, and not when it is applied again."""
+    said = kubectl.attempt("create", "cronjob", "nightly", "--image=app", "--schedule=0 3 * * *")
+    assert said.stdout.strip() == "cronjob.batch/nightly created"
+    assert said.stderr.strip() == (
+        "Warning: CronJob nightly is stored, but no CronJob controller runs here: it starts no Jobs"
+    )
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    for applied, is_warned in (("--server-side", True), ("--server-side", False)):
+        said = kubectl.attempt("apply", applied, "-f", "-", given=quota)
+        assert ("it limits nothing" in said.stderr) == is_warned
+
+
+def test_beside_other_controllers_nothing_is_said(tmp_path: Path, kubectl_home: Path) -> None:
+    """Without controllers of its own, the server leaves it to those that run beside it."""
+    with running(tmp_path / "config", "--ephemeral", "--no-controllers") as server:
+        alone = Kubectl(server, "default", kubectl_home)
+        said = alone.attempt("create", "cronjob", "nightly", "--image=app", "--schedule=0 3 * * *")
+        assert (said.returncode, said.stderr) == (0, "")

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from drayman.apiserver.acting import Part
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.core import Core
 from drayman.apiserver.instance.rehearsal import rehearse
@@ -36,12 +37,19 @@ class ControlPlane:
     hardware: HardwareCluster | None = None
     """Nodes to simulate, besides those that were simulated before."""
 
+    @property
+    def running(self) -> frozenset[Part]:
+        always = frozenset({Part.CONTROLLERS, Part.NODES})
+        return always if self.scheduler is None else always | {Part.SCHEDULER}
+
 
 @asynccontextmanager
 async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
     """Runs the parts until the context is left."""
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
+        core.running = parts.running
+        end.callback(_nothing_runs, core)
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
@@ -78,6 +86,10 @@ def _simulated(
         classes=hardware.classes,
         definitions=hardware.definitions,
     )
+
+
+def _nothing_runs(core: Core) -> None:
+    core.running = frozenset()
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
