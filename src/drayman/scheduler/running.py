@@ -43,6 +43,7 @@ from drayman.scheduler.reporting import (
     Reporter,
     condition_of,
 )
+from drayman.scheduler.unserved import UnservedPods
 
 _log: Final = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class SchedulerOptions:
     names: frozenset[str] = frozenset({"default-scheduler", "drayman"})
     """The schedulerName of pods it cares for."""
     policy: Policy = Policy.BEST
+    alone: bool = False
+    """Whether no other scheduler is known of: pods that name another one are then told so."""
     transactions: bool = True
     """Whether the cluster writes several objects in one transaction."""
     binding_timeout_s: float = 600.0
@@ -124,12 +127,15 @@ class Scheduler:
         )
         self._informers = informers
         self._foresight = Foresight(self.state)
+        self._unserved = UnservedPods(self._recorder, self._options.names)
         self._under_way: dict[str, Placement] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until cancelled."""
         self._follower.follow(self.is_under_way)
+        if self._options.alone:
+            self._unserved.follow(self._informers)
         self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
         await self._informers.start()
         await self._informers.wait_synced()
@@ -139,6 +145,7 @@ class Scheduler:
         try:
             await self._rounds()
         finally:
+            self._unserved.stop()
             for task in (reporting, looking, *self._tasks):
                 task.cancel()
             await asyncio.gather(reporting, looking, *self._tasks, return_exceptions=True)

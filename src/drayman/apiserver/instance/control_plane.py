@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from drayman.apiserver.acting import Part
@@ -53,12 +53,15 @@ async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
-        options = ControllerOptions(all_controllers(turns))
-        controllers = await start_controllers(client, informers, options)
+        controllers = await start_controllers(
+            client, informers, ControllerOptions(all_controllers(turns))
+        )
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
+            options = replace(parts.scheduler, alone=True)
             scheduler = asyncio.create_task(
-                Scheduler(client, informers, parts.scheduler, turns=turns).run(), name="scheduler"
+                Scheduler(client, informers, options, turns=turns).run(),
+                name="scheduler",
             )
             scheduler.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduler)
