@@ -94,6 +94,7 @@ ACTORS: Final[Mapping[str, Acting]] = {
     "deployments.apps": _by(CONTROLLERS, effect="is rolled out through ReplicaSets"),
     "replicasets.apps": _by(CONTROLLERS, effect="its number of pods is kept"),
     "statefulsets.apps": _by(CONTROLLERS, effect="its pods and their volume claims are kept, in order"),
+    "horizontalpodautoscalers.autoscaling": _nobody("no autoscaler runs here: it scales nothing"),
     "cronjobs.batch": _nobody("no CronJob controller runs here: it starts no Jobs"),
     "jobs.batch": _by(CONTROLLERS, effect="its pods are run to completion"),
     # Devices

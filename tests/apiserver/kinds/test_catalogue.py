@@ -88,4 +88,5 @@ def test_category_all_is_what_users_expect() -> None:
         "statefulsets",
         "jobs",
         "cronjobs",
+        "horizontalpodautoscalers",
     }

@@ -1,4 +1,4 @@
-"""The remaining groups: certificates, coordination, discovery, networking, node, policy, rbac, scheduling."""
+"""The remaining groups: autoscaling, certificates, coordination, discovery, networking, node, policy, rbac, scheduling."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from drayman.apiserver.kinds import access_control, addresses, certificates, pod_groups, policy
+from drayman.apiserver.kinds.autoscaling import AUTOSCALER, AUTOSCALER_STATUS
+from drayman.apiserver.kinds.autoscaling_metrics import metrics_text
 from drayman.apiserver.kinds.core_tables import shortened
 from drayman.apiserver.kinds.leases import ENDPOINT_SLICE, LEASE, RUNTIME_CLASS
 from drayman.apiserver.kinds.reading import at, items_at, text_at
@@ -39,6 +41,11 @@ def _count_or_none(name: str) -> Cell:
     return cell
 
 
+def _scaled(obj: Object, _now: datetime) -> str:
+    target = at(obj, "spec", "scaleTargetRef")
+    return f"{text_at(target, 'kind')}/{text_at(target, 'name')}"
+
+
 def _requested_duration(obj: Object, _now: datetime) -> str:
     seconds = at(obj, "spec", "expirationSeconds")
     return NONE if seconds is None else human_duration(seconds)
@@ -70,6 +77,26 @@ _BINDING_COLUMNS: Final = (
 )
 
 RESOURCES: Final = (
+    Resource(
+        group="autoscaling",
+        versions=("v2",),
+        kind="HorizontalPodAutoscaler",
+        plural="horizontalpodautoscalers",
+        namespaced=True,
+        short_names=("hpa",),
+        categories=("all",),
+        strategy=AUTOSCALER,
+        columns=(
+            NAME,
+            column("Reference", _scaled),
+            column("Targets", lambda obj, _now: metrics_text(obj)),
+            column("MinPods", lambda obj, _now: str(at(obj, "spec", "minReplicas") or 0)),
+            column("MaxPods", number("spec", "maxReplicas")),
+            column("Replicas", number("status", "currentReplicas")),
+            AGE,
+        ),
+        subresources=(Subresource(name="status", strategy=AUTOSCALER_STATUS),),
+    ),
     Resource(
         group="certificates.k8s.io",
         versions=V1,

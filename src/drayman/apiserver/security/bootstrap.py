@@ -30,6 +30,7 @@ _WORKLOADS: Final = (
     ),
     ("apps", ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale",
               "statefulsets", "statefulsets/scale"]),
+    ("autoscaling", ["horizontalpodautoscalers"]),
     ("batch", ["cronjobs", "jobs"]),
     ("policy", ["poddisruptionbudgets"]),
     ("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"]),
