@@ -27,7 +27,6 @@ REQUIRED = {"outcome", "fields", "bodies"}
 
 DIFFERENT = {
     "views/table-claim": "claims show their node and devices in wide tables",
-    "HorizontalPodAutoscaler/": "served as v2 only",
     "NetworkPolicy/": "not served",
     "ValidatingAdmissionPolicy/": "not served",
     "ValidatingWebhookConfiguration/": "not served",

@@ -78,6 +78,18 @@ def test_ranges_and_addresses_are_listed(kubectl: Kubectl) -> None:
     assert "No resources found" in kubectl.attempt("get", "ipaddresses").stderr
 
 
+def test_an_autoscaler_is_made_and_shown(kubectl: Kubectl) -> None:
+    """In whichever version kubectl asks for it."""
+    kubectl("create", "deployment", "web", "--image=app")
+    said = kubectl.attempt("autoscale", "deployment", "web", "--max=3", "--cpu-percent=50")
+    assert "horizontalpodautoscaler.autoscaling/web autoscaled" in said.stdout
+    assert "it scales nothing" in said.stderr
+    row = kubectl("get", "hpa", "web", "--no-headers").split()
+    assert row[:6] == ["web", "Deployment/web", "cpu:", "<unknown>/50%", "1", "3"]
+    old = kubectl.object("horizontalpodautoscalers.v1.autoscaling", "web")
+    assert old["spec"]["targetCPUUtilizationPercentage"] == 50
+
+
 def test_what_nobody_acts_on_is_told(kubectl: Kubectl) -> None:
     """kubectl prints it when the object is created, and not when it is applied again."""
     said = kubectl.attempt("create", "cronjob", "nightly", "--image=app", "--schedule=0 3 * * *")

@@ -6,11 +6,18 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apiserver.kinds.circumstances import NOW, created, make_context, refusals, resource_of
+from drayman.apiserver.conversion import from_hub, to_hub
+from drayman.apiserver.kinds.autoscaling_v1 import BEHAVIOR, CONDITIONS, CURRENT
+from drayman.apiserver.kinds.autoscaling_v1 import METRICS as METRICS_ANNOTATION
+from drayman.apiserver.shaping import normalised
 from drayman.apiserver.strategy import Object
 
 RESOURCE = resource_of("autoscaling", "HorizontalPodAutoscaler")
+ANNOTATIONS = (METRICS_ANNOTATION, BEHAVIOR, CONDITIONS, CURRENT)
 WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 
 
@@ -128,3 +135,81 @@ def test_its_row_tells_what_it_goes_by() -> None:
     assert row["Reference"] == "Deployment/web"
     assert row["Targets"] == "cpu: 7%/80%, memory: <unknown>/1Gi + 1 more..."
     assert (row["MinPods"], row["MaxPods"], row["Replicas"]) == ("1", 3, 2)
+
+
+METRICS: list[dict[str, Any]] = [
+    resource("memory", type="AverageValue", averageValue="1Gi"),
+    {
+        "type": "ContainerResource",
+        "containerResource": {
+            "name": "cpu",
+            "container": "main",
+            "target": {"type": "Utilization", "averageUtilization": 50},
+        },
+    },
+    {
+        "type": "Pods",
+        "pods": {
+            "metric": {"name": "open", "selector": {"matchLabels": {"a": "b"}}},
+            "target": {"type": "AverageValue", "averageValue": "5"},
+        },
+    },
+    {
+        "type": "Object",
+        "object": {
+            "describedObject": {"kind": "Service", "name": "web", "apiVersion": "v1"},
+            "metric": {"name": "requests"},
+            "target": {"type": "Value", "value": "5"},
+        },
+    },
+    external(type="AverageValue", averageValue="5"),
+    resource(type="Utilization", averageUtilization=70),
+]
+
+
+def through_v1(obj: Object) -> Object:
+    shown = from_hub(RESOURCE, obj, "v1")
+    assert shown["apiVersion"] == "autoscaling/v1"
+    assert shown["spec"].keys() <= {
+        "scaleTargetRef",
+        "minReplicas",
+        "maxReplicas",
+        "targetCPUUtilizationPercentage",
+    }
+    return normalised(RESOURCE, to_hub(RESOURCE, copy.deepcopy(shown), "v1"))
+
+
+@given(st.lists(st.sampled_from(METRICS[:-1]), max_size=4), st.booleans(), st.booleans())
+def test_nothing_is_lost_on_the_way_through_the_older_version(
+    metrics: list[dict[str, Any]], moves: bool, decided: bool
+) -> None:
+    """Metrics, behavior and what was measured come back from annotations; the share of processors comes last."""
+    spec: dict[str, Any] = {"metrics": [*metrics, METRICS[-1]]}
+    if moves:
+        spec["behavior"] = {"scaleDown": {"selectPolicy": "Min", "tolerance": "100m"}}
+    made = make(**spec)
+    made["metadata"]["annotations"] = {"own": "kept"}
+    current = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 7, "averageValue": "3"}}}  # fmt: skip
+    made["status"] = {"desiredReplicas": 2, "currentReplicas": 1, "currentMetrics": [current]}
+    if decided:
+        made["status"]["conditions"] = [{"type": "AbleToScale", "status": "True"}]
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    made = normalised(RESOURCE, {**made, **kind})
+    assert through_v1(made) == made
+
+
+@pytest.mark.parametrize("text", ["{", "5", "[5]", '[{"type": {}}]', '{"ScaleUp": 5}', "[" * 99999])
+def test_annotations_that_say_nothing_are_passed_over(text: str) -> None:
+    """What cannot be read as the field that it stands for is as if it were not there, and goes away."""
+    body = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "x", "annotations": dict.fromkeys(ANNOTATIONS, text)},
+        "spec": {"scaleTargetRef": WEB, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50},
+        "status": {"currentReplicas": 1},
+    }
+    hub = to_hub(RESOURCE, body, "v1")
+    assert hub["spec"]["metrics"] == [resource(type="Utilization", averageUtilization=50)]
+    assert "behavior" not in hub["spec"]
+    assert "annotations" not in hub["metadata"]
+    assert hub["status"] == {"currentReplicas": 1}

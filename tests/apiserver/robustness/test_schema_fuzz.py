@@ -29,6 +29,7 @@ GROUPS = (
     "api/v1",
     "apis/apiextensions.k8s.io/v1",
     "apis/apps/v1",
+    "apis/autoscaling/v1",
     "apis/autoscaling/v2",
     "apis/batch/v1",
     "apis/certificates.k8s.io/v1",

@@ -8,6 +8,7 @@ from typing import Final
 from drayman.apiserver.kinds import access_control, addresses, certificates, pod_groups, policy
 from drayman.apiserver.kinds.autoscaling import AUTOSCALER, AUTOSCALER_STATUS
 from drayman.apiserver.kinds.autoscaling_metrics import metrics_text
+from drayman.apiserver.kinds.autoscaling_v1 import AutoscalerConversion
 from drayman.apiserver.kinds.core_tables import shortened
 from drayman.apiserver.kinds.leases import ENDPOINT_SLICE, LEASE, RUNTIME_CLASS
 from drayman.apiserver.kinds.reading import at, items_at, text_at
@@ -79,13 +80,14 @@ _BINDING_COLUMNS: Final = (
 RESOURCES: Final = (
     Resource(
         group="autoscaling",
-        versions=("v2",),
+        versions=("v2", "v1"),
         kind="HorizontalPodAutoscaler",
         plural="horizontalpodautoscalers",
         namespaced=True,
         short_names=("hpa",),
         categories=("all",),
         strategy=AUTOSCALER,
+        conversion=AutoscalerConversion(),
         columns=(
             NAME,
             column("Reference", _scaled),
