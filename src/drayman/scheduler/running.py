@@ -95,6 +95,9 @@ class Scheduler:
         self.state = ClusterState(self._options.features, self._wake)
         self._recorder = EventRecorder(client, "default-scheduler")
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
+        self._unserved = UnservedPods(self._recorder, self._options.names)
+        if self._options.alone:
+            self._unserved.follow(informers)
         self._cycle = Cycle(
             self.state,
             self.queue,
@@ -127,15 +130,12 @@ class Scheduler:
         )
         self._informers = informers
         self._foresight = Foresight(self.state)
-        self._unserved = UnservedPods(self._recorder, self._options.names)
         self._under_way: dict[str, Placement] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until cancelled."""
         self._follower.follow(self.is_under_way)
-        if self._options.alone:
-            self._unserved.follow(self._informers)
         self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
         await self._informers.start()
         await self._informers.wait_synced()

@@ -50,18 +50,17 @@ async def running(core: Core, parts: ControlPlane) -> AsyncIterator[None]:
     async with AsyncExitStack() as end:
         core.running = parts.running
         end.callback(_nothing_runs, core)
+        if parts.scheduler is not None:
+            parts = replace(parts, scheduler=replace(parts.scheduler, alone=True))
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
-        controllers = await start_controllers(
-            client, informers, ControllerOptions(all_controllers(turns))
-        )
+        options = ControllerOptions(all_controllers(turns))
+        controllers = await start_controllers(client, informers, options)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
-            options = replace(parts.scheduler, alone=True)
             scheduler = asyncio.create_task(
-                Scheduler(client, informers, options, turns=turns).run(),
-                name="scheduler",
+                Scheduler(client, informers, parts.scheduler, turns=turns).run(), name="scheduler"
             )
             scheduler.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduler)
