@@ -35,6 +35,7 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.other_schedulers import UnservedPods
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue
 from drayman.scheduler.reporting import (
     PATIENCE_S,
@@ -43,7 +44,6 @@ from drayman.scheduler.reporting import (
     Reporter,
     condition_of,
 )
-from drayman.scheduler.unserved import UnservedPods
 
 _log: Final = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from apiserver.kinds.circumstances import (
 from drayman.apiserver.access import ADMIN
 from drayman.apiserver.admission import Admission, Admitted
 from drayman.apiserver.errors import StatusError
-from drayman.apiserver.kinds import admission_plugins
+from drayman.apiserver.kinds.certificates import NoMasters
 from drayman.apiserver.strategy import Object, Strategy
 
 RESOURCE = resource_of("certificates.k8s.io", "CertificateSigningRequest")
@@ -107,7 +107,7 @@ def test_refused(case: str) -> None:
 
 def test_nobody_becomes_a_master_by_asking() -> None:
     """A client certificate for system:masters is refused, whoever would approve it."""
-    plugins = Admission(admission_plugins())
+    plugins = Admission([NoMasters()])
     for organization, signer, is_refused in (
         ("system:masters", CLIENT, True),
         ("team", CLIENT, False),

@@ -1,7 +1,7 @@
 """Admission for built-in kinds: what a write needs to know of other objects.
 
 In the order they run: the limits of the namespace, the pod's service account, its priority and that of groups of pods, the cost
-of its runtime, the taint a new node starts with, the taints a pod puts up with, and the certificates that nobody gets.
+of its runtime, the taint a new node starts with, and the taints a pod puts up with.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
 from drayman.apiserver.admission import AdmissionPlugin, Admitted
 from drayman.apiserver.errors import StatusError, forbidden
-from drayman.apiserver.kinds.certificates import NoMasters
 from drayman.apiserver.kinds.leases import overhead_of
 from drayman.apiserver.kinds.limit_ranges import LimitRanges
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
@@ -240,5 +239,4 @@ def admission_plugins(*, service_accounts: bool = False) -> list[AdmissionPlugin
         RuntimeOverhead(),
         TaintNewNodes(),
         DefaultTolerations(),
-        NoMasters(),
     ]

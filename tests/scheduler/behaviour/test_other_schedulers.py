@@ -11,7 +11,7 @@ from controllers.world import NAMESPACE, POD_VALUES, eventually
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.cluster import HttpClient, Informers
 from drayman.cluster.resources import EVENTS, JsonObject
-from drayman.scheduler import unserved
+from drayman.scheduler import other_schedulers
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import Stage
@@ -25,7 +25,7 @@ SAID = (
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is waited for: no other scheduler runs beside."""
-    monkeypatch.setattr(unserved, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(other_schedulers, "PATIENCE_S", 0.0)
 
 
 async def events_of(stage: Stage, name: str) -> list[JsonObject]:
