@@ -27,9 +27,7 @@ REQUIRED = {"outcome", "fields", "bodies"}
 
 DIFFERENT = {
     "views/table-claim": "claims show their node and devices in wide tables",
-    "HorizontalPodAutoscaler/": "not served",
     "NetworkPolicy/": "not served",
-    "ReplicationController/": "not served",
     "ValidatingAdmissionPolicy/": "not served",
     "ValidatingWebhookConfiguration/": "not served",
     "pod/quota-exceeded": "quota is not enforced by admission",

@@ -8,7 +8,13 @@ from drayman.api.codec import convert
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.jobs import Job
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.api.workloads import (
+    DaemonSet,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload
 from drayman.simulate.plan_report import PlannedPod
@@ -20,6 +26,7 @@ TYPES: dict[str, type[Owner]] = {
     "Job": Job,
     "Deployment": Deployment,
     "ReplicaSet": ReplicaSet,
+    "ReplicationController": ReplicationController,
     "StatefulSet": StatefulSet,
     "DaemonSet": DaemonSet,
 }

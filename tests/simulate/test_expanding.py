@@ -48,6 +48,10 @@ NAMES: dict[str, tuple[Workload, list[str]]] = {
         workload("ReplicaSet", "r"),
         ["r-1"],
     ),
+    "a replication controller": (
+        workload("ReplicationController", "r", replicas=2),
+        ["r-1", "r-2"],
+    ),
     "a stateful set counts from where it says": (
         workload("StatefulSet", "s", replicas=2, ordinals={"start": 3}),
         ["s-3", "s-4"],

@@ -228,6 +228,13 @@ def condition_reason_problems(text: str) -> Problems:
     return _mismatch(text, _CONDITION_REASON, _CONDITION_REASON_RULE)
 
 
+def path_segment_problems(text: str) -> Problems:
+    """Why a text cannot be one part of a path."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{character}'" for character in "/%" if character in text)
+
+
 def interface_address_problems(text: str) -> Problems:
     """Why a text is no address with a prefix length in its canonical form, such as 10.9.8.7/24."""
     try:

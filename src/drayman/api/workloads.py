@@ -58,6 +58,36 @@ class ReplicaSet(ApiStruct):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
+class ReplicationControllerSpec(ApiStruct):
+    replicas: Int32 = 1
+    min_ready_seconds: Int32 = 0
+    labels: dict[str, str] = field(name="selector", default_factory=dict)
+    """What its pods are told by; other kinds have a selector for that."""
+    template: PodTemplate = field(default_factory=dict)
+
+    @property
+    def selector(self) -> LabelSelector:
+        return LabelSelector(match_labels=self.labels)
+
+
+class ReplicationControllerStatus(ApiStruct):
+    replicas: Int32 = field(default_factory=int)
+    """Written even where it is zero, as the API has it."""
+    fully_labeled_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    observed_generation: Int64 = 0
+    conditions: tuple[WorkloadCondition, ...] = ()
+
+
+class ReplicationController(ApiStruct):
+    api_version: str = always("v1")
+    kind: str = always("ReplicationController")
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicationControllerStatus = ReplicationControllerStatus()
+
+
 class RollingUpdateDeployment(ApiStruct):
     max_unavailable: Amount | None = None
     max_surge: Amount | None = None

@@ -6,6 +6,7 @@ from drayman.apiserver.core import Core
 from drayman.apiserver.environment import Clock, Ids, RandomIds, SystemClock
 from drayman.apiserver.extensions import install_extensions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
+from drayman.apiserver.kinds.certificates import NoMasters
 from drayman.apiserver.lifecycle_admission import NamespaceLifecycle
 from drayman.apiserver.openapi import OpenApiDocuments
 from drayman.apiserver.server import ApiServer
@@ -18,5 +19,5 @@ def make_server(store: Store, *, clock: Clock | None = None, ids: Ids | None = N
     for resource in builtin_resources():
         core.resources.add(resource)
     install_extensions(core)
-    core.admission.plugins.extend([NamespaceLifecycle(), *admission_plugins()])
+    core.admission.plugins.extend([NamespaceLifecycle(), NoMasters(), *admission_plugins()])
     return ApiServer(core, openapi=OpenApiDocuments(core.resources, core.clock))

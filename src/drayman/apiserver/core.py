@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from drayman.apiserver.acting import Part
 from drayman.apiserver.admission import Admission
 from drayman.apiserver.environment import Clock, Ids, RandomIds, SystemClock
 from drayman.apiserver.lean_lists import LeanLists
@@ -61,6 +62,8 @@ class Core:
     admission: Admission = field(default_factory=Admission)
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+    running: frozenset[Part] = frozenset()
+    """Which parts of a cluster run beside the server, in its process; none where that is left to others."""
     lean_lists: LeanLists = field(default_factory=LeanLists)
     objects: StoredObjects = field(init=False)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drayman.api.struct import Json
 from drayman.apiserver import metadata as meta
+from drayman.apiserver.acting import warning
 from drayman.apiserver.admission import Admitted
 from drayman.apiserver.calls import Call, Result
 from drayman.apiserver.conversion import to_hub
@@ -91,6 +92,11 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
         raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
     obj = finished(call.resource, obj)
     call.warnings.extend(strategy.warnings(obj, None, context))
+    told = warning(
+        call.resource.acting, call.resource.kind, metadata["name"], obj, call.core.running
+    )
+    if told is not None:
+        call.warnings.append(told)
     call.core.admission.validate(_admitted(call, obj, context))
     return obj
 

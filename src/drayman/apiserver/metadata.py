@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from drayman.api.codec import convert
+from drayman.api.formats import path_segment_problems
 from drayman.api.meta import ObjectMeta
 from drayman.api.validation.field_errors import FieldError, invalid_each
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
@@ -100,12 +101,12 @@ def common_create_errors(
     """
     name = metadata.get("name", "")
     if name and type(strategy).validate is not Strategy.validate:
-        return invalid_each("metadata.name", name, _segment_problems(name))
+        return invalid_each("metadata.name", name, path_segment_problems(name))
     return list(
         check_metadata(
             convert(ObjectMeta, metadata),
             namespaced=namespaced,
-            name_problems=_segment_problems,
+            name_problems=path_segment_problems,
             check_base=False,
         )
     )
@@ -115,16 +116,9 @@ def common_update_errors(new: Object, old: Object, *, namespaced: bool) -> Itera
     """The checks on update that every kind has before its own."""
     metadata = convert(ObjectMeta, new)
     yield from check_metadata(
-        metadata, namespaced=namespaced, name_problems=_segment_problems, check_base=False
+        metadata, namespaced=namespaced, name_problems=path_segment_problems, check_base=False
     )
     yield from check_metadata_update(metadata, convert(ObjectMeta, old))
-
-
-def _segment_problems(name: str) -> tuple[str, ...]:
-    """What keeps a name from being part of a path."""
-    if name in (".", ".."):
-        return (f"may not be '{name}'",)
-    return tuple(f"may not contain '{character}'" for character in "/%" if character in name)
 
 
 def version_of(metadata: Object) -> int:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from drayman.api.struct import Json
+from drayman.apiserver.acting import UNKNOWN, Acting
 from drayman.apiserver.errors import Subject
 from drayman.apiserver.strategy import Object, Strategy
 
@@ -140,6 +141,8 @@ class Resource:
     """Field selectors beyond metadata.name and metadata.namespace, each with how its value is read."""
     deprecations: Mapping[str, str] = field(default_factory=dict)
     """Warnings sent with every answer in a version."""
+    acting: Acting = UNKNOWN
+    """Who acts on its objects."""
     custom: bool = False
     """Defined by a CustomResourceDefinition: list items carry their kind, there are no strategic merge patches."""
     create_handler: Handler | None = None

@@ -21,9 +21,16 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from drayman.api.schema import schema_for
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.api.struct import ApiStruct, Json
-from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.api.workloads import (
+    DaemonSet,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from drayman.apiserver.resources import Resource
 from drayman.apiserver.strategy import Object
 from drayman.cli.intake import Intake, RefusedError
@@ -54,13 +61,12 @@ _OWNERS: Final[Mapping[tuple[str, str], type[Owner]]] = {
     ("batch", "Job"): Job,
     ("apps", "Deployment"): Deployment,
     ("apps", "ReplicaSet"): ReplicaSet,
+    ("", "ReplicationController"): ReplicationController,
     ("apps", "StatefulSet"): StatefulSet,
     ("apps", "DaemonSet"): DaemonSet,
 }
 _LATER: Final = ("CronJob",)
 """Their pods come at times of their own."""
-_NOT_SERVED: Final = frozenset({("v1", "ReplicationController")})
-"""Kinds that clusters have and nobody here knows how to expand."""
 _OUTDATED: Final = (f"{GROUP}/v1alpha2", f"{GROUP}/v1alpha3")
 _TEMPLATE: Final = "spec.template"
 _MOST_FINDINGS: Final = 50
@@ -137,7 +143,7 @@ class _Reader:
         if api_version in _OUTDATED:
             said = f"{kind} of {api_version} is not served any more; `drayman migrate` rewrites it"
             self._object_to(document, "apiVersion", said)
-        elif self.intake.serves(api_version) and (api_version, kind) not in _NOT_SERVED:
+        elif self.intake.serves(api_version) and not _exists(api_version, kind):
             self._object_to(document, "kind", f"there is no kind {kind} in {api_version}")
         else:
             self.ignored[kind] = None
@@ -205,6 +211,12 @@ class _Reader:
         line = document.line_of(source)
         title = " ".join(part for part in (str(value.get("kind") or ""), _name(value)) if part)
         self.findings.append(found(Severity.ERROR, document.file, line, title, path, message))
+
+
+def _exists(api_version: str, kind: str) -> bool:
+    """Whether Kubernetes has a kind, served here or not."""
+    group, _, version = api_version.rpartition("/")
+    return schema_for(group, version, kind) is not None
 
 
 def _pod_metadata(owner: Owner, template: Mapping[str, Json]) -> dict[str, Json]:

@@ -45,6 +45,7 @@ from drayman.api.workloads import (
     Lease,
     PodDisruptionBudget,
     ReplicaSet,
+    ReplicationController,
     ServiceAccount,
     StatefulSet,
 )
@@ -269,6 +270,9 @@ def _partial(
 
 JOBS: Final = _partial(Job, "batch/v1", "jobs", "Job")
 REPLICA_SETS: Final = _partial(ReplicaSet, "apps/v1", "replicasets", "ReplicaSet")
+REPLICATION_CONTROLLERS: Final = _partial(
+    ReplicationController, "v1", "replicationcontrollers", "ReplicationController"
+)
 DEPLOYMENTS: Final = _partial(Deployment, "apps/v1", "deployments", "Deployment")
 STATEFUL_SETS: Final = _partial(StatefulSet, "apps/v1", "statefulsets", "StatefulSet")
 DAEMON_SETS: Final = _partial(DaemonSet, "apps/v1", "daemonsets", "DaemonSet")

@@ -109,10 +109,9 @@ def _of_the_pod(pod: Pod, schedulers: frozenset[str]) -> Headline | None:
         return Headline.of(Reason.GATED, f"The pod is held back by {noun}: {and_list(gates)}.")
     scheduler = pod.spec.scheduler_name or "default-scheduler"
     if scheduler not in schedulers:
-        return Headline.of(
-            Reason.OTHER_SCHEDULER,
-            f"The pod is left to the scheduler {scheduler}; this one does not touch it.",
-        )
+        served = and_list([f'"{name}"' for name in sorted(schedulers)])
+        text = f'The pod is left to the scheduler "{scheduler}"; Drayman serves {served}.'
+        return Headline.of(Reason.OTHER_SCHEDULER, text)
     return None
 
 
@@ -178,3 +177,8 @@ def unready(claim: ResourceClaim, now: float) -> Headline | None:
 def _sentence(error: Exception) -> str:
     text = str(error)
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def left_alone(pod: Pod, schedulers: frozenset[str]) -> Headline | None:
+    """Why a scheduler of these names does not look at a pod, for what the pod itself says; None if it does."""
+    return _of_the_pod(pod, schedulers)

@@ -185,12 +185,7 @@ class Follower:
             self._work()
 
     def _is_ours(self, pod: Pod) -> bool:
-        return (
-            pod.status.phase not in FINISHED
-            and pod.metadata.deletion_timestamp is None
-            and not pod.spec.scheduling_gates
-            and (pod.spec.scheduler_name or "default-scheduler") in self._names
-        )
+        return awaits_scheduler(pod) and scheduler_of(pod) in self._names
 
     def _drop(self, uid: str) -> None:
         """The pod no longer waits for a node."""
@@ -223,6 +218,20 @@ class Follower:
         self._named[uid] = keys
         for key in keys:
             self._users.setdefault(key, set()).add(uid)
+
+
+def awaits_scheduler(pod: Pod) -> bool:
+    """Whether somebody is to find a node for a pod that has none."""
+    return (
+        pod.status.phase not in FINISHED
+        and pod.metadata.deletion_timestamp is None
+        and not pod.spec.scheduling_gates
+    )
+
+
+def scheduler_of(pod: Pod) -> str:
+    """The name of the scheduler that a pod is left to."""
+    return pod.spec.scheduler_name or "default-scheduler"
 
 
 def _noted(group: GroupKey) -> ClaimKey:

@@ -39,6 +39,7 @@ from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
+from drayman.scheduler.other_schedulers import UnservedPods
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Entry, Queue
@@ -67,6 +68,8 @@ class SchedulerOptions:
     names: frozenset[str] = frozenset({"default-scheduler", "drayman"})
     """The schedulerName of pods it cares for."""
     policy: Policy = Policy.BEST
+    alone: bool = False
+    """Whether no other scheduler is known of: pods that name another one are then told so."""
     transactions: bool = True
     """Whether the cluster writes several objects in one transaction."""
     binding_timeout_s: float = 600.0
@@ -99,6 +102,7 @@ class Scheduler:
         self._nominations = Nominations(self.state)
         self._recorder = EventRecorder(client, "default-scheduler")
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
+        self._unserved = UnservedPods(self._recorder, self._options.names)
         self._cycle = Cycle(
             self.state,
             self.queue,
@@ -148,6 +152,8 @@ class Scheduler:
             self._is_following = True
             self._follower.follow(self.is_under_way)
             self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
+            if self._options.alone:
+                self._unserved.follow(self._informers)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -160,6 +166,7 @@ class Scheduler:
         try:
             await self._rounds()
         finally:
+            self._unserved.stop()
             for task in (reporting, looking, *self._tasks):
                 task.cancel()
             await asyncio.gather(reporting, looking, *self._tasks, return_exceptions=True)

@@ -26,11 +26,17 @@ from drayman.api.core import (
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.struct import Json
-from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.api.workloads import (
+    DaemonSet,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from drayman.placement.fit import FITS, PodNeeds
 from drayman.placement.state import FINISHED, ClusterState
 
-Owner: TypeAlias = Job | Deployment | ReplicaSet | StatefulSet | DaemonSet
+Owner: TypeAlias = Job | Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet
 
 MOST_PODS: Final = 200_000
 """That one plan is made for: more than the largest clusters run. To ask for more is a slip, and would take all memory."""
@@ -116,8 +122,8 @@ class Expansion:
             case Deployment() as deployment:
                 template = _labelled(workload.template, {_TEMPLATE_HASH: _PLANNED})
                 yield from self._replicas(workload, template, deployment.spec.replicas)
-            case ReplicaSet() as replica_set:
-                yield from self._replicas(workload, workload.template, replica_set.spec.replicas)
+            case ReplicaSet() | ReplicationController() as keeper:
+                yield from self._replicas(workload, workload.template, keeper.spec.replicas)
             case StatefulSet() as stateful_set:
                 yield from self._stateful(workload, stateful_set)
             case DaemonSet():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,11 @@ from drayman.api.schema.openapi import (
     openapi_v3,
     openapi_v3_index,
 )
-from drayman.api.schema.openapi.descriptions import _texts
+from drayman.api.schema.openapi.descriptions import (
+    descriptions_of,
+    field_description,
+    message_description,
+)
 from drayman.api.schema.tables import package_messages
 
 ALL = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
@@ -192,32 +197,45 @@ def test_protobuf_holds_the_same_as_version_2() -> None:
     assert names == {"apiVersion", "kind", "metadata", "spec", "status"}
 
 
+DATA = importlib.resources.files("drayman.api.schema") / "data"
+PACKAGES = sorted(
+    entry.name.removesuffix(".txt").replace("_", "/", 1)
+    for entry in DATA.iterdir()
+    if entry.name.endswith(".txt")
+)
+DESCRIBED = sorted(entry.name.removesuffix(".txt") for entry in (DATA / "descriptions").iterdir())
+
+
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1beta2", "v1alpha3"])
 def test_everything_about_devices_is_explained(version: str) -> None:
     """Every kind and field of resource.k8s.io has a description."""
     document = openapi_v3("resource.k8s.io", version, [])
     assert document["paths"] == {}
-    texts = _texts()
     for message in package_messages(f"resource/{version}").values():
-        assert texts.get(f"resource {message.name}"), message
+        assert message_description(message), message
         for name in message.fields:
-            shared = texts.get(f"* Object.{name}") if message.is_kind else None
-            assert texts.get(f"resource {message.name}.{name}") or shared, (message, name)
+            assert field_description(message, name), (message, name)
 
 
-def test_descriptions_are_of_what_exists() -> None:
-    """No text is about a message or field that no version has."""
-    known = {"* Object"} | {
-        f"* Object.{n}" for n in ("apiVersion", "kind", "metadata", "spec", "status")
-    }
-    for package in (
-        "meta/v1",
-        "core/v1",
-        "apps/v1",
-        "batch/v1",
-        *(f"resource/{v}" for v in ("v1", "v1beta1", "v1beta2", "v1alpha3")),
-    ):
-        for message in package_messages(package).values():
-            name = f"{package.partition('/')[0]} {message.name}"
-            known |= {name, *(f"{name}.{field}" for field in message.fields)}
-    assert _texts().keys() <= known
+@pytest.mark.parametrize("group", DESCRIBED)
+def test_descriptions_are_of_what_exists(group: str) -> None:
+    """No text is about a message or field that no version has, none is there twice, and each is a sentence or two."""
+    known: dict[str, set[str]] = {}
+    for package in PACKAGES:
+        if package.partition("/")[0] == group:
+            for message in package_messages(package).values():
+                known.setdefault(message.name, set()).update(message.fields)
+    texts = descriptions_of(group)
+    if group != "shared":
+        assert texts.keys() <= known.keys()
+        for name, described in texts.items():
+            assert described.fields.keys() <= known[name], name
+    for described in texts.values():
+        for text in (described.text, *described.fields.values()):
+            assert text.endswith("."), text
+            assert len(text) <= 140, text
+        if described.like is not None:
+            assert described.like[1] in descriptions_of(described.like[0])
+    lines = (DATA / "descriptions" / f"{group}.txt").read_text().splitlines()
+    names = [line.partition(":")[0].partition(" like ")[0] for line in lines if line[0] != " "]
+    assert len(names) == len(set(names))

@@ -12,7 +12,7 @@ from drayman.api.schema.tables import package_messages
 PACKAGES = sorted(
     entry.name.removesuffix(".txt").replace("_", "/")
     for entry in (importlib.resources.files("drayman.api.schema") / "data").iterdir()
-    if entry.name != "descriptions.txt"
+    if entry.name.endswith(".txt")
 )
 
 

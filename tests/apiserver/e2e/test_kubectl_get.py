@@ -212,6 +212,15 @@ def test_explain(kubectl: Kubectl, form: str) -> None:
     assert "firstAvailable" in text
 
 
+def test_explain_describes_what_people_look_up(kubectl: Kubectl) -> None:
+    """Kinds, their parts and their fields all have a description."""
+    for words in ("pod.spec", "deployment.spec.strategy", "service.spec", "rc.status", "csr.spec"):
+        text = kubectl("explain", words)
+        assert "DESCRIPTION:" in text
+        assert "<empty>" not in text
+        assert "no description" not in text
+
+
 def test_explain_recursively(kubectl: Kubectl) -> None:
     """`explain --recursive` shows the tree; a field that is not there is named."""
     text = kubectl("explain", "pod.spec", "--recursive")

@@ -63,3 +63,11 @@ def test_the_queue_of_a_local_queue_cannot_change(play):
         assert refused.causes == {("spec.clusterQueue", "FieldValueInvalid")}
 
     play(scenario)
+
+
+def test_every_builtin_definition_says_what_it_is_for():
+    """`kubectl explain` shows it of the kind, in every version."""
+    for definition in builtin_definitions():
+        for version in definition["spec"]["versions"]:
+            text = version["schema"]["openAPIV3Schema"]["description"]
+            assert text.endswith("."), definition["metadata"]["name"]

@@ -81,6 +81,44 @@ def test_rules_refuse_with_their_message(play, definition, widget, paths):
     play(scenario)
 
 
+KEYWORDS = {
+    "a reserved word as it is": "self.namespace == 'a'",
+    "a reserved word between underscores": "self.__namespace__ == 'a'",
+    "presence of a reserved word": "!has(self.namespace) || self.namespace.size() == 1",
+    "an optional reserved word": "self.?namespace.orValue('a') == 'a'",
+    "in objects of a list": "self.parts.all(p, !has(p.package) || p.package == 'a')",
+    "a special character": "!has(self.a__dash__b) || self.a__dash__b == 'a'",
+    "membership, where the type is left open": "'namespace' in dyn(self)",
+}
+
+
+@pytest.mark.parametrize("case", KEYWORDS)
+def test_rules_read_fields_named_like_keywords(play, definition, widget, paths, case):
+    """A rule names a field that is called like a reserved word of CEL plainly or between underscores, and judges its value."""
+    text = {"type": "string"}
+    parts = {
+        "type": "array",
+        "maxItems": 5,
+        "items": {"type": "object", "properties": {"package": text}},
+    }
+    spec = _spec(definition, namespace=text, parts=parts, **{"a-b": text})
+    spec["x-kubernetes-validations"] = [{"rule": KEYWORDS[case]}]
+    right = {"namespace": "a", "parts": [{"package": "a"}, {}], "a-b": "a"}
+    wrong = {"namespace": "bb", "parts": [{"package": "b"}], "a-b": "b"}
+    if "in dyn" in KEYWORDS[case]:
+        del wrong["namespace"]
+
+    async def scenario(api):
+        made = await api("POST", paths[0], definition)
+        assert made.status == 201, made.body
+        accepted = await api("POST", paths[1], widget("right", **right))
+        assert accepted.status == 201, accepted.body
+        refused = await api("POST", paths[1], widget("wrong", **wrong))
+        assert refused.causes == {("spec", "FieldValueInvalid")}
+
+    play(scenario)
+
+
 def test_transition_rules_see_the_old_value(play, definition, widget, paths):
     """A rule about oldSelf holds on update only, and where there was a value."""
     rules = [{"rule": "self == oldSelf", "message": "fixed"}]

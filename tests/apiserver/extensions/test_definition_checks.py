@@ -44,6 +44,14 @@ def _hook(**client):
 
 
 CASES = {
+    "a literal as the name of a field": (
+        lambda spec: (_field({"type": "string"})(spec), _rules({"rule": "self.true == 'a'"})(spec)),
+        {(f"{RULE}.rule", INVALID)},
+    ),
+    "a reserved word that is no field": (
+        _rules({"rule": "has(self.namespace)"}),
+        {(f"{RULE}.rule", INVALID)},
+    ),
     "webhook at a plain address": (
         _hook(url="http://u:p@host/x?q#f"),
         {(f"{HOOK}.url", INVALID)},

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
 from apiserver.kinds.circumstances import RESOURCES
-from drayman.api.schema import schema_for
+from drayman.api.schema import ListOf, MapOf, Message, schema_for
+from drayman.api.schema.openapi.descriptions import field_description, message_description
 from drayman.apiserver.resources import Resource
 
 NAMED = [pytest.param(resource, id=resource.qualified) for resource in RESOURCES.values()]
@@ -37,6 +39,33 @@ def test_tables_name_their_objects(resource: Resource) -> None:
         assert formats["name"] == 1
 
 
+def _inside(message: Message) -> Iterator[Message]:
+    """The messages that fields of a message hold."""
+    for field in message.fields.values():
+        type_ = field.type
+        while isinstance(type_, ListOf | MapOf):
+            type_ = type_.item if isinstance(type_, ListOf) else type_.value
+        if isinstance(type_, Message):
+            yield type_
+
+
+@pytest.mark.parametrize("resource", NAMED)
+def test_everything_is_explained(resource: Resource) -> None:
+    """`kubectl explain` has something to say about every kind and every field, down to the last, in every version."""
+    waiting = [schema_for(resource.group, version, resource.kind) for version in resource.versions]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        message = waiting.pop()
+        assert message is not None
+        if (message.package, message.name) in seen:
+            continue
+        seen.add((message.package, message.name))
+        assert message_description(message), message.name
+        missing = [name for name in message.fields if not field_description(message, name)]
+        assert missing == [], message.name
+        waiting.extend(_inside(message))
+
+
 def test_short_names_are_unambiguous() -> None:
     """A short name stands for one kind, in however many groups that kind is shown."""
     owners: dict[str, set[str]] = {}
@@ -55,7 +84,9 @@ def test_category_all_is_what_users_expect() -> None:
         "daemonsets",
         "deployments",
         "replicasets",
+        "replicationcontrollers",
         "statefulsets",
         "jobs",
         "cronjobs",
+        "horizontalpodautoscalers",
     }

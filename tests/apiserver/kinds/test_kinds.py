@@ -308,3 +308,18 @@ def test_a_taint_whose_effect_changes_counts_from_then() -> None:
         new["spec"]["taint"].update(change)
         strategy.prepare_for_update(new, old, make_context())
         assert new["spec"]["taint"]["timeAdded"] == time
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [("apps", "Deployment"), ("apps", "ReplicaSet"), ("batch", "Job"), ("", "ReplicationController")],
+)  # fmt: skip
+def test_names_that_make_odd_hosts_are_warned_about(group: str, kind: str) -> None:
+    """Pods are called after what makes them, and hosts after pods: a name with dots is taken, with a warning on creation only."""
+    resource = resource_of(group, kind)
+    body = {"metadata": {"name": "a.b", "namespace": "ns"}, "spec": {"template": copy.deepcopy(TEMPLATE)}}  # fmt: skip
+    context = make_context()
+    made = created(resource, body, context)
+    (warning,) = resource.strategy.warnings(made, None, context)
+    assert warning.startswith("metadata.name: this is used in Pod names and hostnames")
+    assert resource.strategy.warnings(made, made, context) == []

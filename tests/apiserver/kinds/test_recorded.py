@@ -51,8 +51,9 @@ def in_hub(body: dict[str, Any]) -> Object:
 
 
 def is_served(record: dict[str, Any]) -> bool:
-    group, _, kind = kind_of(record["steps"][0]["body"])
-    return (group, kind) in RESOURCES
+    group, version, kind = kind_of(record["steps"][0]["body"])
+    resource = RESOURCES.get((group, kind))
+    return resource is not None and version in resource.versions
 
 
 def comparable(value: Any) -> Any:

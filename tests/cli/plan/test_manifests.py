@@ -170,8 +170,8 @@ async def test_versions_that_nobody_serves_any_more_are_not_passed_over(version:
 
 async def test_kinds_that_only_real_clusters_have_are_no_slips() -> None:
     """They are told as not planned, unlike kinds that do not exist."""
-    old = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "rc"}}
-    assert (await read(old, pod())).ignored == ("ReplicationController",)
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "p"}}  # fmt: skip
+    assert (await read(policy, pod())).ignored == ("NetworkPolicy",)
 
 
 async def test_services_among_the_files_get_their_addresses() -> None:

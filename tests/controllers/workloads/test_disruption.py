@@ -11,12 +11,14 @@ from drayman.cluster.resources import (
     DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     SERVICE_ACCOUNTS,
     JsonObject,
 )
 from drayman.controllers.workloads import (
     DisruptionController,
     ReplicaSetController,
+    ReplicationManager,
     ServiceAccountController,
 )
 from drayman.controllers.workloads.disruption.planning import NoScaleError, expected
@@ -73,6 +75,15 @@ async def test_a_new_size_changes_the_budget() -> None:
         await place.until_one(DISRUPTION_BUDGETS, "guard", lambda b: b.status.desired_healthy == 1)
         await place.client.set_scale(REPLICA_SETS, "web", 5, NAMESPACE)
         await place.until_one(DISRUPTION_BUDGETS, "guard", lambda b: b.status.desired_healthy == 3)
+
+
+async def test_pods_of_replication_controllers_have_a_number_too() -> None:
+    """A share of their replicas can be protected."""
+    async with stage(ReplicationManager, DisruptionController) as place:
+        await place.create(DISRUPTION_BUDGETS, budget(minAvailable="50%"))
+        body = {"replicas": 4, "template": template(app="web")}
+        await place.create(REPLICATION_CONTROLLERS, {"metadata": {"name": "web"}, "spec": body})
+        await place.until_one(DISRUPTION_BUDGETS, "guard", lambda b: b.status.desired_healthy == 2)
 
 
 def _uids(pods: list) -> set[str]:

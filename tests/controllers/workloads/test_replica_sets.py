@@ -1,4 +1,4 @@
-"""ReplicaSets through the API."""
+"""ReplicaSets and ReplicationControllers through the API."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from controllers.workloads.stage import NAMESPACE, Stage, stage, template
 from drayman.api.codec import convert
 from drayman.api.core import Pod
-from drayman.cluster.resources import PODS, REPLICA_SETS, JsonObject
+from drayman.cluster.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, JsonObject
 from drayman.controllers.workloads.pod_state import expendable_first
-from drayman.controllers.workloads.replica_sets import ReplicaSetController
+from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
 
 
 def replica_set(name: str = "web", replicas: int = 3, **spec: object) -> JsonObject:
@@ -90,6 +90,43 @@ async def test_a_refusal_is_told_once_and_in_the_status() -> None:
         fixed = await place.until_one(REPLICA_SETS, "web", lambda s: s.status.replicas == 3)
         await place.until_one(REPLICA_SETS, "web", lambda s: not s.status.conditions)
         assert fixed.metadata.uid == failed.metadata.uid
+
+
+def replication_controller(replicas: int) -> JsonObject:
+    spec = {"replicas": replicas, "template": template(app="web")}
+    return {"metadata": {"name": "web"}, "spec": spec}
+
+
+async def test_a_replication_controller_keeps_its_number_of_pods() -> None:
+    """Its pods are made, adopted by labels, replaced and given up like those of a replica set, and it is their owner."""
+    async with stage(ReplicationManager) as place:
+        await place.create(PODS, bare_pod("loose", app="web"))
+        await place.create(REPLICATION_CONTROLLERS, replication_controller(3))
+        pods = await place.until(PODS, lambda pods: len(pods) == 3)
+        assert "loose" in {pod.metadata.name for pod in pods}
+        await place.until_one(PODS, "loose", lambda pod: bool(pod.metadata.owner_references))
+        await place.run_pod(pods[0])
+        found = await place.until_one(
+            REPLICATION_CONTROLLERS, "web", lambda c: c.status.ready_replicas == 1
+        )
+        assert (found.status.replicas, found.status.fully_labeled_replicas) == (3, 3)
+        (owner,) = (await place.pods())[0].metadata.owner_references
+        assert (owner.api_version, owner.kind) == ("v1", "ReplicationController")
+        await place.client.set_scale(REPLICATION_CONTROLLERS, "web", 1, NAMESPACE)
+        await place.until_one(REPLICATION_CONTROLLERS, "web", lambda c: c.status.replicas == 1)
+        await place.until(PODS, lambda pods: len(pods) == 1)
+        assert {"SuccessfulCreate", "SuccessfulDelete"} <= set(await place.reasons())
+
+
+async def test_replica_sets_and_replication_controllers_leave_each_other_alone() -> None:
+    """Of the same name and the same labels, each counts the pods that are its own."""
+    async with stage(ReplicaSetController, ReplicationManager) as place:
+        await place.create(REPLICA_SETS, replica_set(replicas=2))
+        await place.until(PODS, lambda pods: len(pods) == 2)
+        await place.create(REPLICATION_CONTROLLERS, replication_controller(1))
+        pods = await place.until(PODS, lambda pods: len(pods) == 3)
+        owners = sorted(pod.metadata.owner_references[0].kind for pod in pods)
+        assert owners == ["ReplicaSet", "ReplicaSet", "ReplicationController"]
 
 
 async def test_a_restarted_controller_makes_no_pod_twice() -> None:

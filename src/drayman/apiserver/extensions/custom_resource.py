@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from drayman.api.struct import Json
+from drayman.apiserver.actors import acting_on_custom
 from drayman.apiserver.extensions.columns import custom_columns
 from drayman.apiserver.extensions.custom_form import CustomCodec, CustomConversion
 from drayman.apiserver.extensions.custom_strategy import (
@@ -58,6 +59,7 @@ def custom_resource(definition: Definition) -> Resource | None:
         requires_version_on_update=True,
         selectable=_selectable(definition),
         deprecations=dict(_deprecations(definition)),
+        acting=acting_on_custom(definition.group, definition.plural),
         custom=True,
     )
 

@@ -9,6 +9,7 @@ from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
 from drayman.api.validation.field_errors import FieldError
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
+from drayman.apiserver.actors import ACTORS
 from drayman.apiserver.extensions.definition import GROUP, KIND, Definition, schema_of
 from drayman.apiserver.extensions.definition_checks import (
     accepted_names_errors,
@@ -138,4 +139,5 @@ def definitions_resource() -> Resource:
         requires_version_on_update=True,
         answers_with_deleted_object=True,
         delete_handler=delete_definition,
+        acting=ACTORS[f"customresourcedefinitions.{GROUP}"],
     )

@@ -1,4 +1,8 @@
-"""Names of fields as rules write them: CEL has reserved words and fewer characters than JSON."""
+"""Names of fields as rules write them: CEL has reserved words and fewer characters than JSON.
+
+A field whose name is reserved is written between underscores. Except for the words that the grammar takes for something else, it may
+also be written as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ _RESERVED: Final = frozenset(
     "true false null in as break const continue else for function if import let loop package namespace return var"
     " void while".split()
 )
+_LITERALS_AND_OPERATORS: Final = frozenset(("true", "false", "null", "in"))
 _SPECIAL: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _SPECIAL_PARTS: Final = re.compile(r"__|[.\-/]")
 _ACCEPTED: Final = re.compile("[a-zA-Z_.\\-/][a-zA-Z0-9_.\\-/]*")
@@ -23,3 +28,10 @@ def identifier(name: str) -> str | None:
     if not _ACCEPTED.fullmatch(name):
         return None
     return _SPECIAL_PARTS.sub(lambda match: _SPECIAL[match[0]], name)
+
+
+def plain_keyword(written: str) -> str | None:
+    """The reserved word that a field may be written as, given how it is written between underscores."""
+    word = written.removeprefix("__").removesuffix("__")
+    is_keyword = word in _RESERVED - _LITERALS_AND_OPERATORS and written == f"__{word}__"
+    return word if is_keyword else None

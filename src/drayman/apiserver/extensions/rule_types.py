@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.extensions.identifiers import identifier
+from drayman.apiserver.extensions.identifiers import identifier, plain_keyword
 from drayman.apiserver.extensions.schemas import (
     EMBEDDED,
     INT_OR_STRING,
@@ -22,7 +22,7 @@ from drayman.cel import types
 from drayman.cel.costs import SizeEstimate
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import Type
-from drayman.cel.values import MapValue
+from drayman.cel.values import MISSING, MapValue
 
 MAX_REQUEST: Final = 3 * 1024 * 1024
 """Bytes of the largest request, which bounds what has no limit of its own."""
@@ -60,10 +60,14 @@ class RuleType:
         return SizeEstimate(0, found.max_elements) if found is not None else None
 
     def declared_fields(self) -> dict[str, Mapping[str, Type]]:
-        """The fields of every object type in this one, by the name of the type."""
+        """The fields of every object type in this one, by the name of the type, under every name that a rule may write."""
         found: dict[str, Mapping[str, Type]] = {}
         if self.type.kind is types.Kind.OBJECT:
-            found[self.type.name] = {name: inner.type for name, inner in self.fields.items()}
+            keywords = {plain_keyword(name): inner.type for name, inner in self.fields.items()}
+            found[self.type.name] = {
+                **{word: type_ for word, type_ in keywords.items() if word is not None},
+                **{name: inner.type for name, inner in self.fields.items()},
+            }
         for inner in (*self.fields.values(), *((self.element,) if self.element else ())):
             found.update(inner.declared_fields())
         return found
@@ -175,6 +179,24 @@ def _string_type(schema: Schema) -> RuleType:
     return RuleType(types.STRING, most, 2)
 
 
+class ObjectValue(MapValue):
+    """An object with declared fields, by the names that rules write. A reserved word also finds the field of that name."""
+
+    __slots__ = ()
+
+    def find(self, key: object) -> object:
+        value = super().find(key)
+        if value is not MISSING or not isinstance(key, str):
+            return value
+        written = identifier(key)
+        if written is None or plain_keyword(written) is None:
+            return MISSING
+        return self.get(written, MISSING)
+
+    def has(self, key: object) -> bool:
+        return self.find(key) is not MISSING
+
+
 def rule_value(value: Json, schema: Schema, *, is_resource: bool = False) -> object:
     """A value as rules see it."""
     if value is None or schema.get(INT_OR_STRING):
@@ -207,7 +229,7 @@ def _object_value(value: dict[str, Json], schema: Schema) -> MapValue:
             (name, rule_value(inner, others, is_resource=_embeds(others)))
             for name, inner in value.items()
         )
-    result = MapValue()
+    result = ObjectValue()
     for name, inner_schema in properties(schema).items():
         written = identifier(name)
         if name in value and written is not None:

@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from drayman.apiserver.acting import Part
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.core import Core
 from drayman.apiserver.instance.acceptance import wait_accepted
@@ -37,6 +38,11 @@ class ControlPlane:
     hardware: HardwareCluster | None = None
     """Nodes to simulate, besides those that were simulated before."""
 
+    @property
+    def running(self) -> frozenset[Part]:
+        always = frozenset({Part.CONTROLLERS, Part.NODES})
+        return always if self.scheduler is None else always | {Part.SCHEDULER}
+
 
 @asynccontextmanager
 async def running(
@@ -45,6 +51,10 @@ async def running(
     """Runs the parts until the context is left. Entered when the hardware is published and the scheduler has seen it."""
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
+        core.running = parts.running
+        end.callback(_nothing_runs, core)
+        if parts.scheduler is not None:
+            parts = replace(parts, scheduler=replace(parts.scheduler, alone=True))
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
@@ -102,6 +112,10 @@ def _simulated(
         classes=hardware.classes,
         definitions=hardware.definitions,
     )
+
+
+def _nothing_runs(core: Core) -> None:
+    core.running = frozenset()
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from drayman.api.validation import SelectorProblem
+from drayman.apiserver.actors import ACTORS
 from drayman.apiserver.kinds import (
     cluster_resources,
     core_resources,
@@ -21,6 +23,11 @@ __all__ = ["admission_plugins", "builtin_resources"]
 
 def builtin_resources(*, account_parts: tuple[Subresource, ...] = ()) -> Iterator[Resource]:
     """Every built-in resource. `account_parts` are the parts of service accounts that make tokens."""
+    for resource in _declared(account_parts):
+        yield replace(resource, acting=ACTORS[resource.qualified])
+
+
+def _declared(account_parts: tuple[Subresource, ...]) -> Iterator[Resource]:
     yield from core_resources.RESOURCES
     yield core_resources.service_accounts(account_parts)
     yield from workload_resources.RESOURCES

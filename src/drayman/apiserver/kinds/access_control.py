@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.formats import Problems, dns_subdomain_problems
+from drayman.api.formats import dns_subdomain_problems, path_segment_problems
 from drayman.api.validation.field_errors import (
     FieldError,
     invalid,
@@ -27,13 +27,6 @@ from drayman.apiserver.strategy import Context, Object
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")
-
-
-def path_segment_problems(name: str) -> Problems:
-    """Roles may be called anything that fits into an address."""
-    if name in (".", ".."):
-        return (f"may not be '{name}'",)
-    return tuple(f"may not contain '{character}'" for character in "/%" if character in name)
 
 
 def _check_rules(obj: Object, *, namespaced: bool) -> Errors:

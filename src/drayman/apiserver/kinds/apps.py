@@ -33,6 +33,7 @@ from drayman.apiserver.kinds.workloads import (
     check_numbers,
     check_running_template,
     check_selector,
+    named_template_warnings,
     template_warnings,
 )
 from drayman.apiserver.strategy import Context, Object, restore
@@ -231,14 +232,14 @@ DEPLOYMENT: Final = Rules(
     defaults=_default_deployment,
     checks=_check_deployment,
     update_checks=_same_selector,
-    warns=template_warnings,
+    warns=named_template_warnings,
 )
 DEPLOYMENT_STATUS: Final = DeploymentStatusRules(update_checks=_check_replica_status)
 REPLICA_SET: Final = Rules(
     defaults=_default_replica_set,
     checks=_check_replica_set,
     update_checks=_same_selector,
-    warns=template_warnings,
+    warns=named_template_warnings,
 )
 REPLICA_STATUS: Final = StatusRules(update_checks=_check_replica_status)
 DAEMON_SET: Final = DaemonSetRules(

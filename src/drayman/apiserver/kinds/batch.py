@@ -19,7 +19,7 @@ from drayman.apiserver.kinds.pods.defaults import default_template
 from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.reading import at, each_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
-from drayman.apiserver.kinds.workloads import check_numbers, selects, template_warnings
+from drayman.apiserver.kinds.workloads import check_numbers, named_template_warnings, selects
 from drayman.apiserver.strategy import Context, Object
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
@@ -165,16 +165,6 @@ def _may_change_template(old: Object) -> bool:
     return bool(at(old, "spec", "suspend")) and not at(old, "status", "startTime")
 
 
-def _job_warnings(new: Object, old: Object | None, context: Context) -> list[str]:
-    found = template_warnings(new, old, context)
-    if old is None and (problems := formats.dns_label_problems(text_at(new, "metadata", "name"))):
-        found.append(
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{' '.join(problems)}]"
-        )
-    return found
-
-
 def _default_cron_job(obj: Object, _context: Context) -> None:
     spec = member(obj, "spec")
     set_default(spec, "concurrencyPolicy", "Allow")
@@ -242,7 +232,7 @@ JOB: Final = Rules(
     prepare=_prepare_job,
     checks=_check_job,
     update_checks=_check_job_update,
-    warns=_job_warnings,
+    warns=named_template_warnings,
 )
 JOB_STATUS: Final = JobStatusRules()
 CRON_JOB: Final = Rules(defaults=_default_cron_job, checks=_check_cron_job)

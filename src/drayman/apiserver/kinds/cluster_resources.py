@@ -1,11 +1,14 @@
-"""The remaining groups: coordination, scheduling, policy, rbac, discovery, node."""
+"""The remaining groups: autoscaling, certificates, coordination, discovery, networking, node, policy, rbac, scheduling."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Final
 
-from drayman.apiserver.kinds import access_control, pod_groups, policy
+from drayman.apiserver.kinds import access_control, addresses, certificates, pod_groups, policy
+from drayman.apiserver.kinds.autoscaling import AUTOSCALER, AUTOSCALER_STATUS
+from drayman.apiserver.kinds.autoscaling_metrics import metrics_text
+from drayman.apiserver.kinds.autoscaling_v1 import AutoscalerConversion
 from drayman.apiserver.kinds.core_tables import shortened
 from drayman.apiserver.kinds.leases import ENDPOINT_SLICE, LEASE, RUNTIME_CLASS
 from drayman.apiserver.kinds.reading import at, items_at, text_at
@@ -14,10 +17,12 @@ from drayman.apiserver.kinds.tables import (
     CREATED_AT,
     NAME,
     NAME_AND_AGE,
+    NONE,
     UNSET,
     Cell,
     column,
     flag,
+    human_duration,
     number,
     text,
 )
@@ -35,6 +40,16 @@ def _count_or_none(name: str) -> Cell:
         return "N/A" if value is None else str(value)
 
     return cell
+
+
+def _scaled(obj: Object, _now: datetime) -> str:
+    target = at(obj, "spec", "scaleTargetRef")
+    return f"{text_at(target, 'kind')}/{text_at(target, 'name')}"
+
+
+def _requested_duration(obj: Object, _now: datetime) -> str:
+    seconds = at(obj, "spec", "expirationSeconds")
+    return NONE if seconds is None else human_duration(seconds)
 
 
 def _subjects(kind: str) -> Cell:
@@ -64,6 +79,49 @@ _BINDING_COLUMNS: Final = (
 
 RESOURCES: Final = (
     Resource(
+        group="autoscaling",
+        versions=("v2", "v1"),
+        kind="HorizontalPodAutoscaler",
+        plural="horizontalpodautoscalers",
+        namespaced=True,
+        short_names=("hpa",),
+        categories=("all",),
+        strategy=AUTOSCALER,
+        conversion=AutoscalerConversion(),
+        columns=(
+            NAME,
+            column("Reference", _scaled),
+            column("Targets", lambda obj, _now: metrics_text(obj)),
+            column("MinPods", lambda obj, _now: str(at(obj, "spec", "minReplicas") or 0)),
+            column("MaxPods", number("spec", "maxReplicas")),
+            column("Replicas", number("status", "currentReplicas")),
+            AGE,
+        ),
+        subresources=(Subresource(name="status", strategy=AUTOSCALER_STATUS),),
+    ),
+    Resource(
+        group="certificates.k8s.io",
+        versions=V1,
+        kind="CertificateSigningRequest",
+        plural="certificatesigningrequests",
+        namespaced=False,
+        short_names=("csr",),
+        strategy=certificates.SIGNING_REQUEST,
+        selectable={"spec.signerName": lambda obj: text_at(obj, "spec", "signerName")},
+        columns=(
+            NAME,
+            AGE,
+            column("SignerName", text("spec", "signerName", missing=NONE)),
+            column("Requestor", text("spec", "username")),
+            column("RequestedDuration", _requested_duration),
+            column("Condition", lambda obj, _now: certificates.condition_of(obj)),
+        ),
+        subresources=(
+            Subresource(name="approval", strategy=certificates.APPROVAL),
+            Subresource(name="status", strategy=certificates.STATUS),
+        ),
+    ),
+    Resource(
         group="coordination.k8s.io",
         versions=V1,
         kind="Lease",
@@ -89,6 +147,30 @@ RESOURCES: Final = (
             column("Endpoints", _slice_endpoints),
             AGE,
         ),
+    ),
+    Resource(
+        group="networking.k8s.io",
+        versions=V1,
+        kind="IPAddress",
+        plural="ipaddresses",
+        namespaced=False,
+        short_names=("ip",),
+        strategy=addresses.IP_ADDRESS,
+        columns=(NAME, column("ParentRef", lambda obj, _now: addresses.parent_of(obj)), AGE),
+    ),
+    Resource(
+        group="networking.k8s.io",
+        versions=V1,
+        kind="ServiceCIDR",
+        plural="servicecidrs",
+        namespaced=False,
+        strategy=addresses.SERVICE_CIDR,
+        columns=(
+            NAME,
+            column("CIDRs", lambda obj, _now: ",".join(items_at(obj, "spec", "cidrs"))),
+            AGE,
+        ),
+        subresources=(Subresource(name="status", strategy=addresses.SERVICE_CIDR_STATUS),),
     ),
     Resource(
         group="node.k8s.io",

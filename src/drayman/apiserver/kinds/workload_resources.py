@@ -8,6 +8,7 @@ from typing import Final
 from drayman.apiserver.kinds import apps, batch
 from drayman.apiserver.kinds.pods.table import has_condition
 from drayman.apiserver.kinds.reading import at, items_at, map_at, number_at, text_at
+from drayman.apiserver.kinds.replication_controllers import REPLICATION_CONTROLLER
 from drayman.apiserver.kinds.stateful_sets import STATEFUL_SET
 from drayman.apiserver.kinds.tables import (
     AGE,
@@ -81,6 +82,13 @@ def _controller(revision: Object, _now: datetime) -> str:
     return NONE
 
 
+_REPLICA_COLUMNS: Final = (
+    NAME,
+    column("Desired", number("spec", "replicas"), "integer"),
+    column("Current", number("status", "replicas"), "integer"),
+    column("Ready", number("status", "readyReplicas"), "integer"),
+    AGE,
+)
 DEPLOYMENTS: Final = Resource(
     group="apps",
     versions=V1,
@@ -111,13 +119,26 @@ REPLICA_SETS: Final = Resource(
     categories=("all",),
     strategy=apps.REPLICA_SET,
     has_generation=True,
+    columns=(*_REPLICA_COLUMNS, *template_columns(*_TEMPLATE, selector=_SELECTOR)),
+    subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
+)
+REPLICATION_CONTROLLERS: Final = Resource(
+    group="",
+    versions=V1,
+    kind="ReplicationController",
+    plural="replicationcontrollers",
+    namespaced=True,
+    short_names=("rc",),
+    categories=("all",),
+    strategy=REPLICATION_CONTROLLER,
+    has_generation=True,
+    default_propagation="Orphan",
+    selectable={"status.replicas": lambda obj: str(number_at(obj, "status", "replicas"))},
     columns=(
-        NAME,
-        column("Desired", number("spec", "replicas"), "integer"),
-        column("Current", number("status", "replicas"), "integer"),
-        column("Ready", number("status", "readyReplicas"), "integer"),
-        AGE,
-        *template_columns(*_TEMPLATE, selector=_SELECTOR),
+        *_REPLICA_COLUMNS,
+        *template_columns(
+            *_TEMPLATE, selector=lambda obj, _now: joined_labels(map_at(obj, "spec", "selector"))
+        ),
     ),
     subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
 )
@@ -244,6 +265,7 @@ POD_TEMPLATES: Final = Resource(
 
 RESOURCES: Final = (
     POD_TEMPLATES,
+    REPLICATION_CONTROLLERS,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
     DEPLOYMENTS,

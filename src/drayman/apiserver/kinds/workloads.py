@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from drayman.api import labels
+from drayman.api import formats, labels
 from drayman.api.codec import convert
 from drayman.api.errors import SelectorError
 from drayman.api.meta import LabelSelector
@@ -13,7 +13,7 @@ from drayman.api.validation.field_errors import forbidden, invalid, not_supporte
 from drayman.apiserver.kinds.checks import label_selector, not_negative
 from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.pods.strategy import pod_warnings
-from drayman.apiserver.kinds.reading import at, map_at
+from drayman.apiserver.kinds.reading import at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.strategy import Context, Object
 
@@ -80,3 +80,14 @@ def template_warnings(new: Object, old: Object | None, _context: Context) -> lis
     if old is not None and at(old, "spec", "template", "spec") == spec:
         return []
     return pod_warnings(spec, f"{_TEMPLATE}.spec")
+
+
+def named_template_warnings(new: Object, old: Object | None, context: Context) -> list[str]:
+    """The same for kinds whose name becomes part of the names of pods, and so of their hosts."""
+    found = template_warnings(new, old, context)
+    if old is None and (problems := formats.dns_label_problems(text_at(new, "metadata", "name"))):
+        found.append(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(problems)}]"
+        )
+    return found

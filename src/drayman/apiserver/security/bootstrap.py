@@ -25,10 +25,12 @@ _DISCOVERY_PATHS: Final = [
 _WORKLOADS: Final = (
     (
         "",
-        ["configmaps", "events", "persistentvolumeclaims", "pods", "serviceaccounts", "services"],
+        ["configmaps", "events", "persistentvolumeclaims", "pods", "replicationcontrollers",
+         "replicationcontrollers/scale", "serviceaccounts", "services"],
     ),
     ("apps", ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale",
               "statefulsets", "statefulsets/scale"]),
+    ("autoscaling", ["horizontalpodautoscalers"]),
     ("batch", ["cronjobs", "jobs"]),
     ("policy", ["poddisruptionbudgets"]),
     ("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"]),

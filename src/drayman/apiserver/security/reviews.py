@@ -9,6 +9,7 @@ from typing import Final
 from drayman.api.struct import Json
 from drayman.api.validation import ErrorKind, FieldError
 from drayman.apiserver.access import Attributes, Authorizer, User
+from drayman.apiserver.actors import ACTORS
 from drayman.apiserver.calls import Call, Result
 from drayman.apiserver.errors import bad_request, invalid
 from drayman.apiserver.resources import Resource
@@ -48,14 +49,16 @@ class Reviews:
             body = call.body or {}
             return Result(value={**body, "status": answer(call, body)}, status=201)
 
+        plural = f"{kind.lower()}s"
         return Resource(
             group=group,
             versions=("v1",),
             kind=kind,
-            plural=f"{kind.lower()}s",
+            plural=plural,
             namespaced=namespaced,
             verbs=("create",),
             create_handler=create,
+            acting=ACTORS[f"{plural}.{group}"],
         )
 
     def _token(self, call: Call, body: Object) -> Object:

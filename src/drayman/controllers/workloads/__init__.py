@@ -9,7 +9,7 @@ from drayman.controllers.workloads.deployments import DeploymentController
 from drayman.controllers.workloads.disruption import DisruptionController
 from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
 from drayman.controllers.workloads.pod_group_protection import PodGroupProtectionController
-from drayman.controllers.workloads.replica_sets import ReplicaSetController
+from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
 from drayman.controllers.workloads.service_accounts import ServiceAccountController
 from drayman.controllers.workloads.stateful_sets import StatefulSetController
 from drayman.controllers.workloads.volume_protection import (
@@ -20,6 +20,7 @@ from drayman.controllers.workloads.volume_protection import (
 CONTROLLERS: Final = (
     JobController,
     ReplicaSetController,
+    ReplicationManager,
     DeploymentController,
     StatefulSetController,
     DaemonSetController,
@@ -41,6 +42,7 @@ __all__ = [
     "JobOptions",
     "PodGroupProtectionController",
     "ReplicaSetController",
+    "ReplicationManager",
     "ServiceAccountController",
     "StatefulSetController",
     "VolumeClaimProtectionController",

@@ -18,6 +18,7 @@ from drayman.cluster.resources import (
     DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     Resource,
 )
@@ -33,7 +34,12 @@ from drayman.controllers.workloads.owning import matcher_of
 from drayman.controllers.workloads.pod_state import controller_of
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 
-_SCALED: Final[tuple[Resource[Any], ...]] = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS)
+_SCALED: Final[tuple[Resource[Any], ...]] = (
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+)
 """What says how many pods there should be."""
 
 

@@ -1,7 +1,10 @@
-"""ReplicaSets: so many pods of one template, whichever they are."""
+"""ReplicaSets and ReplicationControllers: so many pods of one template, whichever they are."""
 
 from __future__ import annotations
 
-from drayman.controllers.workloads.replica_sets.controller import ReplicaSetController
+from drayman.controllers.workloads.replica_sets.controller import (
+    ReplicaSetController,
+    ReplicationManager,
+)
 
-__all__ = ["ReplicaSetController"]
+__all__ = ["ReplicaSetController", "ReplicationManager"]

@@ -1,31 +1,32 @@
-"""Keeps replica sets at their number of pods."""
+"""Keeps replica sets, and replication controllers from before there were any, at their number of pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 from drayman.api.core import Pod
-from drayman.api.workloads import ReplicaSet
+from drayman.api.workloads import ReplicaSet, ReplicationController
 from drayman.cluster.errors import ClusterError
-from drayman.cluster.resources import REPLICA_SETS
+from drayman.cluster.resources import REPLICA_SETS, REPLICATION_CONTROLLERS
 from drayman.controllers.workloads.owning_pods import PodOwner, pod_body
 from drayman.controllers.workloads.pod_state import controller_of
 from drayman.controllers.workloads.reconciling import Key
 from drayman.controllers.workloads.replica_sets.planning import (
+    ReplicaKeeper,
     ReplicaPlan,
     next_change,
     plan,
     status_of,
 )
 
+K = TypeVar("K", bound=ReplicaKeeper)
 
-class ReplicaSetController(PodOwner[ReplicaSet]):
-    """Makes and deletes the pods of replica sets."""
 
-    resource = REPLICA_SETS
-    component = "replicaset-controller"
+class _ReplicaController(PodOwner[K]):
+    """Makes and deletes the pods of what has a number of equal ones."""
 
-    def selects(self, value: ReplicaSet) -> bool:
+    def selects(self, value: K) -> bool:
         return value.metadata.deletion_timestamp is None
 
     async def reconcile(self, key: Key) -> None:
@@ -47,9 +48,7 @@ class ReplicaSetController(PodOwner[ReplicaSet]):
         elif (wait := next_change(replica_set, pods, now)) is not None:
             self.queue.add_after(key, wait)
 
-    async def _carry_out(
-        self, replica_set: ReplicaSet, decided: ReplicaPlan
-    ) -> ClusterError | None:
+    async def _carry_out(self, replica_set: K, decided: ReplicaPlan) -> ClusterError | None:
         """Writes the pods. What is refused is told in the status too."""
         template, owner = replica_set.spec.template, self.owner_reference(replica_set)
         namespace = replica_set.metadata.namespace
@@ -62,7 +61,7 @@ class ReplicaSetController(PodOwner[ReplicaSet]):
             return error
         return None
 
-    def _neighbours(self, replica_set: ReplicaSet) -> Iterator[Pod]:
+    def _neighbours(self, replica_set: K) -> Iterator[Pod]:
         yield from self.holdings.of(replica_set.metadata.uid)
         owner = controller_of(replica_set.metadata)
         if owner is None:
@@ -72,3 +71,17 @@ class ReplicaSetController(PodOwner[ReplicaSet]):
                 above = controller_of(other.metadata)
                 if above is not None and above.uid == owner.uid:
                     yield from self.holdings.of(other.metadata.uid)
+
+
+class ReplicaSetController(_ReplicaController[ReplicaSet]):
+    """Makes and deletes the pods of replica sets."""
+
+    resource = REPLICA_SETS
+    component = "replicaset-controller"
+
+
+class ReplicationManager(_ReplicaController[ReplicationController]):
+    """Makes and deletes the pods of replication controllers."""
+
+    resource = REPLICATION_CONTROLLERS
+    component = "replication-controller"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 
 from drayman.api.core import Pod
-from drayman.api.workloads import ReplicaSet, ReplicaSetStatus
+from drayman.api.workloads import (
+    ReplicaSet,
+    ReplicaSetStatus,
+    ReplicationController,
+    ReplicationControllerStatus,
+)
 from drayman.controllers.workloads.conditions import Conditions, find, with_condition, without
 from drayman.controllers.workloads.owning_pods import MOST_PER_ROUND, soonest
 from drayman.controllers.workloads.pod_state import (
@@ -20,6 +26,8 @@ from drayman.controllers.workloads.pod_state import (
 )
 
 FAILURE = "ReplicaFailure"
+ReplicaKeeper: TypeAlias = ReplicaSet | ReplicationController
+"""What keeps a number of equal pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class ReplicaPlan:
 
 
 def plan(
-    replica_set: ReplicaSet, pods: Iterable[Pod], neighbours: Iterable[Pod], now: float
+    replica_set: ReplicaKeeper, pods: Iterable[Pod], neighbours: Iterable[Pod], now: float
 ) -> ReplicaPlan:
     """`neighbours` are the pods of all replica sets of the same deployment, by which crowded nodes are told."""
     if replica_set.metadata.deletion_timestamp is not None:
@@ -43,27 +51,29 @@ def plan(
 
 
 def status_of(
-    replica_set: ReplicaSet, pods: Sequence[Pod], refusal: Exception | None, now: float
-) -> ReplicaSetStatus:
+    replica_set: ReplicaKeeper, pods: Sequence[Pod], refusal: Exception | None, now: float
+) -> ReplicaSetStatus | ReplicationControllerStatus:
     """The status once the plan was carried out, or refused."""
     spec, old = replica_set.spec, replica_set.status
     active = list(filter(is_active, pods))
     labels = ((spec.template.get("metadata") or {}).get("labels") or {}).items()
     available = [pod for pod in active if available_in(pod, spec.min_ready_seconds, now) == 0.0]
-    return msgspec.structs.replace(
+    new = msgspec.structs.replace(
         old,
         replicas=len(active),
         fully_labeled_replicas=sum(labels <= pod.metadata.labels.items() for pod in active),
         ready_replicas=sum(map(is_ready, active)),
         available_replicas=len(available),
-        terminating_replicas=sum(map(is_terminating, pods)),
         observed_generation=max(old.observed_generation, replica_set.metadata.generation),
         conditions=_conditions(replica_set, len(active), refusal, now),
     )
+    if not isinstance(new, ReplicaSetStatus):
+        return new
+    return msgspec.structs.replace(new, terminating_replicas=sum(map(is_terminating, pods)))
 
 
 def _conditions(
-    replica_set: ReplicaSet, active: int, refusal: Exception | None, now: float
+    replica_set: ReplicaKeeper, active: int, refusal: Exception | None, now: float
 ) -> Conditions:
     old = replica_set.status.conditions
     if refusal is None:
@@ -74,7 +84,7 @@ def _conditions(
     return with_condition(old, FAILURE, "True", reason, str(refusal), now)
 
 
-def next_change(replica_set: ReplicaSet, pods: Iterable[Pod], now: float) -> float | None:
+def next_change(replica_set: ReplicaKeeper, pods: Iterable[Pod], now: float) -> float | None:
     """Seconds until a pod becomes available by the passing of time alone."""
     delays = (
         available_in(pod, replica_set.spec.min_ready_seconds, now) for pod in pods if is_active(pod)

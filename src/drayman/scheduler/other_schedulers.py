@@ -1,0 +1,68 @@
+"""Tells pods that name a scheduler which nobody here is that they wait for it.
+
+Only for a cluster of which no other scheduler is known: elsewhere another one may serve the name, and its pods are none of our business.
+One that does run beside gets a moment to take the pod before anything is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.cluster.event_buffer import Reference
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import PODS
+from drayman.explain.waiting import left_alone
+from drayman.scheduler.following import DELETED, awaits_scheduler, scheduler_of
+
+REASON: Final = "FailedScheduling"
+PATIENCE_S: Final = 2.0
+"""How long a scheduler that runs beside has to take a pod."""
+
+
+class UnservedPods:
+    """Records one event for each pod that is left to a scheduler of another name."""
+
+    def __init__(self, recorder: EventRecorder, names: frozenset[str]) -> None:
+        self._recorder = recorder
+        self._names = names
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._told: set[str] = set()
+
+    def follow(self, informers: Informers) -> None:
+        informers.informer(PODS).add_handler(self._pod)
+
+    def stop(self) -> None:
+        for timer in self._due.values():
+            timer.cancel()
+        self._due.clear()
+
+    def _pod(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        uid = pod.metadata.uid
+        if notice.type == DELETED:
+            self._told.discard(uid)
+        if notice.type == DELETED or not self._is_unserved(pod):
+            timer = self._due.pop(uid, None)
+            if timer is not None:
+                timer.cancel()
+        elif uid not in self._told and uid not in self._due:
+            loop = asyncio.get_running_loop()
+            self._due[uid] = loop.call_later(PATIENCE_S, self._tell, pod)
+
+    def _is_unserved(self, pod: Pod) -> bool:
+        return (
+            not pod.spec.node_name
+            and awaits_scheduler(pod)
+            and scheduler_of(pod) not in self._names
+        )
+
+    def _tell(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        self._due.pop(uid, None)
+        self._told.add(uid)
+        note = str(left_alone(pod, self._names))
+        self._recorder.record(Reference.to(PODS, pod), "Warning", REASON, note, "Scheduling")
