@@ -12,6 +12,7 @@ from drayman.cli.top.table import STYLES, Cell, Column
 from drayman.inventory import DeviceId
 from drayman.inventory.pool import PoolState
 from drayman.placement.claims import only_node_of
+from drayman.placement.fit.readiness import Closed
 from drayman.simulate.capacity_left import CapacityUse, capacity_use
 from drayman.simulate.occupancy import Standing, State, tally
 from drayman.simulate.pools import PublishedPool
@@ -44,10 +45,12 @@ class DeviceRow:
 
     @property
     def state(self) -> str:
-        """The state, and that it is tainted if that does not follow from it."""
-        state = self.standing.state
-        also = self.standing.taints and state is not State.TAINTED
-        return f"{state},tainted" if also else state.value
+        """The state, and what does not follow from it: that it is tainted, or its node closed."""
+        standing = self.standing
+        words = [standing.state.value, *standing.closed]
+        if standing.taints and standing.state is not State.TAINTED:
+            words.append(State.TAINTED)
+        return ",".join(words)
 
     @property
     def holder(self) -> str:
@@ -81,6 +84,7 @@ class DeviceRow:
             "holders": list(self.holders),
             "unit": standing.unit.name,
             "capacity": {each.name: each.data() for each in self.capacity},
+            **({"nodeClosed": list(standing.closed)} if standing.closed else {}),
             **({"reason": standing.why} if standing.why else {}),
         }
 
@@ -125,6 +129,10 @@ class ClaimRow:
     devices: tuple[str, ...]
     node: str
     age: str
+    gone: tuple[str, ...] = ()
+    """Those of its devices that are not published any more."""
+    closed: tuple[Closed, ...] = ()
+    """Why the node with some of its devices takes no pods."""
 
     @property
     def state(self) -> str:
@@ -135,14 +143,20 @@ class ClaimRow:
         words += ["reserved"] if status.reserved_for else []
         return ",".join(words) or "pending"
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What is wrong with where its devices are."""
+        return (*self.closed, *(("devices-gone",) if self.gone else ()))
+
     def cells(self) -> tuple[Cell, ...]:
         state = self.state
         # What is reserved is allocated, so one word says it.
         word = "deleted" if state.startswith("deleted") else state.rpartition(",")[2]
+        style = "yellow" if state == "pending" else "red" if self.gone else ""
         return (
             self.claim.metadata.namespace,
             self.claim.metadata.name,
-            (word, "yellow" if state == "pending" else ""),
+            (",".join((word, *self.marks)), style),
             self.node or NOTHING,
             str(len(self.devices)),
             _listed(consumers(self.claim)),
@@ -157,6 +171,8 @@ class ClaimRow:
             "state": self.state,
             "node": self.node or None,
             "devices": list(self.devices),
+            **({"devicesGone": list(self.gone)} if self.gone else {}),
+            **({"nodeClosed": list(self.closed)} if self.closed else {}),
             "reservedFor": list(consumers(self.claim)),
             "created": self.claim.metadata.creation_timestamp,
         }
@@ -184,7 +200,9 @@ def claim_row(claim: ResourceClaim, reading: Reading, age: str) -> ClaimRow:
     keys = [DeviceId(result.driver, result.pool, result.device) for result in results]
     on = {devices[key].node for key in keys if key in devices}
     node = only_node_of(allocation.node_selector) or _only(on)
-    return ClaimRow(claim, tuple(result.device for result in results), node, age)
+    gone = tuple(key.device for key in keys if key not in devices)
+    closed = {each: None for key in keys if key in devices for each in devices[key].closed}
+    return ClaimRow(claim, tuple(r.device for r in results), node, age, gone, tuple(closed))
 
 
 def _only(nodes: set[str]) -> str:

@@ -13,9 +13,8 @@ import msgspec
 
 from drayman.api.core import Node, NodeCondition, Taint
 from drayman.controllers.workloads import moments
+from drayman.placement.fit.readiness import NOT_READY, UNREACHABLE
 
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _PRESSURES: Final = {
@@ -88,7 +87,3 @@ def _wanted(
                 yield key, "NoExecute"
         elif condition.status == "True" and condition.type_ in _PRESSURES:
             yield _PRESSURES[condition.type_], "NoSchedule"
-
-
-def is_ready(conditions: tuple[NodeCondition, ...]) -> bool:
-    return any(c.type_ == "Ready" and c.status == "True" for c in conditions)
