@@ -13,6 +13,7 @@ from drayman.explain.funnel import funnels, node_fit_steps
 from drayman.explain.headline import headline
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
+from drayman.explain.lost import claims_in_use, results_of
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
@@ -84,13 +85,13 @@ def _not_to_be_placed(
     world: World, pod: Pod, first: Headline, *, with_remedies: bool
 ) -> Explanation:
     base = msgspec.structs.replace(_base(world, pod, first), node=pod.spec.node_name)
-    if first.reason is Reason.RUNS:
-        is_over = pod.status.phase in FINISHED
-        return msgspec.structs.replace(
-            base,
-            devices=() if is_over else devices_of(world, pod),
-            alternatives=() if is_over else alternatives_of_running(world, pod),
-        )
+    if pod.spec.node_name and pod.status.phase not in FINISHED:
+        base = msgspec.structs.replace(base, devices=devices_of(world, pod))
+        if first.reason is not Reason.TERMINATING:
+            found = alternatives_of_running(world, pod)
+            base = msgspec.structs.replace(base, alternatives=found)
+    if pod.spec.node_name or first.reason is Reason.RUNS:
+        return base
     if not with_remedies:
         return base
     help_ = remedies_for(world, pod, None, None)
@@ -99,18 +100,8 @@ def _not_to_be_placed(
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     """The devices that the claims of a pod have."""
-    named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
-    named |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    extended = world.state.extended_claim_of(pod.metadata.uid)
-    if extended is not None:
-        named.add(extended.metadata.name)
-    found: dict[str, None] = {}
-    for name in sorted(name for name in named if name):
-        claim = world.claim(pod.metadata.namespace, name)
-        if claim is not None and claim.status.allocation is not None:
-            for result in claim.status.allocation.devices.results:
-                found[f"{result.driver}/{result.pool}/{result.device}"] = None
-    return tuple(found)
+    results = (result for claim in claims_in_use(world, pod) for result in results_of(claim))
+    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
 
 
 def _fits(world: World, asker: Asker, demand: Demand, found: Found) -> Explanation:

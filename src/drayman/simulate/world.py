@@ -14,6 +14,7 @@ from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
+    Device,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -23,8 +24,10 @@ from drayman.api.resource import (
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.api.struct import Json
 from drayman.inventory.features import Features
+from drayman.inventory.identity import DeviceId, PoolId
 from drayman.placement.state import FINISHED, ClusterState
 from drayman.placement.wake import Wake
+from drayman.simulate.pools import published
 
 
 # Neither of the two says what it holds: asyncio puts results of tasks into texts that nobody reads, and a cluster as text takes seconds.
@@ -79,6 +82,10 @@ class World:
     versions: Mapping[str, str] = field(default_factory=dict)
     features: Features = field(default_factory=Features)
     _state: ClusterState | None = None
+    _slices: dict[PoolId, list[ResourceSlice]] | None = None
+    _pools: dict[PoolId, Mapping[DeviceId, tuple[ResourceSlice, Device]]] = field(
+        default_factory=dict
+    )
 
     @property
     def state(self) -> ClusterState:
@@ -100,6 +107,19 @@ class World:
 
     def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         return self.state.find_claim(namespace, name)
+
+    def published(self, device: DeviceId) -> tuple[ResourceSlice, Device] | None:
+        """A device as the newest generation of its pool has it, whether or not somebody can use the pool."""
+        pool = device.pool_id
+        if pool not in self._pools:
+            if self._slices is None:
+                self._slices = {}
+                for slice_ in self.objects.slices:
+                    key = PoolId(slice_.spec.driver, slice_.spec.pool.name)
+                    self._slices.setdefault(key, []).append(slice_)
+            found = published(self._slices.get(pool, ()), {})
+            self._pools[pool] = found[0].devices if found else {}
+        return self._pools[pool].get(device)
 
     def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
         return self.state.find_template(namespace, name)

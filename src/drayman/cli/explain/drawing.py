@@ -98,7 +98,8 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
     if explanation.headline.reason.kind is not None and not explanation.parts:
         yield from _remedies(explanation, width)
     if explanation.alternatives:
-        yield section("why here", "best nodes first", *alternatives(explanation.alternatives))
+        title = "where it could go" if explanation.headline.reason.kind else "why here"
+        yield section(title, "best nodes first", *alternatives(explanation.alternatives))
 
 
 def _spelling(found: Spelling) -> RenderableType:
