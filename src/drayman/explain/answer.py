@@ -118,6 +118,28 @@ class Spelling(ApiStruct):
     """Existing names, nearest first, each with the number of devices that have it."""
 
 
+class Value(ApiStruct):
+    """A value that a selector wants and no device has, and what devices have in its place."""
+
+    claim: str
+    request: str
+    selector: str
+    condition: str
+    """The part of the selector that it is in."""
+    what: str
+    """`attribute`, `capacity` or `driver`."""
+    name: str
+    """Of the attribute or capacity, with its domain."""
+    wanted: str
+    """How it is compared, and with what: `== "5g.50gb"`."""
+    among: str
+    """`matching`: the devices counted below pass everything else that class and request ask for. `all`: they are all devices there are."""
+    existing: tuple[tuple[str, int], ...] = ()
+    """Values that there are, nearest first, each with the number of devices that have it."""
+    more: int = 0
+    """How many more values there are."""
+
+
 class Alternative(ApiStruct):
     """A node that was in question for something that runs, with what decided."""
 
@@ -149,6 +171,7 @@ class Explanation(ApiStruct):
     holders_left_out: int = 0
     """How many more there are."""
     spelling: tuple[Spelling, ...] = ()
+    values: tuple[Value, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     untried: str = ""
     """Set if not every remedy could be tried."""

@@ -19,6 +19,7 @@ from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
+from drayman.explain.values import mistaken_values
 from drayman.explain.waiting import waiting
 from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
@@ -146,17 +147,19 @@ def _pending(
     site = None if first.reason is Reason.CLAIM_LEFT_BEHIND else nearest_site(survey)
     searched = first.reason is not Reason.SEARCH_LIMIT
     known = Holders(world)
+    mistakes = mistaken_values(survey)
     base = msgspec.structs.replace(
         _base(world, pod, first),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=searched and site is not None),
         nearest=site and nearest_miss(survey, site, known, searched=searched),
         spelling=misspelt(survey, KnownNames(world.objects.slices)),
+        values=tuple(mistake.told for mistake in mistakes),
     )
     if first.reason.kind in (Kind.NOT_NOW, Kind.NOT_HERE):
         who, more = holders(survey, site, known)
         base = msgspec.structs.replace(base, holders=who, holders_left_out=more)
     if not with_remedies:
         return base
-    help_ = remedies_for(world, pod, demand, not_found, base.spelling)
+    help_ = remedies_for(world, pod, demand, not_found, base.spelling, mistakes)
     return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)

@@ -20,7 +20,7 @@ from drayman.cli.explain.layout import (
     shell,
 )
 from drayman.cli.explain.tables import alternatives, funnels, holders
-from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling
+from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling, Value
 from drayman.explain.reasons import Kind
 from drayman.explain.wording import counted
 
@@ -32,6 +32,7 @@ STYLES: Final = {
     Kind.HELD: "bold cyan",
 }
 MOST_REMEDIES: Final = 8
+_AMONG: Final = {"matching": "device that would do otherwise", "all": "device"}
 MOST_OBSTACLES: Final = 6
 
 
@@ -89,6 +90,9 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
     if explanation.spelling:
         found = [_spelling(each) for each in explanation.spelling]
         yield section("spelling", "", *found)
+    if explanation.values:
+        found = [_value(each) for each in explanation.values]
+        yield section("values", "that there are", *found)
     if explanation.node_fit or explanation.funnels:
         yield section("what is left", "after each test", *funnels(explanation, width))
     if explanation.nearest is not None:
@@ -116,6 +120,23 @@ def _spelling(found: Spelling) -> RenderableType:
     for name, devices in found.similar:
         like = f" is on {counted(devices, 'device')}"
         lines.append(prose((plain(name), "bold green"), like, indent=2 * INDENT))
+    return Group(*lines)
+
+
+def _value(found: Value) -> RenderableType:
+    where = f"claim {plain(found.claim)}, request {plain(found.request)}: "
+    what = found.name or found.what
+    wrong = (f"{plain(what)} {plain(found.wanted)}", "bold red")
+    lines = [
+        prose(where, f"no {_AMONG[found.among]} has ", wrong, indent=INDENT),
+        prose((f"in: {plain(found.selector)}", "dim"), indent=2 * INDENT),
+    ]
+    for value, devices in found.existing:
+        has = f" is on {counted(devices, 'device')}"
+        lines.append(prose((plain(value), "bold green"), has, indent=2 * INDENT))
+    if found.more:
+        more = f"and {counted(found.more, 'more value')}"
+        lines.append(prose((more, "dim"), indent=2 * INDENT))
     return Group(*lines)
 
 
