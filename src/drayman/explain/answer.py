@@ -51,16 +51,21 @@ class Funnel(ApiStruct):
 
 
 class Holder(ApiStruct):
-    """Who has something that is needed."""
+    """Who has something that is needed: a claim or a pod, or all those of one workload."""
 
     devices: tuple[str, ...]
     namespace: str
     claim: str = ""
+    """Empty where there are several claims, or none."""
     pods: tuple[str, ...] = ()
     workload: str = ""
     """Whose pods these are, as kind/name."""
+    count: int = 1
+    """How many claims, or pods without one, this stands for."""
     priority: int | None = None
+    """The highest of them."""
     since: str = ""
+    """The first of them."""
     visible: bool = True
     """False: it is not for the asker to see who it is."""
 

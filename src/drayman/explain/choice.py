@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from drayman.allocator import Quality
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Alternative
 from drayman.explain.node_fit import NodeFit
+from drayman.explain.qualities import quality_numbers
 from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.claims import ClaimsNotReadyError, claims_of
@@ -72,17 +72,6 @@ def _alternative(standing: Standing, chosen: str) -> Alternative:
         quality=quality_numbers(standing.quality),
         balance=standing.balance,
     )
-
-
-def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
-    """What makes the devices of one node better than those of another, in the order in which it is looked at. Less is better."""
-    numbers: dict[str, int] = {}
-    for part in key:
-        if isinstance(part, Quality):
-            if part.alternatives:
-                numbers["alternative"] = sum(part.alternatives)
-            numbers.update(part.cost._asdict())
-    return numbers
 
 
 def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:

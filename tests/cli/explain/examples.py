@@ -15,6 +15,7 @@ from drayman.explain.answer import (
     Remedy,
     Spelling,
     Step,
+    Value,
 )
 from drayman.explain.reasons import Reason
 
@@ -131,6 +132,20 @@ MISSPELT: Final = Explanation(
             similar=(("gpu.nvidia.com/productName", 16), ("gpu.nvidia.com/brand", 16)),
         ),
     ),
+    values=(
+        Value(
+            claim="gpus",
+            request="part",
+            selector="device.attributes['gpu.nvidia.com'].profile == '5g.50gb'",
+            condition="device.attributes['gpu.nvidia.com'].profile == '5g.50gb'",
+            what="attribute",
+            name="gpu.nvidia.com/profile",
+            wanted="== '5g.50gb'",
+            among="matching",
+            existing=(("4g.40gb", 8), ("7g.80gb", 1)),
+            more=3,
+        ),
+    ),
 )
 
 RUNS: Final = Explanation(
@@ -145,13 +160,13 @@ RUNS: Final = Explanation(
             node="dgx-h100-0",
             chosen=True,
             preference=100,
-            quality={"distance": 2, "broken": 0, "waste": 0},
+            quality={"pcieRoots": 1, "splitPcieRoots": 0, "lostParts": 0},
             balance=40,
         ),
         Alternative(
             node="dgx-h100-1",
             preference=100,
-            quality={"distance": 6, "broken": 1, "waste": 0},
+            quality={"pcieRoots": 3, "splitPcieRoots": 1, "lostParts": 0},
             balance=80,
         ),
         Alternative(node="dgx-h100-2", refusal="claim gpus: all 8 devices of gpu are in use"),

@@ -13,6 +13,8 @@ from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
 from drayman.explain.answer import Alternative, Explanation, Funnel, Holder, Step
+from drayman.explain.qualities import CRITERIA, Criterion
+from drayman.explain.wording import counted
 
 MOST_HOLDERS: Final = 10
 MOST_LOSSES: Final = 6
@@ -125,6 +127,11 @@ def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
 def _holder(holder: Holder) -> Text:
     if not holder.visible:
         return Text("somebody you may not see", "dim")
+    if holder.count > 1:
+        kind, _, name = plain(holder.workload).partition("/")
+        text = Text(f"{plain(holder.namespace)}/{name}")
+        number = counted(len(holder.pods), "pod") if holder.pods else counted(holder.count, "claim")
+        return text.append(f" ({kind}, {number})", "dim")
     what = listed(holder.pods) if holder.pods else f"claim {plain(holder.claim)}"
     text = Text(f"{plain(holder.namespace)}/{what}" if holder.namespace else what)
     if holder.workload:
@@ -138,21 +145,24 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     table.add_column("", no_wrap=True, style="bold green")
     table.add_column("node", overflow="fold")
     table.add_column("preferred", justify="right", no_wrap=True)
-    for name in _qualities(found):
-        table.add_column(name, justify="right")
+    criteria = [CRITERIA.get(name) or Criterion(name, name, "") for name in _qualities(found)]
+    for each in criteria:
+        table.add_column(each.title, justify="right")
     table.add_column("balance", justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
-    for each in found:
-        qualities = [_number(each.quality.get(name)) for name in _qualities(found)]
+    for node in found:
+        qualities = [_number(node.quality.get(criterion.name)) for criterion in criteria]
         table.add_row(
-            "*" if each.chosen else "",
-            Text(plain(each.node), "bold green" if each.chosen else ""),
-            _number(each.preference),
+            "*" if node.chosen else "",
+            Text(plain(node.node), "bold green" if node.chosen else ""),
+            _number(node.preference),
             *qualities,
-            _number(each.balance),
-            Text(plain(each.refusal), "dim"),
+            _number(node.balance),
+            Text(plain(node.refusal), "dim"),
         )
     yield _indented(table)
+    for criterion in (criterion for criterion in criteria if criterion.meaning):
+        yield prose((f"{criterion.title}: {criterion.meaning}", "dim"), indent=INDENT)
     if len(found) == 1:
         yield prose(("no other node would take it", "dim"), indent=INDENT)
 
