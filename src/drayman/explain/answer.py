@@ -156,8 +156,17 @@ class Alternative(ApiStruct):
     balance: int | None = None
 
 
+class DeviceCount(ApiStruct):
+    """What the devices of one driver on a node are counted as."""
+
+    driver: str
+    total: int
+    states: Mapping[str, int] = {}
+    """As `drayman top devices` has them."""
+
+
 class Explanation(ApiStruct):
-    """All there is to say about one object."""
+    """All there is to say about one object, or about all of a namespace or cluster."""
 
     kind: str
     name: str
@@ -181,8 +190,12 @@ class Explanation(ApiStruct):
     untried: str = ""
     """Set if not every remedy could be tried."""
     alternatives: tuple[Alternative, ...] = ()
+    taints: tuple[str, ...] = ()
+    """Of a node, those that keep pods away, as kubectl writes them."""
+    counts: tuple[DeviceCount, ...] = ()
+    """Of a node."""
     parts: tuple[Explanation, ...] = ()
-    """The pods of a workload, one of each kind."""
+    """The pods of a workload, one of each kind; what waits in a namespace; for a node, who waits and why not there."""
     count: int = 1
     """How many objects this stands for."""
     unseen: tuple[str, ...] = ()

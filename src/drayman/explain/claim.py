@@ -33,7 +33,13 @@ def explain_claim(world: World, claim: ResourceClaim) -> Explanation:
         return _base(world, claim, Headline.of(Reason.CLAIM_UNUSED, text))
     first = explain_pod(world, pods[0])
     told = _of_pod(first.headline, pods)
-    return msgspec.structs.replace(_base(world, claim, told), parts=(first,), node=first.node)
+    return msgspec.structs.replace(
+        _base(world, claim, told),
+        parts=(first,),
+        node=first.node,
+        remedies=first.remedies,
+        untried=first.untried,
+    )
 
 
 def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
@@ -47,6 +53,17 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
         and name in _claim_names(pod)
     ]
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+
+
+def users_by_claim(world: World) -> set[tuple[str, str]]:
+    """Namespace and name of the claims that pods which have not ended are to use."""
+    return {
+        (pod.metadata.namespace, name)
+        for pod in world.objects.pods
+        if pod.status.phase not in FINISHED
+        for name in _claim_names(pod)
+        if name
+    }
 
 
 def _claim_names(pod: Pod) -> set[str | None]:

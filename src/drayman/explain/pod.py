@@ -10,7 +10,7 @@ from drayman.api.core import Pod
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
-from drayman.explain.headline import headline
+from drayman.explain.headline import Headlines, headline
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.lost import claims_in_use, results_of
@@ -24,8 +24,9 @@ from drayman.explain.waiting import waiting
 from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
+from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
-from drayman.placement.state import FINISHED
+from drayman.placement.state import FINISHED, NodeState
 from drayman.simulate.world import World
 
 
@@ -42,30 +43,34 @@ def explain_pod(world: World, pod: Pod, *, with_remedies: bool = True) -> Explan
     return _pending(world, pod, demand, found, with_remedies=with_remedies)
 
 
-class Reasons:
-    """The reasons of many pods. Those that ask for the same have one reason, which is found once."""
+class PodHeadlines:
+    """The headlines of many pods. Those that ask for the same have one reason, which is found once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._asker = Asker(world.state, world.now)
-        self._known: dict[Hashable, Reason] = {}
+        self._headlines = Headlines(world.state)
+        self._found: dict[Hashable, Found | NotFound] = {}
 
-    def of(self, pod: Pod) -> Reason:
+    def of(self, pod: Pod) -> Headline:
         early = waiting(self._world, pod)
         if early is not None:
-            return early.reason
-        demand = self._asker.demand(pod)
-        known = self._known.get(demand.key)
-        if known is None:
-            found = self._asker.find(demand)
-            known = self._known[demand.key] = (
-                Reason.FITS
-                if isinstance(found, Found)
-                else headline(self._world.state, demand, found).reason
-            )
-        if known is Reason.FITS:
-            return as_far_as_seen(self._world.unseen, pod, Headline.of(known, "")).reason
-        return known
+            return early
+        demand = self.demand(pod)
+        found = self._found.get(demand.key)
+        if found is None:
+            found = self._found[demand.key] = self._asker.find(demand)
+        if isinstance(found, NotFound):
+            return self._headlines.of(demand, found)
+        return as_far_as_seen(self._world.unseen, pod, _fits_line(found))
+
+    def demand(self, pod: Pod) -> Demand:
+        """What a pod asks for. Raises ClaimsNotReadyError."""
+        return self._asker.demand(pod)
+
+    def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
+        """What the devices of a node have to say to that."""
+        return self._asker.placer(demand).devices_verdict(demand, node)
 
 
 def _base(world: World, pod: Pod, first: Headline) -> Explanation:

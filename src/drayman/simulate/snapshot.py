@@ -30,6 +30,7 @@ from drayman.api.resource import (
 )
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.api.struct import ApiStruct, always
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.simulate.redaction import clean_rule, cleaner_of
 from drayman.simulate.world import Objects, World
 
@@ -49,6 +50,10 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
     "volume_claims": PersistentVolumeClaim,
     "storage_classes": StorageClass,
     "jobs": Job,
+    "deployments": Deployment,
+    "replica_sets": ReplicaSet,
+    "stateful_sets": StatefulSet,
+    "daemon_sets": DaemonSet,
 }
 """What each member of `Objects` holds."""
 _RULES: Final = frozenset({"PriorityClass", "RuntimeClass", "LimitRange"})

@@ -23,6 +23,7 @@ from drayman.api.resource import (
 )
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.api.struct import Json
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.placement.state import FINISHED, ClusterState
@@ -48,6 +49,10 @@ class Objects:
     volume_claims: tuple[PersistentVolumeClaim, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
     jobs: tuple[Job, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    stateful_sets: tuple[StatefulSet, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
     """What the API server goes by when pods are made: priority classes, runtime classes, limit ranges. Only the server reads them."""
 

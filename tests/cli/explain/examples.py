@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from drayman.explain.answer import (
     Alternative,
+    DeviceCount,
     Explanation,
     Funnel,
     Headline,
@@ -235,7 +238,44 @@ LONGEST: Final = Explanation(
     alternatives=(Alternative(node=_LONG, chosen=True, preference=1, refusal=_LONG),),
     evidence={f"resource-{number}": "12345678" for number in range(13)},
 )
+NAMESPACE: Final = Explanation(
+    kind="Namespace",
+    name="team-a",
+    headline=Headline.of(Reason.DEVICES_IN_USE, "3 objects wait in namespace team-a"),
+    parts=(
+        msgspec.structs.replace(JOB, parts=(), count=25),
+        msgspec.structs.replace(LONGEST, holders=(), count=1),
+        *(
+            Explanation(
+                kind="Pod",
+                namespace="team-a",
+                name=f"pod-{number}",
+                headline=Headline.of(Reason.NODES_FULL, "2 nodes have not enough cpu left"),
+            )
+            for number in range(30)
+        ),
+    ),
+    evidence={"pods": "1"},
+)
+CLUSTER: Final = msgspec.structs.replace(NAMESPACE, kind="Cluster", name="")
+NODE: Final = Explanation(
+    kind="Node",
+    name="dgx-h100-0",
+    headline=Headline.of(Reason.NODES_CORDONED, "Node dgx-h100-0 is cordoned"),
+    taints=("node.kubernetes.io/unschedulable:NoSchedule", f"{_LONG}:NoSchedule"),
+    counts=(
+        DeviceCount(driver="gpu.nvidia.com", total=8, states={"used": 6, "unavailable": 2}),
+        DeviceCount(driver=_LONG, total=4096, states={"free": 4096}),
+    ),
+    holders=WAITS.holders,
+    parts=NAMESPACE.parts,
+    evidence={"pods": "1"},
+)
+
 ALL: Final = {
+    "namespace": NAMESPACE,
+    "cluster": CLUSTER,
+    "node": NODE,
     "waits": WAITS,
     "misspelt": MISSPELT,
     "runs": RUNS,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.explain.examples import ALL, LONGEST, MISSPELT, NOW, RUNS, WAITS
+from cli.explain.examples import ALL, LONGEST, MISSPELT, NAMESPACE, NOW, RUNS, WAITS
 from drayman.cli.explain.drawing import STYLES, Drawing
 from drayman.cli.explain.layout import age, broken, devices_listed, shell
 from drayman.explain.answer import Explanation, Holder
@@ -88,6 +88,18 @@ def test_holders_of_one_workload_are_one_line() -> None:
         count=2,
     )
     assert "team-a/sweep (Job, 2 pods)" in drawn(replace(WAITS, holders=(holder,)), 200)
+
+
+def test_an_overview_counts_what_it_leaves_out() -> None:
+    """Each reason with its number, of many objects the first ones, and how to go on."""
+    text = drawn(NAMESPACE, 80)
+    assert "DevicesInUse (not now): 25" in text
+    assert "job/sweep (25 pods)" in text
+    assert "NodesFull (not now): 30" in text
+    assert "pod/pod-19" in text
+    assert "pod/pod-20" not in text
+    assert "and 10 more" in text
+    assert "drayman explain job/sweep -n default" in text
 
 
 def test_what_runs_is_told_with_the_alternatives() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 
+from drayman.cli.explain import overview
 from drayman.cli.explain.layout import (
     INDENT,
     Trimmed,
@@ -52,14 +53,30 @@ def _whole(explanation: Explanation, now: float, width: int) -> Iterator[Rendera
     yield prose((_subject(explanation), "dim"))
     if explanation.unseen:
         yield unseen(explanation.unseen)
+    if explanation.kind in overview.OVERVIEWS:
+        yield from overview.waiting(explanation, STYLES)
+    elif explanation.kind == "Node":
+        yield from _node(explanation, now)
+    else:
+        yield from _object(explanation, now, width)
+    if explanation.evidence:
+        yield _evidence(explanation)
+
+
+def _node(explanation: Explanation, now: float) -> Iterator[RenderableType]:
+    yield from overview.node(explanation)
+    if explanation.holders:
+        yield section("who holds it", "", *holders(explanation, now))
+    yield from overview.passed_by(explanation)
+
+
+def _object(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
     yield from _grounds(explanation, now, width)
     for part in explanation.parts:
         yield ""
         inner = [headline(part.headline), prose((_subject(part), "dim"))]
         inner += _grounds(part, now, width - INDENT)
         yield Padding(Group(*inner), (0, 0, 0, INDENT))
-    if explanation.evidence:
-        yield _evidence(explanation)
 
 
 def headline(line: Headline) -> RenderableType:

@@ -26,12 +26,13 @@ _BESIDE: Final = INDENT + _NODES + _DEVICES + 3 * 2
 """Columns of the terminal that are taken by numbers and gaps."""
 
 
-def _table() -> Table:
+def table() -> Table:
+    """A table without lines."""
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
 
 
-def _indented(table: Table) -> RenderableType:
-    return Padding(table, (0, 0, 0, INDENT))
+def indented(content: Table) -> RenderableType:
+    return Padding(content, (0, 0, 0, INDENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def funnels(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     for title, rows in groups:
         if title:
             yield prose((title, "bold"), indent=INDENT)
-        yield _indented(_rows(rows, longest, room, show_header=not title))
+        yield indented(_rows(rows, longest, room, show_header=not title))
 
 
 def _node_rows(explanation: Explanation) -> list[_Row]:
@@ -76,22 +77,22 @@ def _device_rows(found: Funnel) -> tuple[str, list[_Row]]:
 
 
 def _rows(rows: Sequence[_Row], longest: int, room: int, *, show_header: bool) -> Table:
-    table = _table()
-    table.show_header = show_header
-    table.add_column("test", width=longest, no_wrap=True)
-    table.add_column("nodes", width=_NODES, justify="right", no_wrap=True)
-    table.add_column("devices", width=_DEVICES, justify="right", no_wrap=True)
-    table.add_column("", width=room, overflow="fold", style="dim")
+    drawn = table()
+    drawn.show_header = show_header
+    drawn.add_column("test", width=longest, no_wrap=True)
+    drawn.add_column("nodes", width=_NODES, justify="right", no_wrap=True)
+    drawn.add_column("devices", width=_DEVICES, justify="right", no_wrap=True)
+    drawn.add_column("", width=room, overflow="fold", style="dim")
     for row in rows:
         style = "bold red" if row.is_end else ""
         devices = "" if row.devices is None else f"{row.devices:,}"
-        table.add_row(
+        drawn.add_row(
             Text(row.test, style),
             Text(f"{row.nodes:,}", style),
             Text(devices, style),
             Text(broken(row.detail, room)),
         )
-    return table
+    return drawn
 
 
 def _detail(step: Step) -> str:
@@ -108,18 +109,18 @@ def _losses(lost: Mapping[str, int]) -> str:
 
 def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
     """Who has what, and for how long already."""
-    table = _table()
-    table.add_column("held by", overflow="fold")
-    table.add_column("devices", overflow="fold")
-    table.add_column("priority", justify="right", no_wrap=True)
-    table.add_column("for", no_wrap=True)
+    drawn = table()
+    drawn.add_column("held by", overflow="fold")
+    drawn.add_column("devices", overflow="fold")
+    drawn.add_column("priority", justify="right", no_wrap=True)
+    drawn.add_column("for", no_wrap=True)
     found = explanation.holders
     for holder in found[:MOST_HOLDERS]:
         priority = "" if holder.priority is None else str(holder.priority)
-        table.add_row(
+        drawn.add_row(
             _holder(holder), devices_listed(holder.devices), priority, age(holder.since, now)
         )
-    yield _indented(table)
+    yield indented(drawn)
     if rest := len(found[MOST_HOLDERS:]) + explanation.holders_left_out:
         yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
 
@@ -141,18 +142,18 @@ def _holder(holder: Holder) -> Text:
 
 def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     """The nodes that were in question, and what counted."""
-    table = _table()
-    table.add_column("", no_wrap=True, style="bold green")
-    table.add_column("node", overflow="fold")
-    table.add_column("preferred", justify="right", no_wrap=True)
+    drawn = table()
+    drawn.add_column("", no_wrap=True, style="bold green")
+    drawn.add_column("node", overflow="fold")
+    drawn.add_column("preferred", justify="right", no_wrap=True)
     criteria = [CRITERIA.get(name) or Criterion(name, name, "") for name in _qualities(found)]
     for each in criteria:
-        table.add_column(each.title, justify="right")
-    table.add_column("balance", justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
+        drawn.add_column(each.title, justify="right")
+    drawn.add_column("balance", justify="right", no_wrap=True)
+    drawn.add_column("", overflow="fold")
     for node in found:
         qualities = [_number(node.quality.get(criterion.name)) for criterion in criteria]
-        table.add_row(
+        drawn.add_row(
             "*" if node.chosen else "",
             Text(plain(node.node), "bold green" if node.chosen else ""),
             _number(node.preference),
@@ -160,7 +161,7 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
             _number(node.balance),
             Text(plain(node.refusal), "dim"),
         )
-    yield _indented(table)
+    yield indented(drawn)
     for criterion in (criterion for criterion in criteria if criterion.meaning):
         yield prose((f"{criterion.title}: {criterion.meaning}", "dim"), indent=INDENT)
     if len(found) == 1:

@@ -7,7 +7,7 @@ and more of them if that is asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -109,8 +109,8 @@ def _lines(found: Floor, kind: Kind, unfold: bool) -> Iterator[_Line]:
         if racks[0].block and len(racks) > 1:
             nodes = sum(len(rack.nodes) for rack in racks)
             counts = _of(total(rack.counts for rack in racks), kind)
-            closed = sum((rack.closed for rack in racks), Counter[Closed]())
-            yield _Line(0, racks[0].block, "", nodes, counts, _closed(closed))
+            closed = _closed_in(node for rack in racks for node in rack.nodes)
+            yield _Line(0, racks[0].block, "", nodes, counts, closed)
             depth = 1
         for rack in racks:
             yield from _rack_lines(rack, depth, kind, unfold)
@@ -122,12 +122,21 @@ def _rack_lines(rack: Rack, depth: int, kind: Kind, unfold: bool) -> Iterator[_L
     name = rack.rack or rack.block or rack.nvlink_domain
     if name or not unfold:
         counts = _of(rack.counts, kind)
-        title, closed = name or "(no rack)", _closed(rack.closed)
+        title, closed = name or "(no rack)", _closed_in(rack.nodes)
         yield _Line(depth, title, rack.nvlink_domain, len(rack.nodes), counts, closed)
         depth += 1
     for node in rack.nodes if unfold else ():
         closed = ", ".join(each.words for each in node.closed)
         yield _Line(depth, node.name, "", None, _of(node.counts, kind), closed)
+
+
+def _closed_in(nodes: Iterable[NodeUse]) -> str:
+    """How many nodes of a place take no pods; in one word, as lines are short."""
+    closed = [node.closed for node in nodes if node.closed]
+    whys = {why for each in closed for why in each}
+    if not closed:
+        return ""
+    return f"{len(closed):,} {whys.pop().words if len(whys) == 1 else 'closed'}"
 
 
 def _closed(numbers: Counter[Closed]) -> str:
@@ -191,7 +200,7 @@ class _Drawing:
         domain = "  NVLINK".ljust(self._domain) if self._domain else ""
         name = self._kind.value.upper().ljust(self._name)
         use = "USE".ljust(self._bar)
-        closed = "  NODE" if self._closed else ""
+        closed = "  STATUS" if self._closed else ""
         yield Text(f"{name}{domain}{nodes}  {use}{''.join(numbers)}{closed}", style="bold")
         for line in self._lines:
             yield self._row(line)
