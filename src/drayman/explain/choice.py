@@ -36,25 +36,35 @@ def alternatives(asker: Asker, demand: Demand, chosen: str) -> tuple[Alternative
 def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
     """The best nodes for a pod that has one, and its own. None if its claims are not what they were."""
     state, chosen = world.state, pod.spec.node_name
+    with as_if_new(world, pod) as demand:
+        if demand is None:
+            return ()
+        placer = Asker(state, world.now).placer(demand)
+        found = _listed(placer.standings(demand), chosen)
+        if not any(item.chosen for item in found):
+            return (*found, _refused(state, demand, chosen))
+    return found
+
+
+@contextmanager
+def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
+    """What a pod that has a node would ask for if it came now, on the state without it; None if its claims are not what they were."""
+    state = world.state
     try:
         claims = claims_of(pod, state.find_claim)
     except ClaimsNotReadyError:
-        return ()
+        yield None
+        return
     own = [claim for claim in claims if _is_used_by_nobody_else(claim, pod)]
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)
     with _thought_away(state, pod, own):
-        asker = Asker(state, world.now)
         homeless = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
         freed = [_without_devices(claim) if claim in own else claim for claim in claims]
-        demand = asker.demand_with(homeless, freed)
-        found = _listed(asker.placer(demand).standings(demand), chosen)
-        if not any(item.chosen for item in found):
-            return (*found, _refused(state, demand, chosen))
-    return found
+        yield Asker(state, world.now).demand_with(homeless, freed)
 
 
 def _listed(standings: Sequence[Standing], chosen: str) -> tuple[Alternative, ...]:

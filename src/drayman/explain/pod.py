@@ -17,6 +17,7 @@ from drayman.explain.lost import claims_in_use, results_of
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
+from drayman.explain.remedies.replacing import LOST, replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
@@ -96,6 +97,8 @@ def _not_to_be_placed(
         if first.reason is not Reason.TERMINATING:
             found = alternatives_of_running(world, pod)
             base = msgspec.structs.replace(base, alternatives=found)
+    if with_remedies and first.reason in LOST:
+        return msgspec.structs.replace(base, remedies=tuple(replaced_pod(world, pod, first.reason)))
     if pod.spec.node_name or first.reason is Reason.RUNS:
         return base
     if not with_remedies:

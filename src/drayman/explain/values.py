@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -99,7 +100,10 @@ class _Search:
     def __init__(self, survey: Survey) -> None:
         self._state = survey.state
         self._hardware = all_hardware(survey.state)
-        self._shared = SharedDevices(self._hardware)
+
+    @cached_property
+    def _shared(self) -> SharedDevices:
+        return SharedDevices(self._hardware)
 
     def of(self, claim: str, wanted: WantedDevices) -> Iterator[Mistake]:
         device_class = self._state.inventory.classes.get(wanted.spec.device_class_name)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from drayman.explain.answer import Explanation, Holder, Miss, Remedy, Spelling, Step, Value
 from drayman.explain.claim import explain_claim
 from drayman.explain.pod import explain_pod
@@ -114,9 +116,11 @@ def helps(world: World, about: str, remedy: Remedy) -> None:
         (job,) = (job for job in after.objects.jobs if f"job/{job.metadata.name}" == about)
         assert not job.spec.suspend
         return
-    waited = world.objects.pods[-1].metadata
-    pod = after.pod(waited.namespace, waited.name)
-    assert pod is not None, f"the pod itself is gone: {remedy.sentence}"
+    waited = world.objects.pods[-1]
+    pod = after.pod(waited.metadata.namespace, waited.metadata.name)
+    if pod is None:  # another is made in its place
+        assert waited.spec.node_name, f"the pod itself is gone: {remedy.sentence}"
+        pod = replace(waited, spec=replace(waited.spec, node_name=""))
     assert not pod.spec.scheduling_gates
     asker = Asker(after.state, after.now)
     demand = asker.demand(pod)

@@ -40,6 +40,14 @@ def node_is_silent() -> Scene:
     return scene
 
 
+def node_of_a_job_is_silent() -> Scene:
+    scene = Scene("dgx-h100=2").holds("llama", "dgx-h100-1", "gpu-0 gpu-1", job="pretrain")
+    scene.objects["nodes"][1]["status"]["conditions"] = [SILENT]
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+    scene.objects["nodes"][1].setdefault("spec", {})["taints"] = [taint]
+    return scene
+
+
 def node_is_tainted_as_unreachable() -> Scene:
     scene = training()
     taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -113,18 +121,30 @@ SCENARIOS = (
         scene=node_is_gone,
         reason=Reason.NODE_GONE,
         says="The pod is on node cpu-9, which does not exist any more.",
+        remedies=("Delete pod default/etl and create it anew.",),
+        plays=False,
     ),
     Scenario(
         name="the node of the pod is gone with its devices",
         scene=node_and_slices_are_gone,
         reason=Reason.NODE_GONE,
         says="dgx-h100-1, which does not exist any more",
+        remedies=("Delete pod default/llama and create it anew.",),
+        plays=False,
     ),
     Scenario(
         name="the node of the pod is silent",
         scene=node_is_silent,
         reason=Reason.NODE_NOT_READY,
         says="The pod is on node dgx-h100-1, which is not ready: Kubelet stopped posting node status.",
+    ),
+    Scenario(
+        name="the node of a job's pod is silent",
+        scene=node_of_a_job_is_silent,
+        reason=Reason.NODE_NOT_READY,
+        says="which is not ready",
+        remedies=("Delete pod default/llama so that job/pretrain makes another.",),
+        plays=False,
     ),
     Scenario(
         name="the node of the pod is tainted as unreachable",
@@ -143,6 +163,8 @@ SCENARIOS = (
         scene=device_is_gone,
         reason=Reason.DEVICES_GONE,
         says="1 device of claim llama-claim is not published any more: gpu.nvidia.com/dgx-h100-1/gpu-1.",
+        remedies=("Delete pod default/llama and create it anew.",),
+        plays=False,
     ),
     Scenario(
         name="the slices with the devices of the pod are gone",
@@ -238,3 +260,14 @@ def test_where_it_was_and_where_it_could_go_is_told_too(scene: type[Scene]) -> N
     assert found.node == "dgx-h100-1"
     assert [device.rpartition("/")[2] for device in found.devices] == ["gpu-0", "gpu-1"]
     assert "dgx-h100-0" in [each.node for each in found.alternatives if not each.chosen]
+
+
+def test_another_pod_is_no_remedy_where_it_would_not_fit() -> None:
+    """What a new pod would get is searched for."""
+    scene = device_is_gone().holds(
+        "other", "dgx-h100-0", "gpu-0 gpu-1 gpu-2 gpu-3 gpu-4 gpu-5 gpu-6 gpu-7"
+    )
+    scene.holds("more", "dgx-h100-1", "gpu-2 gpu-3 gpu-4 gpu-5 gpu-6 gpu-7")
+    scene.objects["pods"].append(scene.objects["pods"].pop(0))
+    found = explain(scene.world(), "pod")
+    assert (found.headline.reason, found.remedies) == (Reason.DEVICES_GONE, ())
