@@ -126,6 +126,14 @@ def test_pods_on_their_way_out_do_not_count() -> None:
     assert [part.headline.reason.value for part in found.parts] == ["Runs", "Terminating"]
 
 
+def test_pods_that_have_lost_something_do_not_just_wait() -> None:
+    """They have a node already."""
+    made = made_by("StatefulSet")
+    town = Town().node("n0").runs("web-0", "n0", metadata=made).runs("web-1", "gone", metadata=made)
+    found = workload(town, "StatefulSet", spec={"replicas": 2})
+    assert found.headline.sentence.startswith("1 of 2 pods is in trouble: The pod is on node gone")
+
+
 def test_pods_that_are_still_to_be_made_are_counted() -> None:
     """A stateful set makes one pod after the other."""
     town = Town().node("n0").runs("web-0", "n0", metadata=made_by("StatefulSet"))

@@ -125,6 +125,25 @@ def test_a_node(explain: Explain) -> None:
     assert "sweep" in {part["name"] for part in found["parts"]}
 
 
+def test_a_cordoned_node(full: Kubectl, explain: Explain) -> None:
+    """It takes no pods, and neither the explanation nor the map has anything free there."""
+    full("cordon", "example-1")
+    try:
+        result = explain("node/example-1", "-o", "json")
+        where = ("--kubeconfig", str(full.server.kubeconfig), "-o", "json")
+        shown = CliRunner().invoke(cli, ["map", *where], prog_name="drayman")
+    finally:
+        full("uncordon", "example-1")
+    assert result.exit_code == 1, result.stderr
+    found = data(result)
+    assert found["headline"]["reason"] == "NodesCordoned"
+    assert all("free" not in each["states"] for each in found["counts"])
+    nodes = [node for rack in data(shown)["racks"] for node in rack["nodes"]]
+    (cordoned,) = [node for node in nodes if node["name"] == "example-1"]
+    assert cordoned["closed"] == ["cordoned"]
+    assert all("free" not in counts for counts in cordoned["devices"].values())
+
+
 @pytest.mark.parametrize("words", [["--all"], ["namespace/team-a"], ["ns", "team-a"]])
 def test_all_that_waits(explain: Explain, words: list[str]) -> None:
     """By reason, each workload once with its pods; the exit status says whether anything does."""

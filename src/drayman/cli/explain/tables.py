@@ -165,7 +165,8 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     for criterion in (criterion for criterion in criteria if criterion.meaning):
         yield prose((f"{criterion.title}: {criterion.meaning}", "dim"), indent=INDENT)
     if len(found) == 1:
-        yield prose(("no other node would take it", "dim"), indent=INDENT)
+        other = "" if found[0].refusal else "other "
+        yield prose((f"no {other}node would take it", "dim"), indent=INDENT)
 
 
 def _qualities(found: Sequence[Alternative]) -> list[str]:
