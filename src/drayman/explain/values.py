@@ -61,15 +61,26 @@ class Rewriting(Struct, frozen=True):
     before: str
     after: str
     words: str
-    is_slip: bool = True
+
+
+class Correction(Struct, frozen=True):
+    """A value that is written in a selector from `begin` to `end`, and another in its place."""
+
+    begin: int
+    end: int
+    old: str
+    new: str
+    is_slip: bool
     """Whether the one may have been written for the other: what a class is for is not changed otherwise."""
 
 
 class Mistake(Struct, frozen=True):
-    """A value that is wrong, and the selector with others in its place, the nearest first."""
+    """A value that is wrong, and others that could stand in its place, the nearest first."""
 
     told: Value
-    rewritings: tuple[Rewriting, ...]
+    corrections: tuple[Correction, ...]
+    is_bound: bool
+    """Whether all values up to one are as good: the first that helps is enough then."""
 
 
 class _Part(Struct, frozen=True):
@@ -222,8 +233,17 @@ def _mistake(
         existing=tuple((_text(value), existing[value]) for value in shown),
         more=len(ranked) - len(shown),
     )
-    tried = (_rewriting(part, comparison, value) for value in ranked[:_MOST_TRIED])
-    return Mistake(told, tuple(tried))
+    tried = (_correction(part, comparison, value) for value in ranked[:_MOST_TRIED])
+    return Mistake(told, tuple(tried), comparison.operator in TOP_DOWN + BOTTOM_UP)
+
+
+def rewritten(expression: str, corrections: Sequence[Correction]) -> Rewriting:
+    """An expression with all these made."""
+    after, words = expression, list[str]()
+    for each in sorted(corrections, key=lambda each: -each.begin):
+        after = f"{after[: each.begin]}{each.new}{after[each.end :]}"
+        words.insert(0, f"{each.new} instead of {each.old}")
+    return Rewriting(expression, after, f"write {' and '.join(words)}")
 
 
 def _wanted(part: _Part, comparison: Comparison) -> str:
@@ -280,16 +300,14 @@ def _text(value: Existing) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _rewriting(part: _Part, comparison: Comparison, value: Existing) -> Rewriting:
+def _correction(part: _Part, comparison: Comparison, value: Existing) -> Correction:
     written = min(comparison.values, key=lambda each: _distance(value, each))
     if isinstance(value, int) and not isinstance(value, bool):
         value += {">": -1, "<": 1}.get(comparison.operator, 0)  # these leave out the bound itself
     old = _source(part, written)
     new = _literal(_text(value), old)
-    begin = part.condition.begin
-    before, after = part.expression[: begin + written.begin], part.expression[begin + written.end :]
-    words = f"write {new} instead of {old}"
-    return Rewriting(part.expression, f"{before}{new}{after}", words, _is_slip(value, written))
+    at = part.condition.begin
+    return Correction(at + written.begin, at + written.end, old, new, _is_slip(value, written))
 
 
 def _literal(text: str, before: str) -> str:

@@ -42,6 +42,42 @@ def test_a_value_whose_devices_are_taken_is_passed_over() -> None:
     assert found[0].startswith('Write "H100" instead of "A41"')
 
 
+def test_several_values_in_one_selector() -> None:
+    """Values that are all wrong are corrected together, each to the nearest."""
+    cluster = Cluster().node("n1", 1)
+    wrong = f'{MEMORY}.compareTo(quantity("200Gi")) >= 0 && {MODEL} in ["A100", "B200"]'
+    cluster.template("wanted", asking(select=(wrong,))).waiting()
+    assert checked(cluster)[0] == (
+        'Write "80Gi" instead of "200Gi" and "H100" instead of "A100"'
+        " in the selector of request gpus of template wanted."
+    )
+
+
+def test_where_either_of_two_values_may_be_wrong_each_is_corrected_alone() -> None:
+    """There are devices that pass the one, and devices that pass the other."""
+    cluster = Cluster().node("n1", 1)
+    cluster.node(
+        "n2",
+        gpus(1, attributes={"model": {"string": "A40"}}, capacity={"memory": {"value": "48Gi"}}),
+    )
+    wrong = f'{MEMORY}.compareTo(quantity("64Gi")) >= 0 && {MODEL} == "A40"'
+    cluster.template("wanted", asking(select=(wrong,))).waiting()
+    assert [each.partition(" in the")[0] for each in checked(cluster)[:2]] == [
+        'Write "48Gi" instead of "64Gi"',
+        'Write "H100" instead of "A40"',
+    ]
+
+
+def test_of_a_bound_the_first_that_helps_is_enough() -> None:
+    """Lower ones would help as well."""
+    cluster = Cluster().node("n1", 1)
+    cluster.node("n2", gpus(1, capacity={"memory": {"value": "40Gi"}}))
+    wrong = f'{MEMORY}.compareTo(quantity("200Gi")) >= 0'
+    cluster.template("wanted", asking(select=(wrong,))).waiting()
+    found = [each for each in checked(cluster) if each.startswith("Write")]
+    assert [each[:12] for each in found] == ['Write "80Gi"']
+
+
 def test_a_wrong_value_in_a_full_cluster() -> None:
     """Together with what frees devices of the nearest value."""
     cluster = Cluster().node("n1", 1).holder("a", "n1", "0")

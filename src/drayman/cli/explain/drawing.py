@@ -146,7 +146,7 @@ def _value(found: Value) -> RenderableType:
     wrong = (f"{plain(what)} {plain(found.wanted)}", "bold red")
     lines = [
         prose(where, f"no {_AMONG[found.among]} has ", wrong, indent=INDENT),
-        prose((f"in: {plain(found.selector)}", "dim"), indent=2 * INDENT),
+        prose((f"in: {plain(found.condition)}", "dim"), indent=2 * INDENT),
     ]
     for value, devices in found.existing:
         has = f" is on {counted(devices, 'device')}"

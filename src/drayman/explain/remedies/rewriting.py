@@ -10,16 +10,36 @@ from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import with_class
 from drayman.explain.remedies.patching import patch_of, patched, put
-from drayman.explain.values import Mistake, Rewriting
+from drayman.explain.values import ALL, Correction, Mistake, Rewriting, rewritten
 
 
 def corrected_values(case: Case, mistakes: Sequence[Mistake]) -> Iterator[Remedy]:
-    """Values that devices have in place of ones that none has."""
+    """Values that devices have in place of ones that none has. Where several are wrong in one selector, all at once."""
+    together: dict[str, list[Mistake]] = {}
     for mistake in mistakes:
-        for rewriting in mistake.rewritings:
-            yield from in_requests(case, rewriting)
-            if rewriting.is_slip:
-                yield from in_classes(case, rewriting)
+        if mistake.told.among == ALL:
+            together.setdefault(mistake.told.selector, []).append(mistake)
+    for selector, members in together.items():
+        if len(members) > 1:
+            yield from _tried(case, selector, [each.corrections[0] for each in members])
+    for mistake in mistakes:
+        if len(together.get(mistake.told.selector, ())) < 2:
+            yield from _one_by_one(case, mistake)
+
+
+def _one_by_one(case: Case, mistake: Mistake) -> Iterator[Remedy]:
+    for correction in mistake.corrections:
+        found = list(_tried(case, mistake.told.selector, [correction]))
+        yield from found
+        if found and mistake.is_bound:
+            return
+
+
+def _tried(case: Case, selector: str, corrections: Sequence[Correction]) -> Iterator[Remedy]:
+    rewriting = rewritten(selector, corrections)
+    yield from in_requests(case, rewriting)
+    if all(each.is_slip for each in corrections):
+        yield from in_classes(case, rewriting)
 
 
 def in_requests(case: Case, rewriting: Rewriting) -> Iterator[Remedy]:
