@@ -84,6 +84,15 @@ def test_how_it_is(spec: dict[str, Any], status: dict[str, Any], reason: str, sa
     assert found.evidence["node"] == ""
 
 
+def test_what_may_be_held_by_others_is_not_called_free() -> None:
+    """Somebody who does not see all claims cannot know."""
+    world = Town().node("n0", 2).holds("a", "n0", "d0").world()
+    world.unseen = ("resourceclaims.resource.k8s.io outside of namespace default",)
+    found = explain_node(world, world.state.nodes["n0"].node)
+    assert found.counts[0].states == {"used": 1, "unknown": 1}
+    assert "1 in use, 0 free and 1 unknown" in found.headline.sentence
+
+
 def test_who_has_its_devices_is_told_by_workload() -> None:
     """Those with most devices first; holders on other nodes are not."""
     town = Town().node("n0", 4).node("n1", 1).holds("alone", "n0", "d0").holds("far", "n1", "d0")

@@ -10,6 +10,7 @@ import msgspec
 
 from drayman.api.core import Node, Pod
 from drayman.explain.answer import DeviceCount, Explanation, Headline, Holder
+from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
 from drayman.explain.lost import node_state
 from drayman.explain.naming import taint_title
@@ -26,7 +27,7 @@ from drayman.placement.fit import FITS
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
 from drayman.placement.state import FINISHED, NodeState
-from drayman.simulate.occupancy import Standing, State, count
+from drayman.simulate.occupancy import Standing, State, count, doubted
 from drayman.simulate.world import World
 
 _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
@@ -75,7 +76,8 @@ def _standings(world: World, node: Node) -> list[Standing]:
         if each.spec.node_name == name or each.spec.per_device_node_selection
     ]
     found = count(state.inventory, state.ledger, [node], slices, world.objects.taint_rules)
-    return [standing for standing in found.devices.values() if standing.node == name]
+    own = [standing for standing in found.devices.values() if standing.node == name]
+    return [doubted(standing) for standing in own] if hides_use(world.unseen) else own
 
 
 def _headline(world: World, node: Node, standings: list[Standing], pods: int) -> Headline:
@@ -100,8 +102,9 @@ def _devices_told(standings: list[Standing]) -> str:
     totals = Counter(standing.state for standing in standings)
     held = sum(totals[state] for state in _HELD)
     parts = [f"{held:,} in use", f"{totals[State.FREE]:,} free"]
-    parts += [f"{totals[s]:,} {s}" for s in (State.TAINTED, State.UNAVAILABLE) if totals[s]]
-    return f" and {counted(len(standings), 'device')}: {and_list(parts, 4)}"
+    others = (State.TAINTED, State.UNAVAILABLE, State.UNKNOWN)
+    parts += [f"{totals[state]:,} {state}" for state in others if totals[state]]
+    return f" and {counted(len(standings), 'device')}: {and_list(parts, len(parts))}"
 
 
 def _taints(node: Node) -> Iterator[str]:

@@ -117,11 +117,12 @@ def occupancy(
     counted = count(inventory, ledger, nodes, slices, rules)
     if all_claims:
         return counted
-    devices = {device: _doubted(standing) for device, standing in counted.devices.items()}
+    devices = {device: doubted(standing) for device, standing in counted.devices.items()}
     return replace(counted, devices=devices)
 
 
-def _doubted(standing: Standing) -> Standing:
+def doubted(standing: Standing) -> Standing:
+    """The same for somebody who may not see all claims: what looks free need not be."""
     return replace(standing, state=State.UNKNOWN) if standing.state is State.FREE else standing
 
 

@@ -254,6 +254,9 @@ def test_others_stay_hidden(full: Kubectl, person: Person) -> None:
     assert result.exit_code == 1, result.stderr
     assert "pods outside of namespace team-a" in data(result)["unseen"]
     assert "team-b" not in result.stdout
+    missing = run("deploy/web", "--kubeconfig", str(person(OWN, HARDWARE)))
+    assert missing.exit_code == 2
+    assert "permission to list deployments.apps in team-a" in missing.stderr
     refused = run("pod/third", "--kubeconfig", str(person("resourceclaims", HARDWARE)))
     assert refused.exit_code == 2
     assert "permission to list pods in namespace team-a" in refused.stderr
