@@ -101,6 +101,12 @@ def test_what_is_no_wrong_value(select: str) -> None:
     assert crowd.explain().values == ()
 
 
+def test_a_value_as_long_as_an_expression_may_be_is_compared_too() -> None:
+    """Also one that looks like a number of thousands of digits."""
+    (found,) = values(f'{MODEL} == "{"7" * 5000}"')
+    assert len(found.existing) == 3
+
+
 def test_a_misspelt_driver_is_told() -> None:
     """One that is nearly called like that."""
     crowd = town()

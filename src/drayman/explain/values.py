@@ -12,14 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.allocator.question import WantedDevices
-from drayman.api.quantity import Quantity
 from drayman.api.semver import Version, is_valid
 from drayman.explain.answer import Value
+from drayman.explain.closeness import Existing, distance, is_slip, ranked, slips, text_of
 from drayman.explain.conditions import (
     ATTRIBUTE,
     BOTTOM_UP,
@@ -34,7 +34,7 @@ from drayman.explain.conditions import (
 )
 from drayman.explain.counting import SharedDevices
 from drayman.explain.naming import claim_title
-from drayman.explain.spelling import edits, expressions_of, one_of_each_question
+from drayman.explain.spelling import expressions_of, one_of_each_question
 from drayman.explain.survey import Survey
 from drayman.explain.unknown_names import all_hardware
 from drayman.inventory.bitsets import positions
@@ -46,13 +46,7 @@ MATCHING: Final = "matching"
 ALL: Final = "all"
 _MOST_TOLD: Final = 6
 _MOST_TRIED: Final = 4
-_NUMBERS: Final = re.compile(r"\d+")
-_NUMBERED: Final = re.compile(r"\w*\d\w*")
-_SIGNS: Final = re.compile(r"\W|_")
-_LETTERS_PER_SLIP: Final = 6
 _PLAIN: Final = re.compile(r"[^'\"\\\x00-\x1f]*")
-
-Existing: TypeAlias = str | int | bool | Quantity | Version
 
 
 class Rewriting(Struct, frozen=True):
@@ -127,7 +121,7 @@ class _Search:
         found = list(self._at_fault(parts))
         for part, comparison, existing, among in found or self._absent(parts):
             # Another driver does not do what this one does; one that is nearly called the same may have been meant.
-            kept = existing if comparison.what != DRIVER else _slips(comparison, existing)
+            kept = existing if comparison.what != DRIVER else slips(comparison, existing)
             if kept:
                 yield _mistake(claim, wanted.name, part, comparison, kept, among)
 
@@ -219,8 +213,8 @@ def _mistake(
     existing: Counter[Existing],
     among: str,
 ) -> Mistake:
-    ranked = _ranked(comparison, existing)
-    shown = ranked[:_MOST_TOLD]
+    nearest = ranked(comparison, existing)
+    shown = nearest[:_MOST_TOLD]
     told = Value(
         claim=claim,
         request=request,
@@ -230,10 +224,10 @@ def _mistake(
         name=comparison.name,
         wanted=_wanted(part, comparison),
         among=among,
-        existing=tuple((_text(value), existing[value]) for value in shown),
-        more=len(ranked) - len(shown),
+        existing=tuple((text_of(value), existing[value]) for value in shown),
+        more=len(nearest) - len(shown),
     )
-    tried = (_correction(part, comparison, value) for value in ranked[:_MOST_TRIED])
+    tried = (_correction(part, comparison, value) for value in nearest[:_MOST_TRIED])
     return Mistake(told, tuple(tried), comparison.operator in TOP_DOWN + BOTTOM_UP)
 
 
@@ -257,57 +251,14 @@ def _source(part: _Part, written: Written) -> str:
     return part.condition.text[written.begin : written.end]
 
 
-def _ranked(comparison: Comparison, existing: Counter[Existing]) -> list[Existing]:
-    """The values that come closest first: for a bound those that come furthest."""
-    values = sorted(existing, key=_text)
-    if comparison.operator in TOP_DOWN + BOTTOM_UP:
-        return sorted(values, key=_order, reverse=comparison.operator in TOP_DOWN)
-    return sorted(values, key=lambda value: min(_distance(value, w) for w in comparison.values))
-
-
-def _slips(comparison: Comparison, existing: Counter[Existing]) -> Counter[Existing]:
-    near = {v: n for v, n in existing.items() if any(_is_slip(v, w) for w in comparison.values)}
-    return Counter(near)
-
-
-def _is_slip(value: Existing, written: Written) -> bool:
-    """Whether one may have been written for the other. Words with numbers in them, like A100 and H100, are meant as they are."""
-    if not isinstance(value, str):
-        return False
-    own, other = value.lower(), str(written.value).lower()
-    if _SIGNS.sub("", own) == _SIGNS.sub("", other):
-        return True
-    same = _NUMBERED.findall(own) == _NUMBERED.findall(other)
-    return same and edits(own, other) <= len(other) // _LETTERS_PER_SLIP
-
-
-def _order(value: Existing) -> tuple[object, ...]:
-    """Values of one attribute are mostly of one type. Where they are not, each type is in order by itself."""
-    return (type(value).__name__, value)
-
-
-def _distance(value: Existing, written: Written) -> tuple[int, int]:
-    """How far apart two values are: numbers by their difference, others by typing errors and then by the numbers in them."""
-    if isinstance(value, int) and isinstance(written.value, int):
-        return abs(value - written.value), 0
-    own, other = _text(value).lower(), str(written.value).lower()
-    numbers = [[int(n) for n in _NUMBERS.findall(text)] for text in (own, other)]
-    apart = sum(abs(a - b) for a, b in zip(*numbers, strict=False))
-    return edits(own, other), apart
-
-
-def _text(value: Existing) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _correction(part: _Part, comparison: Comparison, value: Existing) -> Correction:
-    written = min(comparison.values, key=lambda each: _distance(value, each))
+    written = min(comparison.values, key=lambda each: distance(value, each))
     if isinstance(value, int) and not isinstance(value, bool):
         value += {">": -1, "<": 1}.get(comparison.operator, 0)  # these leave out the bound itself
     old = _source(part, written)
-    new = _literal(_text(value), old)
+    new = _literal(text_of(value), old)
     at = part.condition.begin
-    return Correction(at + written.begin, at + written.end, old, new, _is_slip(value, written))
+    return Correction(at + written.begin, at + written.end, old, new, is_slip(value, written))
 
 
 def _literal(text: str, before: str) -> str:

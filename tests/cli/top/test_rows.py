@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from cli.top.readings import claim, reading
 from drayman.api.resource import ResourceClaimStatus
+from drayman.cli.top.claim_rows import claim_row
 from drayman.cli.top.ordering import sorted_devices, sorted_pools
-from drayman.cli.top.rows import MANY_NODES, claim_row, device_rows, pool_rows
+from drayman.cli.top.rows import MANY_NODES, device_rows, pool_rows
 
 GPU = "gpu.nvidia.com/dgx-h100-0/gpu-0"
 OTHER = "gpu.nvidia.com/dgx-h100-1/gpu-0"

@@ -161,8 +161,8 @@ def claims(
 
     def picture(reading: Reading) -> Listing:
         from drayman.apiserver.kinds.tables import age_of
+        from drayman.cli.top.claim_rows import CLAIM_COLUMNS, claim_row
         from drayman.cli.top.ordering import sorted_claims
-        from drayman.cli.top.rows import CLAIM_COLUMNS, claim_row
 
         now = datetime.now(UTC)
         rows = [
