@@ -26,6 +26,7 @@ from drayman.api.struct import Json
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.pool import PoolState
 from drayman.placement.state import FINISHED, ClusterState
 from drayman.placement.wake import Wake
 from drayman.simulate.pools import published
@@ -114,7 +115,10 @@ class World:
         return self.state.find_claim(namespace, name)
 
     def published(self, device: DeviceId) -> tuple[ResourceSlice, Device] | None:
-        """A device as the newest generation of its pool has it, whether or not somebody can use the pool."""
+        """A device as the newest generation of its pool has it, whether or not somebody can use the pool.
+
+        While a driver is still publishing a generation, the one before it is believed too.
+        """
         pool = device.pool_id
         if pool not in self._pools:
             if self._slices is None:
@@ -122,12 +126,22 @@ class World:
                 for slice_ in self.objects.slices:
                     key = PoolId(slice_.spec.driver, slice_.spec.pool.name)
                     self._slices.setdefault(key, []).append(slice_)
-            found = published(self._slices.get(pool, ()), {})
-            self._pools[pool] = found[0].devices if found else {}
+            self._pools[pool] = _devices_of(self._slices.get(pool, []))
         return self._pools[pool].get(device)
 
     def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
         return self.state.find_template(namespace, name)
+
+
+def _devices_of(slices: list[ResourceSlice]) -> Mapping[DeviceId, tuple[ResourceSlice, Device]]:
+    """What the slices of one pool publish."""
+    if not slices:
+        return {}
+    (pool,) = published(slices, {})
+    if pool.state is not PoolState.INCOMPLETE:
+        return pool.devices
+    older = [each for each in slices if each.spec.pool.generation < pool.generation]
+    return {**_devices_of(older), **pool.devices}
 
 
 def _identity(value: object) -> tuple[str, str, str]:

@@ -81,6 +81,12 @@ def newer_generation_without_it() -> Scene:
     return scene.slice(["gpu-0"], pool="node-a", nodeName="node-a", generation=2, name="newer")
 
 
+def newer_generation_half_published() -> Scene:
+    scene = Scene().node("node-a", 2).holds("llama", "node-a", "gpu-0 gpu-1")
+    scene.slice(["gpu-0"], pool="node-a", nodeName="node-a", generation=2, name="newer", of=2)
+    return scene
+
+
 def device_is_to_be_left() -> Scene:
     scene = training()
     return scene.rule(
@@ -177,6 +183,12 @@ SCENARIOS = (
         scene=newer_generation_without_it,
         reason=Reason.DEVICES_GONE,
         says="gpu.example.com/node-a/gpu-1",
+    ),
+    Scenario(
+        name="the driver has not finished publishing its pool anew",
+        scene=newer_generation_half_published,
+        reason=Reason.RUNS,
+        says="The pod is on node node-a.",
     ),
     Scenario(
         name="a device of the pod is tainted so that pods leave",
