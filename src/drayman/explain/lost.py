@@ -18,19 +18,38 @@ from drayman.explain.wording import and_list, counted
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.taints import Taints
-from drayman.placement.claims import only_node_of
+from drayman.placement.claims import ClaimsNotReadyError, claims_of, only_node_of
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.simulate.world import World
 
 _NO_EXECUTE: Final = "NoExecute"
+_PENDING: Final = "Pending"
 
 
 def lost_by_pod(world: World, pod: Pod) -> Headline | None:
     """Why a pod that has a node cannot be said to run there."""
     on = f"The pod is on node {pod.spec.node_name}"
-    return _node_trouble(world, pod.spec.node_name, on) or _device_trouble(
-        world, claims_in_use(world, pod), on, "; the pod is evicted"
+    trouble = _node_trouble(world, pod.spec.node_name, on) or _passed_over(world, pod)
+    return trouble or _device_trouble(world, claims_in_use(world, pod), on, "; the pod is evicted")
+
+
+def _passed_over(world: World, pod: Pod) -> Headline | None:
+    """For a pod that was given its node by name: no scheduler has seen to its claims, and without devices it does not start."""
+    if pod.status.phase != _PENDING:
+        return None
+    try:
+        claims = claims_of(pod, world.state.find_claim)
+    except ClaimsNotReadyError:
+        return None
+    bare = [each.metadata.name for each in claims if each.status.allocation is None]
+    if not bare:
+        return None
+    verb = "have" if len(bare) > 1 else "has"
+    text = (
+        f"The pod names node {pod.spec.node_name} itself, so no scheduler looks for devices:"
+        f" {'claims' if len(bare) > 1 else 'claim'} {and_list(bare)} {verb} none."
     )
+    return Headline.of(Reason.CLAIM_UNALLOCATED, text)
 
 
 def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:

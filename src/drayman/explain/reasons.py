@@ -81,6 +81,7 @@ class Reason(Enum):
     CLAIM_DELETING = "ClaimDeleting", Kind.HELD
     CLAIM_FOREIGN = "ClaimForeign", Kind.HELD  # was made for another pod
     CLAIM_UNUSED = "ClaimUnused", Kind.HELD  # a claim that no pod uses is not allocated
+    CLAIM_UNALLOCATED = "ClaimUnallocated", Kind.HELD  # of a pod that names its node itself
     CLAIM_LEFT_BEHIND = "ClaimLeftBehind", Kind.HELD  # by an earlier attempt; it is being removed
     POD_GROUP_MISSING = "PodGroupMissing", Kind.HELD
     VOLUME_UNBOUND = "VolumeUnbound", Kind.HELD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.explain.reasons import Reason
-from explain.scenarios.scene import Scene
+from explain.scenarios.scene import NVIDIA, Scene, gpus
 from explain.scenarios.telling import Scenario, check, explain, named
 
 LEAVING = "2027-01-15T07:59:00Z"
@@ -85,6 +85,10 @@ def newer_generation_half_published() -> Scene:
     scene = Scene().node("node-a", 2).holds("llama", "node-a", "gpu-0 gpu-1")
     scene.slice(["gpu-0"], pool="node-a", nodeName="node-a", generation=2, name="newer", of=2)
     return scene
+
+
+def named_its_node() -> Scene:
+    return Scene("dgx-h100=1").waits("llama", {"training": gpus(cls=NVIDIA)}, nodeName="dgx-h100-0")
 
 
 def device_is_to_be_left() -> Scene:
@@ -189,6 +193,12 @@ SCENARIOS = (
         scene=newer_generation_half_published,
         reason=Reason.RUNS,
         says="The pod is on node node-a.",
+    ),
+    Scenario(
+        name="the pod names its node, and nobody gets its devices",
+        scene=named_its_node,
+        reason=Reason.CLAIM_UNALLOCATED,
+        says=("names node dgx-h100-0 itself", "claim training has none."),
     ),
     Scenario(
         name="a device of the pod is tainted so that pods leave",
