@@ -17,10 +17,11 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from cli.explain.manifests import job, pod, template
+from cli.explain.manifests import deployment, job, pod, pod_spec, template
 from drayman.cli.main import COMMANDS, cli
 from drayman.cluster import HttpClient
 from drayman.cluster.resources import (
+    DEPLOYMENTS,
     JOBS,
     NAMESPACES,
     PODS,
@@ -156,19 +157,21 @@ def serve_beside_a_cluster(found: list[str], folder: Path) -> None:
 
 
 async def submit_what_is_explained(kubeconfig: Path) -> None:
-    """The pod, the claim and the job of the examples."""
+    """The pod, the claim, the job and the deployment of the examples."""
     claim = {**template("gpus"), "kind": "ResourceClaim"}
     claim["spec"] = claim["spec"]["spec"]
     kinds = {
         "Pod": PODS,
         "Job": JOBS,
+        "Deployment": DEPLOYMENTS,
         "ResourceClaim": RESOURCE_CLAIMS,
         "ResourceClaimTemplate": RESOURCE_CLAIM_TEMPLATES,
     }
     async with HttpClient.from_environment(kubeconfig) as client:
         await client.create(NAMESPACES.as_values(), {"metadata": {"name": "team-a"}})
         await client.create(kinds["ResourceClaim"].as_values(), claim, "team-a")
-        for body in (template("one"), pod("trainer", "one"), job("sweep", "one", pods=2)):
+        web = deployment("web", pod_spec("one"), replicas=2)
+        for body in (template("one"), pod("trainer", "one"), job("sweep", "one", pods=2), web):
             await client.create(kinds[body["kind"]].as_values(), body, "default")
 
 

@@ -20,7 +20,7 @@ def test_the_alternatives_of_a_pod_that_fits_begin_with_its_node() -> None:
         ("spread", False),
     ]
     close, spread = found.alternatives
-    assert close.quality["roots"] < spread.quality["roots"]
+    assert close.quality["pcieRoots"] < spread.quality["pcieRoots"]
     assert (close.balance or 0) < (spread.balance or 0)
 
 

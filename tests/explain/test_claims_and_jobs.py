@@ -98,7 +98,7 @@ def test_the_pods_of_a_job_are_told_by_reason() -> None:
     told = [(part.headline.reason.value, part.count) for part in found.parts]
     assert told == [("DevicesInUse", 2), ("Runs", 1)]
     assert found.headline.reason.value == "DevicesInUse"
-    assert found.headline.sentence.startswith("2 of 3 pods: ")
+    assert found.headline.sentence.startswith("2 of 3 pods wait: ")
 
 
 def test_a_job_whose_pods_all_run_runs() -> None:

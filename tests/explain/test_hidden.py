@@ -10,7 +10,7 @@ import pytest
 from drayman.api.core import Pod, PodCondition
 from drayman.explain.answer import Explanation
 from drayman.explain.hidden import hides_use
-from drayman.explain.pod import Reasons, explain_pod
+from drayman.explain.pod import PodHeadlines, explain_pod
 from drayman.explain.reasons import Reason
 from drayman.simulate.world import World
 from explain.town import Town
@@ -37,7 +37,7 @@ def explained(said: str, unseen: tuple[str, ...]) -> Explanation:
     world, pod = waiting(said)
     world.unseen = unseen
     found = explain_pod(world, pod)
-    assert Reasons(world).of(pod) is found.headline.reason
+    assert PodHeadlines(world).of(pod) == found.headline
     return found
 
 

@@ -25,6 +25,57 @@ def test_a_holder_is_told_with_all_that_is_known_of_it() -> None:
     assert (holder.since, holder.visible) == ("2026-01-01T00:00:00Z", True)
 
 
+def test_holders_of_one_workload_are_told_together() -> None:
+    """Ten pods of a job are one holder, with all their devices, the highest priority and the earliest time."""
+    town = Town().node("n0", 12)
+    for number in range(10):
+        made = owned("Job", "sweep")
+        town.holds(f"sweep-{number}", "n0", f"d{number}", priority=number, metadata=made)
+    town.holds("alone", "n0", "d10").holds(
+        "other", "n0", "d11", namespace="ml", metadata=owned("Job", "sweep")
+    )
+    found = town.wants(claim(exactly("gpus", 1))).explain()
+    sweep, alone, other = found.holders
+    assert (sweep.namespace, sweep.workload, sweep.count) == ("default", "Job/sweep", 10)
+    assert (len(sweep.pods), len(sweep.devices), sweep.claim) == (10, 10, "")
+    assert (sweep.priority, sweep.since) == (9, "2026-01-01T00:00:00Z")
+    assert (alone.claim, alone.count) == ("alone-claim", 1)
+    assert (other.namespace, other.workload, other.count) == ("ml", "Job/sweep", 1)
+    assert found.nearest is not None
+    assert found.nearest.blocked["gpu.example.com/n0/d3"] == "in use by default/sweep (Job)"
+
+
+def test_a_deployment_is_known_by_its_own_name() -> None:
+    """Not by that of the replica set that it has made."""
+    town = Town().node("n0", 2)
+    for number in range(2):
+        made = owned("ReplicaSet", "web-5d4f") | {"labels": {"pod-template-hash": "5d4f"}}
+        town.holds(f"web-5d4f-{number}", "n0", f"d{number}", metadata=made)
+    (holder,) = town.wants(claim(exactly("gpus", 1))).explain().holders
+    assert (holder.workload, holder.count) == ("Deployment/web", 2)
+
+
+def test_pods_of_one_workload_hold_processors_together() -> None:
+    """The same where a node is short of resources."""
+    town = Town().node("n0")
+    for number in range(4):
+        town.runs(f"web-{number}", "n0", cpu=2, metadata=owned("StatefulSet", "web"))
+    (holder,) = town.wants(cpu=2).explain().holders
+    assert (holder.workload, holder.count, len(holder.pods)) == ("StatefulSet/web", 4, 4)
+
+
+def test_workloads_count_once_among_those_that_are_named() -> None:
+    """Many pods of one job do not crowd others out."""
+    town = Town().node("n0", MOST_HOLDERS + 5)
+    for number in range(MOST_HOLDERS + 4):
+        town.holds(f"p{number}", "n0", f"d{number}", metadata=owned("Job", "sweep"))
+    found = (
+        town.holds("last", "n0", f"d{MOST_HOLDERS + 4}").wants(claim(exactly("gpus", 1))).explain()
+    )
+    assert [h.count for h in found.holders] == [MOST_HOLDERS + 4, 1]
+    assert found.holders_left_out == 0
+
+
 def test_holders_on_the_nearest_node_come_first() -> None:
     """The nearest node's holders lead, whatever the order of nodes."""
     town = Town().node("n0", 2).node("n1", 2)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.core import Pod
+from drayman.api.core import Node, Pod
+from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.explain.waiting import waiting
@@ -48,6 +49,12 @@ def condition(kind: str, status: str) -> dict[str, Any]:
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "it runs": ({"spec": {"nodeName": "a"}}, {}, "Runs", "on node a"),
+    "it has not started": (
+        {"spec": {"nodeName": "a"}, "status": {"phase": "Pending"}},
+        {},
+        "Runs",
+        "The pod is on node a, and has not started yet.",
+    ),
     "it has ended": (
         {"spec": {"nodeName": "a"}, "status": {"phase": "Succeeded"}},
         {},
@@ -115,6 +122,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
 
 def world(there: dict[str, Any]) -> World:
     objects = Objects(
+        nodes=(Node(metadata=ObjectMeta(name="a")),),
         claims=tuple(convert(ResourceClaim, item) for item in there.get("claims", ())),
         templates=tuple(
             convert(ResourceClaimTemplate, item) for item in there.get("templates", ())

@@ -9,6 +9,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.jobs import Job
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import explain_pod
 from drayman.explain.survey import Survey
@@ -23,6 +24,12 @@ from oracle.selectors import GPU, NIC, ONLY_GPU, ONLY_NIC
 ALLOCATABLE = {"cpu": "8", "memory": "16Gi", "pods": "20"}
 ROOT = "resource.kubernetes.io/pcieRoot"
 NOW = 1_900_000_000.0
+WORKLOADS: dict[str, Any] = {
+    "deployments": Deployment,
+    "replica_sets": ReplicaSet,
+    "stateful_sets": StatefulSet,
+    "daemon_sets": DaemonSet,
+}
 
 
 class Town:
@@ -37,6 +44,7 @@ class Town:
         self.pods: list[JsonObject] = []
         self.jobs: list[JsonObject] = []
         self.rules: list[JsonObject] = []
+        self.workloads: dict[str, list[JsonObject]] = {field: [] for field in WORKLOADS}
         self._versions = 0
 
     def node(
@@ -147,6 +155,10 @@ class Town:
             claims=tuple(convert(ResourceClaim, item) for item in self.claims),
             pods=tuple(convert(Pod, item) for item in self.pods),
             jobs=tuple(convert(Job, item) for item in self.jobs),
+            **{
+                field: tuple(convert(WORKLOADS[field], item) for item in items)
+                for field, items in self.workloads.items()
+            },
         )
         return World(objects, NOW, features=self.features, versions={"pods": "7"})
 

@@ -110,6 +110,7 @@ def test_nodes_that_take_no_pods_are_left_out() -> None:
     world = cluster({"a": 2}, nodes=nodes, slices=(piece("b", 8), piece("c", 8)))
     found = capacity(world, claim("c"))
     assert (found.now, found.empty, sum(found.closed.values())) == (2, 2, 2)
+    assert found.closed["cordoned"] == 1
 
 
 def test_devices_that_several_nodes_reach_count_once() -> None:

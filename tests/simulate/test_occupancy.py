@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from drayman.api.core import Node
+from drayman.api.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.api.resource import (
@@ -35,6 +35,7 @@ from drayman.api.resource import (
 from drayman.drivers.profiles import dgx_h100
 from drayman.inventory import DeviceId
 from drayman.inventory.pool import PoolState
+from drayman.placement.fit.readiness import Closed
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.occupancy import NO_NODE, Occupancy, State, occupancy, tally
 from drayman.simulate.unit_counts import count_by_kind, gather
@@ -240,6 +241,58 @@ def test_devices_of_a_node_that_is_gone_are_unavailable() -> None:
     found = occupancy([node("other")], [slice_([Device(name="gpu")])], [])
     (standing,) = found.devices.values()
     assert (standing.state, standing.why) == (State.UNAVAILABLE, NO_NODE)
+
+
+def ready(status: str) -> NodeStatus:
+    return NodeStatus(conditions=(NodeCondition(type_="Ready", status=status),))
+
+
+UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
+CLOSED = [
+    ("cordoned", NodeSpec(unschedulable=True), ready("True"), (Closed.CORDONED,)),
+    ("not ready", NodeSpec(), ready("False"), (Closed.NOT_READY,)),
+    ("silent", NodeSpec(), ready("Unknown"), (Closed.NOT_READY,)),
+    ("tainted for it", NodeSpec(taints=(UNREACHABLE,)), ready("True"), (Closed.NOT_READY,)),
+    ("both", NodeSpec(unschedulable=True), ready("False"), (Closed.NOT_READY, Closed.CORDONED)),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "why"), [c[1:] for c in CLOSED], ids=[c[0] for c in CLOSED]
+)
+def test_devices_of_a_node_that_takes_no_pods_are_not_free(
+    spec: NodeSpec, status: NodeStatus, why: tuple[Closed, ...]
+) -> None:
+    """Nobody gets them while it is like this; what is held there stays held, and each says why."""
+    closed = replace(node(), spec=spec, status=status)
+    devices = (Device(name="a"), Device(name="b"))
+    found = occupancy([closed], [slice_(devices)], [claim("c", "a")])
+    assert states(found) == {"a": State.USED, "b": State.UNAVAILABLE}
+    assert {standing.closed for standing in found.devices.values()} == {why}
+    assert (
+        found.devices[DeviceId(DRIVER, "p", "b")].why
+        == f"its node is {' and '.join(w.words for w in why)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("taint", "effect"),
+    [("gpus-only", "NoSchedule"), ("node.kubernetes.io/not-ready", "PreferNoSchedule")],
+)
+def test_a_taint_that_pods_may_tolerate_leaves_devices_free(taint: str, effect: str) -> None:
+    """Nodes with GPUs are often tainted so that only those come who need them."""
+    tainted = replace(node(), spec=NodeSpec(taints=(Taint(key=taint, effect=effect),)))
+    assert states(occupancy([tainted], [slice_([Device(name="a")])], ())) == {"a": State.FREE}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_device_that_an_open_node_reaches_is_free(order: int) -> None:
+    """Whichever node is looked at first; it is closed where all nodes that reach it are."""
+    cordoned = replace(node("m"), spec=NodeSpec(unschedulable=True))
+    shared = slice_([Device(name="a")], on=None)
+    assert states(occupancy([node(), cordoned][::order], [shared], ())) == {"a": State.FREE}
+    found = occupancy([cordoned], [shared], ())
+    assert [s.why for s in found.devices.values()] == ["the nodes that can use it are cordoned"]
 
 
 def test_without_all_claims_nothing_is_known_to_be_free() -> None:

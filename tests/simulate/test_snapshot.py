@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.jobs import Job
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.simulate.snapshot import SnapshotError, read_snapshot, snapshot
 from drayman.simulate.world import Objects, World
 from simulate.cluster import cluster, held, node, piece, pod
@@ -42,6 +43,7 @@ def full() -> World:
         pods=(pod("p", "one", nodeName="a"), pod("q", claim="c")),
         claims=(held("c", "a", "gpu-0"),),
         jobs=(convert(Job, {"metadata": {"name": "j", "namespace": "default"}}),),
+        deployments=(convert(Deployment, {"metadata": {"name": "d", "namespace": "default"}}),),
         rules=({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}},),
     )
     world.versions = {"pods": "12"}
@@ -111,6 +113,29 @@ def test_secrets_and_what_people_keep_in_pods_are_left_out() -> None:
     assert SECRET.encode() not in text
     assert text.count(b"run-for") == 3
     assert b'"name":"c"' in text
+
+
+WORKLOADS: dict[str, Any] = {
+    "deployments": Deployment,
+    "replica_sets": ReplicaSet,
+    "stateful_sets": StatefulSet,
+    "daemon_sets": DaemonSet,
+}
+
+
+@pytest.mark.parametrize("member", WORKLOADS)
+def test_workloads_are_kept_without_their_templates(member: str) -> None:
+    """Their pods are there by themselves."""
+    metadata = {"name": "w", "namespace": "default", "annotations": {"example.com/token": SECRET}}
+    container = {"name": "c", "env": [{"name": "A", "value": SECRET}]}
+    spec: dict[str, Any] = {"template": {"spec": {"containers": [container]}}}
+    if member == "stateful_sets":
+        spec["volumeClaimTemplates"] = [{"metadata": {"name": SECRET}}]
+    written = convert(WORKLOADS[member], {"metadata": metadata, "spec": spec})
+    text = lines(World(Objects(**{member: (written,)}), NOW))
+    assert SECRET.encode() not in text
+    (read,) = getattr(read_snapshot("f", text, now=NOW).objects, member)
+    assert (read.kind, read.metadata.name) == (written.kind, "w")
 
 
 def test_what_is_between_claims_and_drivers_is_left_out() -> None:

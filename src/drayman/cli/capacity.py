@@ -110,6 +110,7 @@ def _drawn(found: Capacity) -> Iterator[RenderableType]:
     from drayman.cli.explain.drawing import headline, unseen
     from drayman.cli.explain.layout import AS_SEEN, plain, prose, section
     from drayman.explain.hidden import hides_use
+    from drayman.explain.wording import counted
 
     more = "at least " if found.unbounded else ""
     seen = AS_SEEN if hides_use(found.unseen) else ""
@@ -126,7 +127,7 @@ def _drawn(found: Capacity) -> Iterator[RenderableType]:
     if found.groups:
         yield section("nodes", "copies on each", _table(found.groups))
     for reason, nodes in found.closed.items():
-        yield prose((f"{nodes:,} left out: {plain(reason)}", "dim"))
+        yield prose((f"{counted(nodes, 'node')} left out: {plain(reason)}", "dim"))
     if found.unseen:
         yield unseen(found.unseen)
 

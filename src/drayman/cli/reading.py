@@ -21,6 +21,8 @@ from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
     CSI_DRIVERS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     JOBS,
@@ -29,9 +31,11 @@ from drayman.cluster.resources import (
     PERSISTENT_VOLUMES,
     POD_GROUPS,
     PODS,
+    REPLICA_SETS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    STATEFUL_SETS,
     STORAGE_CAPACITIES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
@@ -67,6 +71,13 @@ RESOURCES: Final[tuple[Resource[Any], ...]] = (
 """What has a say in where pods go."""
 _STORAGE_LEFT: Final[tuple[Resource[Any], ...]] = (CSI_DRIVERS, STORAGE_CAPACITIES)
 """What has a say for pods alone whose volumes are still to be provisioned."""
+WORKLOADS: Final[tuple[Resource[Any], ...]] = (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+)
+"""What makes pods and is itself asked about at times. Jobs are read always: it matters when they end."""
 
 _STEPS: Final = (
     "drayman.cel.device",
@@ -86,15 +97,19 @@ _AT_ONCE: Final = 2
 
 
 async def read_world(
-    client: Client, *, namespace: str | None = None, engine: str = "drayman.simulate.world"
+    client: Client,
+    *,
+    namespace: str | None = None,
+    engine: str = "drayman.simulate.world",
+    workloads: bool = False,
 ) -> World:
-    """The cluster as it is now. A few lists are asked for at once, the long ones first.
+    """The cluster as it is now, on demand with all that makes pods. A few lists are asked for at once, the long ones first.
 
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
     long as a large cluster needs to answer. Raises UserError where a permission is missing without which there is no answer, and
     ClusterError.
     """
-    reader = _Reader(client, namespace)
+    reader = _Reader(client, namespace, workloads)
     objects = await reader.objects(_imported(engine))
     from drayman.simulate.world import World
 
@@ -117,6 +132,7 @@ class _Reader:
 
     client: Client
     namespace: str | None
+    workloads: bool = False
     unseen: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     connections: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
@@ -140,6 +156,11 @@ class _Reader:
         lists: tuple[Awaitable[object], ...]
         lists = (nodes, slices, classes, rules, claims, templates, pods, groups, namespaces)
         lists += (volumes, volume_claims, storage_classes, jobs)
+        deployments = start(self._of_workloads(DEPLOYMENTS))
+        replica_sets = start(self._of_workloads(REPLICA_SETS))
+        stateful_sets = start(self._of_workloads(STATEFUL_SETS))
+        daemon_sets = start(self._of_workloads(DAEMON_SETS))
+        lists += (deployments, replica_sets, stateful_sets, daemon_sets)
         await asyncio.gather(meanwhile, *lists, return_exceptions=True)
         drivers, capacities = await self._storage_left(
             volume_claims.result(), storage_classes.result()
@@ -162,6 +183,10 @@ class _Reader:
             storage_drivers=drivers,
             storage_capacities=capacities,
             jobs=jobs.result(),
+            deployments=deployments.result(),
+            replica_sets=replica_sets.result(),
+            stateful_sets=stateful_sets.result(),
+            daemon_sets=daemon_sets.result(),
         )
 
     async def _storage_left(
@@ -194,6 +219,9 @@ class _Reader:
         except ForbiddenError:
             self.unseen.append(resource.qualified)
             return ()
+
+    async def _of_workloads(self, resource: Resource[T]) -> tuple[T, ...]:
+        return await self._of_namespaces(resource) if self.workloads else ()
 
     async def _of_namespaces(self, resource: Resource[T], *, needed: bool = False) -> tuple[T, ...]:
         """All of a resource, or what the asker's namespace has of it."""
@@ -234,7 +262,7 @@ class _Reader:
 
 def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
     """What a world was read from: resources, the namespace where it was only one, and the version."""
-    for resource in (*RESOURCES, *_STORAGE_LEFT):
+    for resource in (*RESOURCES, *_STORAGE_LEFT, *WORKLOADS):
         version = world.versions.get(resource.plural)
         if version is not None:
             is_limited = namespace is not None and beyond(resource, namespace) in world.unseen

@@ -48,7 +48,7 @@ def snapshot(
     async def work(client: Client) -> World:
         from drayman.cli.worlds import read_with_rules
 
-        return await read_with_rules(client, None)
+        return await read_with_rules(client, None, workloads=True)
 
     with unobtrusively():
         world = talk(kubeconfig, data_dir, work, context=context)

@@ -72,12 +72,15 @@ def read_file(path: str) -> World:
         raise UserError(str(error)) from error
 
 
-async def read_with_rules(client: Client, namespace: str | None) -> World:
+async def read_with_rules(
+    client: Client, namespace: str | None, *, workloads: bool = False
+) -> World:
     """The cluster with what its API server goes by when pods are made. Raises UserError and ClusterError."""
     from drayman.cli.reading import read_world
 
     world, (rules, unseen) = await asyncio.gather(
-        read_world(client, namespace=namespace), _read_rules(client, namespace)
+        read_world(client, namespace=namespace, workloads=workloads),
+        _read_rules(client, namespace),
     )
     world = world.with_objects(replace(world.objects, rules=rules))
     world.unseen = (*world.unseen, *unseen)

@@ -13,19 +13,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from drayman.explain.answer import Explanation
     from drayman.explain.claim import explain_claim
+    from drayman.explain.node import explain_node
+    from drayman.explain.overview import explain_all, explain_namespace
     from drayman.explain.pod import explain_pod
     from drayman.explain.reasons import Kind, Reason
-    from drayman.explain.workload import explain_job
+    from drayman.explain.workload import explain_job, explain_workload
 
-__all__ = ["Explanation", "Kind", "Reason", "explain_claim", "explain_job", "explain_pod"]
+__all__ = [
+    "Explanation",
+    "Kind",
+    "Reason",
+    "explain_all",
+    "explain_claim",
+    "explain_job",
+    "explain_namespace",
+    "explain_node",
+    "explain_pod",
+    "explain_workload",
+]
 
 _HOMES = {
     "Explanation": "answer",
     "Kind": "reasons",
     "Reason": "reasons",
+    "explain_all": "overview",
     "explain_claim": "claim",
     "explain_job": "workload",
+    "explain_namespace": "overview",
+    "explain_node": "node",
     "explain_pod": "pod",
+    "explain_workload": "workload",
 }
 
 

@@ -51,16 +51,21 @@ class Funnel(ApiStruct):
 
 
 class Holder(ApiStruct):
-    """Who has something that is needed."""
+    """Who has something that is needed: a claim or a pod, or all those of one workload."""
 
     devices: tuple[str, ...]
     namespace: str
     claim: str = ""
+    """Empty where there are several claims, or none."""
     pods: tuple[str, ...] = ()
     workload: str = ""
     """Whose pods these are, as kind/name."""
+    count: int = 1
+    """How many claims, or pods without one, this stands for."""
     priority: int | None = None
+    """The highest of them."""
     since: str = ""
+    """The first of them."""
     visible: bool = True
     """False: it is not for the asker to see who it is."""
 
@@ -118,6 +123,28 @@ class Spelling(ApiStruct):
     """Existing names, nearest first, each with the number of devices that have it."""
 
 
+class Value(ApiStruct):
+    """A value that a selector wants and no device has, and what devices have in its place."""
+
+    claim: str
+    request: str
+    selector: str
+    condition: str
+    """The part of the selector that it is in."""
+    what: str
+    """`attribute`, `capacity` or `driver`."""
+    name: str
+    """Of the attribute or capacity, with its domain."""
+    wanted: str
+    """How it is compared, and with what: `== "5g.50gb"`."""
+    among: str
+    """`matching`: the devices counted below pass everything else that class and request ask for. `all`: they are all devices there are."""
+    existing: tuple[tuple[str, int], ...] = ()
+    """Values that there are, nearest first, each with the number of devices that have it."""
+    more: int = 0
+    """How many more values there are."""
+
+
 class Alternative(ApiStruct):
     """A node that was in question for something that runs, with what decided."""
 
@@ -129,8 +156,17 @@ class Alternative(ApiStruct):
     balance: int | None = None
 
 
+class DeviceCount(ApiStruct):
+    """What the devices of one driver on a node are counted as."""
+
+    driver: str
+    total: int
+    states: Mapping[str, int] = {}
+    """As `drayman top devices` has them."""
+
+
 class Explanation(ApiStruct):
-    """All there is to say about one object."""
+    """All there is to say about one object, or about all of a namespace or cluster."""
 
     kind: str
     name: str
@@ -149,12 +185,17 @@ class Explanation(ApiStruct):
     holders_left_out: int = 0
     """How many more there are."""
     spelling: tuple[Spelling, ...] = ()
+    values: tuple[Value, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     untried: str = ""
     """Set if not every remedy could be tried."""
     alternatives: tuple[Alternative, ...] = ()
+    taints: tuple[str, ...] = ()
+    """Of a node, those that keep pods away, as kubectl writes them."""
+    counts: tuple[DeviceCount, ...] = ()
+    """Of a node."""
     parts: tuple[Explanation, ...] = ()
-    """The pods of a workload, one of each kind."""
+    """The pods of a workload, one of each kind; what waits in a namespace; for a node, who waits and why not there."""
     count: int = 1
     """How many objects this stands for."""
     unseen: tuple[str, ...] = ()

@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from drayman.allocator import Quality
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Alternative
 from drayman.explain.node_fit import NodeFit
+from drayman.explain.qualities import quality_numbers
 from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.claims import ClaimsNotReadyError, claims_of
@@ -36,25 +36,35 @@ def alternatives(asker: Asker, demand: Demand, chosen: str) -> tuple[Alternative
 def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
     """The best nodes for a pod that has one, and its own. None if its claims are not what they were."""
     state, chosen = world.state, pod.spec.node_name
+    with as_if_new(world, pod) as demand:
+        if demand is None:
+            return ()
+        placer = Asker(state, world.now).placer(demand)
+        found = _listed(placer.standings(demand), chosen)
+        if not any(item.chosen for item in found):
+            return (*found, _refused(state, demand, chosen))
+    return found
+
+
+@contextmanager
+def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
+    """What a pod that has a node would ask for if it came now, on the state without it; None if its claims are not what they were."""
+    state = world.state
     try:
         claims = claims_of(pod, state.find_claim)
     except ClaimsNotReadyError:
-        return ()
+        yield None
+        return
     own = [claim for claim in claims if _is_used_by_nobody_else(claim, pod)]
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)
     with _thought_away(state, pod, own):
-        asker = Asker(state, world.now)
         homeless = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
         freed = [_without_devices(claim) if claim in own else claim for claim in claims]
-        demand = asker.demand_with(homeless, freed)
-        found = _listed(asker.placer(demand).standings(demand), chosen)
-        if not any(item.chosen for item in found):
-            return (*found, _refused(state, demand, chosen))
-    return found
+        yield Asker(state, world.now).demand_with(homeless, freed)
 
 
 def _listed(standings: Sequence[Standing], chosen: str) -> tuple[Alternative, ...]:
@@ -72,17 +82,6 @@ def _alternative(standing: Standing, chosen: str) -> Alternative:
         quality=quality_numbers(standing.quality),
         balance=standing.balance,
     )
-
-
-def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
-    """What makes the devices of one node better than those of another, in the order in which it is looked at. Less is better."""
-    numbers: dict[str, int] = {}
-    for part in key:
-        if isinstance(part, Quality):
-            if part.alternatives:
-                numbers["alternative"] = sum(part.alternatives)
-            numbers.update(part.cost._asdict())
-    return numbers
 
 
 def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:

@@ -8,6 +8,7 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.holders import Holders
+from drayman.explain.lost import lost_by_claim
 from drayman.explain.pod import explain_pod
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import unready
@@ -32,7 +33,13 @@ def explain_claim(world: World, claim: ResourceClaim) -> Explanation:
         return _base(world, claim, Headline.of(Reason.CLAIM_UNUSED, text))
     first = explain_pod(world, pods[0])
     told = _of_pod(first.headline, pods)
-    return msgspec.structs.replace(_base(world, claim, told), parts=(first,), node=first.node)
+    return msgspec.structs.replace(
+        _base(world, claim, told),
+        parts=(first,),
+        node=first.node,
+        remedies=first.remedies,
+        untried=first.untried,
+    )
 
 
 def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
@@ -46,6 +53,17 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
         and name in _claim_names(pod)
     ]
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+
+
+def users_by_claim(world: World) -> set[tuple[str, str]]:
+    """Namespace and name of the claims that pods which have not ended are to use."""
+    return {
+        (pod.metadata.namespace, name)
+        for pod in world.objects.pods
+        if pod.status.phase not in FINISHED
+        for name in _claim_names(pod)
+        if name
+    }
 
 
 def _claim_names(pod: Pod) -> set[str | None]:
@@ -70,12 +88,23 @@ def _allocated(world: World, claim: ResourceClaim) -> Explanation:
     names = tuple(str(device) for device in devices)
     used_by = and_list([consumer.name for consumer in claim.status.reserved_for])
     use = f"used by {used_by}" if used_by else "used by nobody at the moment"
-    told = unready(claim, world.now) or Headline.of(
-        Reason.ALLOCATED, f"The claim has {and_list(names)}, {use}."
-    )
+    has = f"The claim has {and_list(names)}, {use}"
+    told = _going(claim, has) or lost_by_claim(world, claim) or unready(claim, world.now)
+    told = told or Headline.of(Reason.ALLOCATED, f"{has}.")
     holder = Holders(world).describe(holder_of(claim), devices)
     return msgspec.structs.replace(
         _base(world, claim, told), devices=names, holders=(holder,), node=_node(world, claim)
+    )
+
+
+def _going(claim: ResourceClaim, has: str) -> Headline | None:
+    """For a claim that is being deleted, but still has devices."""
+    if claim.metadata.deletion_timestamp is None:
+        return None
+    until = "until they have ended" if claim.status.reserved_for else "until it is gone"
+    return Headline.of(
+        Reason.CLAIM_DELETING,
+        f"Claim {claim.metadata.name} is being deleted. {has}, and keeps them {until}.",
     )
 
 

@@ -1,19 +1,19 @@
-"""Who has what somebody else needs: by claim and pod, with priority, and since when.
+"""Who has what somebody else needs: by claim and pod, with priority, and since when. Pods of one workload are told together.
 
 Only what was read is told. A holder whose claim the asker may not see is named as such, and nothing more is said of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
 from drayman.explain.node_fit import FitTest
+from drayman.explain.owners import maker_of
 from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import Held, holder_of
@@ -55,10 +55,13 @@ class Holders:
         return self._state.ledger.held_in(pool)
 
     def title(self, holder: str) -> str:
-        """A holder in few words: the claim with its namespace, and the pods that use it."""
+        """A holder in few words: the workload, or the claim and the pods that use it; with the namespace."""
         claim = self._claims.get(holder)
         if claim is None:
             return "somebody unknown"
+        kind, _, name = self._whose(claim).partition("/")
+        if name:
+            return f"{claim.metadata.namespace}/{name} ({kind})"
         pods = [consumer.name for consumer in claim.status.reserved_for]
         by = f" ({', '.join(pods[:2])}{', ...' if len(pods) > 2 else ''})" if pods else ""
         return f"{claim.metadata.namespace}/{claim.metadata.name}{by}"
@@ -72,16 +75,28 @@ class Holders:
         consumers = claim.status.reserved_for
         pods = [self._pods[c.uid] for c in consumers if c.uid in self._pods]
         allocation = claim.status.allocation
-        group = next((c.name for c in consumers if c.api_group == GROUP_API), "")
         return Holder(
             devices=names,
             namespace=claim.metadata.namespace,
             claim=claim.metadata.name,
             pods=tuple(c.name for c in consumers if c.resource == "pods"),
-            workload=f"PodGroup/{group}" if group else _first_workload(pods),
+            workload=self._whose(claim),
             priority=max((pod.spec.priority or 0 for pod in pods), default=None),
             since=(allocation.allocation_timestamp or "" if allocation else "") or _start(pods),
         )
+
+    def group(self, holder: str) -> Hashable:
+        """Equal for holders that belong to one workload."""
+        claim = self._claims.get(holder)
+        whose = "" if claim is None else self._whose(claim)
+        return (claim.metadata.namespace, whose) if claim is not None and whose else holder
+
+    def _whose(self, claim: ResourceClaim) -> str:
+        """The workload that uses a claim, as kind/name; empty if nobody has made its pods."""
+        consumers = claim.status.reserved_for
+        group = next((c.name for c in consumers if c.api_group == GROUP_API), "")
+        pods = (self._pods[c.uid] for c in consumers if c.uid in self._pods)
+        return f"PodGroup/{group}" if group else _workload(pods)
 
     def on_node(self, site: Site) -> list[Holder]:
         """The pods of a node, the least important first: they have its processors, memory and ports."""
@@ -94,7 +109,7 @@ class Holders:
                     devices=(),
                     namespace=needs.namespace,
                     pods=(needs.name,),
-                    workload=_first_workload(pods),
+                    workload=_workload(pods),
                     priority=None if pod is None else pod.spec.priority or 0,
                     since=_start(pods),
                 )
@@ -110,19 +125,21 @@ def holders(survey: Survey, nearest: Site | None, known: Holders) -> tuple[tuple
     """
     unfit = None if nearest is None else nearest.unfit
     if nearest is not None and unfit is not None and unfit.test in _USED_BY_PODS:
-        found = known.on_node(nearest)
+        found = joined(known.on_node(nearest))
         return tuple(found[:MOST_HOLDERS]), max(len(found) - MOST_HOLDERS, 0)
-    named: dict[str, dict[DeviceId, None]] = {}
-    others: set[str] = set()
+    named: dict[Hashable, dict[str, dict[DeviceId, None]]] = {}
+    others: set[Hashable] = set()
+    groups: dict[str, Hashable] = {}
     for holder, device in _holdings(_nearest_first(survey, nearest), known):
-        devices = named.get(holder)
-        if devices is not None:
-            devices[device] = None
-        elif len(named) < MOST_HOLDERS:
-            named[holder] = {device: None}
+        group = groups.get(holder)
+        if group is None:
+            group = groups[holder] = known.group(holder)
+        if group in named or len(named) < MOST_HOLDERS:
+            named.setdefault(group, {}).setdefault(holder, {})[device] = None
         else:
-            others.add(holder)
-    return tuple(known.describe(holder, held) for holder, held in named.items()), len(others)
+            others.add(group)
+    found = [known.describe(name, held) for each in named.values() for name, held in each.items()]
+    return tuple(joined(found)), len(others)
 
 
 def _holdings(sites: Iterable[Site], known: Holders) -> Iterator[tuple[str, DeviceId]]:
@@ -163,16 +180,33 @@ def on_its_counters(
             yield from ((holder, other) for holder in known.of_device(other))
 
 
-def _first_workload(pods: Iterable[Pod]) -> str:
-    return next((title for pod in pods if (title := workload_of(pod.metadata))), "")
+def _workload(pods: Iterable[Pod]) -> str:
+    """Whose pods these are, as kind/name; empty if nobody has made them."""
+    return next((str(maker) for pod in pods if (maker := maker_of(pod)) is not None), "")
 
 
-def workload_of(metadata: ObjectMeta) -> str:
-    """Who made a pod, as kind/name; empty if nobody did."""
-    for owner in metadata.owner_references:
-        if owner.controller:
-            return f"{owner.kind}/{owner.name}"
-    return ""
+def joined(found: Iterable[Holder]) -> list[Holder]:
+    """One for each workload, in the place of its first."""
+    groups: dict[Hashable, list[Holder]] = {}
+    for number, holder in enumerate(found):
+        key = (holder.namespace, holder.workload) if holder.workload else number
+        groups.setdefault(key, []).append(holder)
+    return [_together(members) for members in groups.values()]
+
+
+def _together(members: list[Holder]) -> Holder:
+    if len(members) == 1:
+        return members[0]
+    priorities = [each.priority for each in members if each.priority is not None]
+    return Holder(
+        devices=tuple(dict.fromkeys(device for each in members for device in each.devices)),
+        namespace=members[0].namespace,
+        pods=tuple(dict.fromkeys(pod for each in members for pod in each.pods)),
+        workload=members[0].workload,
+        count=len(members),
+        priority=max(priorities, default=None),
+        since=min((each.since for each in members if each.since), default=""),
+    )
 
 
 def _start(pods: Iterable[Pod]) -> str:

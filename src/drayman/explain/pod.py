@@ -10,22 +10,26 @@ from drayman.api.core import Pod
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
-from drayman.explain.headline import Headlines, headline
+from drayman.explain.headline import Headlines
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
+from drayman.explain.lost import claims_in_use, results_of
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.planned import Planned
 from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
+from drayman.explain.remedies.replacing import LOST, replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
+from drayman.explain.values import mistaken_values
 from drayman.explain.volumes import volumes_under_way
 from drayman.explain.waiting import waiting
 from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
+from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
-from drayman.placement.state import FINISHED
+from drayman.placement.state import FINISHED, NodeState
 from drayman.simulate.world import World
 
 
@@ -50,32 +54,37 @@ def explain_pod(
     return _pending(world, pod, demand, found, planned, with_remedies=with_remedies)
 
 
-class Reasons:
-    """The reasons of many pods. Those that ask for the same have one reason, which is found once."""
+class PodHeadlines:
+    """The headlines of many pods. Those that ask for the same have one reason, which is found once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._asker = Asker(world.state, world.now)
-        self._known: dict[Hashable, Reason] = {}
+        self._headlines = Headlines(world.state)
+        self._found: dict[Hashable, Found | NotFound] = {}
 
-    def of(self, pod: Pod) -> Reason:
+    def of(self, pod: Pod) -> Headline:
         early = waiting(self._world, pod)
         if early is not None:
-            return early.reason
-        demand = self._asker.demand(pod)
-        known = self._known.get(demand.key)
-        if known is None:
-            found = self._asker.find(demand)
-            known = self._known[demand.key] = self._reason(demand, found)
-        if known is Reason.FITS:
-            return as_far_as_seen(self._world.unseen, pod, Headline.of(known, "")).reason
-        return known
-
-    def _reason(self, demand: Demand, found: Found | NotFound) -> Reason:
+            return early
+        demand = self.demand(pod)
+        found = self._found.get(demand.key)
+        if found is None:
+            found = self._found[demand.key] = self._asker.find(demand)
         if isinstance(found, NotFound):
-            return headline(self._world.state, demand, found).reason
+            return self._headlines.of(demand, found)
         under_way = volumes_under_way(found)
-        return Reason.FITS if under_way is None else under_way.reason
+        if under_way is not None:
+            return under_way
+        return as_far_as_seen(self._world.unseen, pod, _fits_line(found))
+
+    def demand(self, pod: Pod) -> Demand:
+        """What a pod asks for. Raises ClaimsNotReadyError."""
+        return self._asker.demand(pod)
+
+    def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
+        """What the devices of a node have to say to that."""
+        return self._asker.placer(demand).devices_verdict(demand, node)
 
 
 def _base(world: World, pod: Pod, first: Headline) -> Explanation:
@@ -96,13 +105,15 @@ def _not_to_be_placed(
     world: World, pod: Pod, first: Headline, *, with_remedies: bool
 ) -> Explanation:
     base = msgspec.structs.replace(_base(world, pod, first), node=pod.spec.node_name)
-    if first.reason is Reason.RUNS:
-        is_over = pod.status.phase in FINISHED
-        return msgspec.structs.replace(
-            base,
-            devices=() if is_over else devices_of(world, pod),
-            alternatives=() if is_over else alternatives_of_running(world, pod),
-        )
+    if pod.spec.node_name and pod.status.phase not in FINISHED:
+        base = msgspec.structs.replace(base, devices=devices_of(world, pod))
+        if first.reason is not Reason.TERMINATING:
+            found = alternatives_of_running(world, pod)
+            base = msgspec.structs.replace(base, alternatives=found)
+    if with_remedies and first.reason in LOST:
+        return msgspec.structs.replace(base, remedies=tuple(replaced_pod(world, pod, first.reason)))
+    if pod.spec.node_name or first.reason is Reason.RUNS:
+        return base
     if not with_remedies:
         return base
     help_ = remedies_for(world, pod, None, None)
@@ -111,18 +122,8 @@ def _not_to_be_placed(
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     """The devices that the claims of a pod have."""
-    named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
-    named |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    extended = world.state.extended_claim_of(pod.metadata.uid)
-    if extended is not None:
-        named.add(extended.metadata.name)
-    found: dict[str, None] = {}
-    for name in sorted(name for name in named if name):
-        claim = world.claim(pod.metadata.namespace, name)
-        if claim is not None and claim.status.allocation is not None:
-            for result in claim.status.allocation.devices.results:
-                found[f"{result.driver}/{result.pool}/{result.device}"] = None
-    return tuple(found)
+    results = (result for claim in claims_in_use(world, pod) for result in results_of(claim))
+    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
 
 
 def _fits(world: World, asker: Asker, demand: Demand, found: Found) -> Explanation:
@@ -173,17 +174,19 @@ def _pending(
     site = None if first.reason is Reason.CLAIM_LEFT_BEHIND else nearest_site(survey)
     searched = first.reason is not Reason.SEARCH_LIMIT
     known = Holders(world)
+    mistakes = mistaken_values(survey)
     base = msgspec.structs.replace(
         _base(world, pod, first),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=searched and site is not None),
         nearest=site and nearest_miss(survey, site, known, searched=searched),
         spelling=misspelt(survey, KnownNames(world.objects.slices)),
+        values=tuple(mistake.told for mistake in mistakes),
     )
     if first.reason.kind in (Kind.NOT_NOW, Kind.NOT_HERE):
         who, more = holders(survey, site, known)
         base = msgspec.structs.replace(base, holders=who, holders_left_out=more)
     if not with_remedies:
         return base
-    help_ = remedies_for(world, pod, demand, not_found, base.spelling)
+    help_ = remedies_for(world, pod, demand, not_found, base.spelling, mistakes)
     return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)

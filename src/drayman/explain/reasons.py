@@ -31,7 +31,7 @@ class Reason(Enum):
         return self
 
     # No reason to wait.
-    RUNS = "Runs", None  # it has its node, or has run to its end
+    RUNS = "Runs", None  # it has its node and devices, or has run to its end
     ALLOCATED = "Allocated", None  # a claim that has its devices
     FITS = "Fits", None  # a node and devices are there for it
 
@@ -82,6 +82,7 @@ class Reason(Enum):
     CLAIM_DELETING = "ClaimDeleting", Kind.HELD
     CLAIM_FOREIGN = "ClaimForeign", Kind.HELD  # was made for another pod
     CLAIM_UNUSED = "ClaimUnused", Kind.HELD  # a claim that no pod uses is not allocated
+    CLAIM_UNALLOCATED = "ClaimUnallocated", Kind.HELD  # of a pod that names its node itself
     CLAIM_LEFT_BEHIND = "ClaimLeftBehind", Kind.HELD  # by an earlier attempt; it is being removed
     POD_GROUP_MISSING = "PodGroupMissing", Kind.HELD
     VOLUME_UNBOUND = "VolumeUnbound", Kind.HELD
@@ -90,6 +91,9 @@ class Reason(Enum):
     NODES_CORDONED = "NodesCordoned", Kind.HELD
     NODES_TAINTED = "NodesTainted", Kind.HELD
     DEVICES_TAINTED = "DevicesTainted", Kind.HELD
+    NODE_GONE = "NodeGone", Kind.HELD  # of something that has been placed
+    NODE_NOT_READY = "NodeNotReady", Kind.HELD
+    DEVICES_GONE = "DevicesGone", Kind.HELD
     POOL_INVALID = "PoolInvalid", Kind.HELD  # slices that contradict each other
     POOL_INCOMPLETE = "PoolIncomplete", Kind.HELD  # slices that are still missing
     FEATURE_OFF = "FeatureOff", Kind.HELD

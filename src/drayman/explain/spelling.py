@@ -19,11 +19,10 @@ from drayman.cel.device_types import Features as CelFeatures
 from drayman.cel.errors import CompileError
 from drayman.cel.reads import Group
 from drayman.explain.answer import Spelling
+from drayman.explain.conditions import ATTRIBUTE, CAPACITY
 from drayman.explain.naming import claim_title
 from drayman.explain.survey import Outlook, Survey
 
-ATTRIBUTE: Final = "attribute"
-CAPACITY: Final = "capacity"
 _MOST_SIMILAR: Final = 3
 _FAR: Final = 1 << 10
 
@@ -79,7 +78,7 @@ def full_name(driver: str, name: str) -> str:
 def misspelt(survey: Survey, known: KnownNames) -> tuple[Spelling, ...]:
     """The names in the claims of a pod that no device has."""
     found: dict[tuple[str, str, str, str], Spelling] = {}
-    for outlook in _one_of_each_question(survey):
+    for outlook in one_of_each_question(survey):
         for request in outlook.wanted.question.requests:
             for wanted in request.alternatives:
                 claim = claim_title(outlook.wanted.claims[wanted.claim])
@@ -101,7 +100,8 @@ def misspelt(survey: Survey, known: KnownNames) -> tuple[Spelling, ...]:
     return tuple(found.values())
 
 
-def _one_of_each_question(survey: Survey) -> Iterator[Outlook]:
+def one_of_each_question(survey: Survey) -> Iterator[Outlook]:
+    """Nodes on which the pod asks for the same need be looked at once."""
     asked = set()
     for outlook in survey.outlooks:
         if outlook.wanted.delegated not in asked:
@@ -114,7 +114,7 @@ def _names_read(
 ) -> Iterator[tuple[str, str, str]]:
     """Where a name is written, whether it is that of an attribute or a capacity, and the full name."""
     device_class = survey.state.inventory.classes.get(wanted.spec.device_class_name)
-    for expression in _expressions(wanted, device_class):
+    for expression in expressions_of(wanted, device_class):
         if not _accepted_anywhere(survey, expression):
             for what, name in _reads(expression, survey):
                 yield expression, what, name
@@ -131,7 +131,8 @@ def _constraints(outlook: Outlook, wanted: WantedDevices) -> dict[str, str]:
     return found | {f"distinctAttribute: {name}": name for name in distincts}
 
 
-def _expressions(wanted: WantedDevices, device_class: DeviceClass | None) -> Iterator[str]:
+def expressions_of(wanted: WantedDevices, device_class: DeviceClass | None) -> Iterator[str]:
+    """The selectors of class and request."""
     of_class = () if device_class is None else device_class.spec.selectors
     for selector in (*of_class, *wanted.spec.selectors):
         if selector.cel is not None:

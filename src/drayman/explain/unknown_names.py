@@ -18,7 +18,7 @@ from drayman.placement.state import ClusterState
 
 def unknown_name(state: ClusterState, demand: Demand, shortage: Shortage | None) -> str:
     """One, with what it is, read by a selector of this request that accepts no device; empty if there is none."""
-    hardware = _all_hardware(state)
+    hardware = all_hardware(state)
     for expression in _selectors(state, demand, shortage):
         if any(each.select((expression,))[0] for each in hardware):
             continue
@@ -32,7 +32,8 @@ def unknown_name(state: ClusterState, demand: Demand, shortage: Shortage | None)
     return ""
 
 
-def _all_hardware(state: ClusterState) -> list[NodeHardware]:
+def all_hardware(state: ClusterState) -> list[NodeHardware]:
+    """What nodes can use, each once however many of them can."""
     views = (state.view(node) for node in state.nodes.values())
     return list(dict.fromkeys(part.hardware for view in views for part in view.parts))
 

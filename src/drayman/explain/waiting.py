@@ -12,6 +12,7 @@ from drayman.api.claim_generation import make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Headline
+from drayman.explain.lost import lost_by_pod, node_state
 from drayman.explain.reasons import Reason
 from drayman.explain.wording import and_list, counted
 from drayman.placement.asking import BINDING_TIMEOUT_S
@@ -33,7 +34,7 @@ SCHEDULERS: Final = frozenset({"default-scheduler", "drayman"})
 
 def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SCHEDULERS) -> Headline | None:
     """Why no node is to be looked for, or none any more; None if one is."""
-    own = _settled(pod) or _of_the_pod(pod, schedulers)
+    own = _settled(world, pod) or _of_the_pod(pod, schedulers)
     if own is not None:
         return own
     state = world.state
@@ -89,16 +90,20 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
     )
 
 
-def _settled(pod: Pod) -> Headline | None:
+def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
-    metadata, status = pod.metadata, pod.status
+    metadata, status, node = pod.metadata, pod.status, pod.spec.node_name
     if status.phase in FINISHED:
         return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
     if metadata.deletion_timestamp is not None:
-        where = f" and still on node {pod.spec.node_name}" if pod.spec.node_name else ""
-        return Headline.of(Reason.TERMINATING, f"The pod is being deleted{where}.")
-    if pod.spec.node_name:
-        return Headline.of(Reason.RUNS, f"The pod is on node {pod.spec.node_name}.")
+        where = f" and still on node {node}" if node else ""
+        trouble = node_state(world, node) if node else ""
+        which = f", which {trouble}" if trouble else ""
+        return Headline.of(Reason.TERMINATING, f"The pod is being deleted{where}{which}.")
+    if node:
+        yet = ", and has not started yet" if status.phase == "Pending" else ""
+        lost = lost_by_pod(world, pod)
+        return lost or Headline.of(Reason.RUNS, f"The pod is on node {node}{yet}.")
     return None
 
 

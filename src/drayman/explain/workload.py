@@ -1,60 +1,94 @@
-"""Everything there is to say about a Job: its own state, and one pod for each reason that its pods have to be as they are."""
+"""Everything there is to say about what makes pods: its own state, and one pod for each reason that its pods have to be as they are."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
+from drayman.api.meta import ObjectMeta
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation, Headline
-from drayman.explain.pod import Reasons, explain_pod
+from drayman.explain.owners import Maker, controller_of, maker_of
+from drayman.explain.pod import PodHeadlines, explain_pod
 from drayman.explain.reasons import Reason
 from drayman.explain.remedies import remedies_for_job
+from drayman.explain.remedies.replacing import LOST
 from drayman.explain.wording import counted
 from drayman.placement.state import FINISHED
 from drayman.simulate.world import World
 
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _ENDED: Final = {"Complete": "is complete", "Failed": "has failed"}
+_FAILURE: Final = "ReplicaFailure"
+
+Replicated: TypeAlias = Deployment | ReplicaSet | StatefulSet | DaemonSet
+_NOUNS: Final = {
+    Deployment: "deployment",
+    ReplicaSet: "replica set",
+    StatefulSet: "stateful set",
+    DaemonSet: "daemon set",
+}
+
+
+class _Whole(Struct, frozen=True):
+    """Something that makes pods, in the words of its kind."""
+
+    kind: str
+    noun: str
+    metadata: ObjectMeta
+    wanted: int | None = None
+    """How many pods it is to have; None if that is no fixed number."""
 
 
 def explain_job(world: World, job: Job) -> Explanation:
     """Why the job does not get on, by the reason of most of its pods that wait."""
+    whole = _Whole("Job", "job", job.metadata)
+    own = state_of_job(job)
+    if own is not None and own.reason is Reason.SUSPENDED:
+        help_ = remedies_for_job(world, job)
+        base = _base(world, whole, own)
+        return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
+    if own is not None:
+        return _base(world, whole, own)
+    pods = pods_of(world, job.metadata)
+    if not pods:
+        return _base(world, whole, Headline.of(Reason.NO_PODS, why_no_pods(job)))
+    return _of_pods(world, whole, pods)
+
+
+def explain_workload(world: World, workload: Replicated) -> Explanation:
+    """How many pods of a deployment, replica set, stateful set or daemon set run, and what the others wait for."""
+    noun, metadata = _NOUNS[type(workload)], workload.metadata
+    whole = _Whole(workload.kind, noun, metadata, wanted_by(workload))
+    if metadata.deletion_timestamp is not None:
+        text = f"The {noun} is being deleted."
+        return _base(world, whole, Headline.of(Reason.TERMINATING, text))
+    pods = pods_of_workload(world, workload)
+    if not pods:
+        return _base(world, whole, state_without_pods(workload))
+    return _of_pods(world, whole, pods)
+
+
+def state_of_job(job: Job) -> Headline | None:
+    """What is known of a job without looking at pods."""
     if job.metadata.deletion_timestamp is not None:
-        return _base(world, job, Headline.of(Reason.TERMINATING, "The job is being deleted."))
+        return Headline.of(Reason.TERMINATING, "The job is being deleted.")
     for condition in job.status.conditions:
         if condition.type_ in _ENDED and condition.status == "True":
             why = f": {condition.message.rstrip('.')}" if condition.message else ""
-            told = f"The job {_ENDED[condition.type_]}{why}."
-            return _base(world, job, Headline.of(Reason.RUNS, told))
+            return Headline.of(Reason.RUNS, f"The job {_ENDED[condition.type_]}{why}.")
     if job.spec.suspend:
         text = "The job is suspended; it gets pods when spec.suspend is set to false."
-        help_ = remedies_for_job(world, job)
-        base = _base(world, job, Headline.of(Reason.SUSPENDED, text))
-        return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
-    pods = pods_of(world, job)
-    if not pods:
-        return _base(world, job, Headline.of(Reason.NO_PODS, _why_no_pods(job)))
-    parts = _parts(world, pods)
-    return msgspec.structs.replace(
-        _base(world, job, _summary(parts, len(pods))), parts=parts, count=1
-    )
+        return Headline.of(Reason.SUSPENDED, text)
+    return None
 
 
-def pods_of(world: World, job: Job) -> list[Pod]:
-    """The pods that the job has made and that have not ended."""
-    return [
-        pod
-        for pod in world.objects.pods
-        if pod.metadata.namespace == job.metadata.namespace
-        and pod.status.phase not in FINISHED
-        and any(o.controller and o.uid == job.metadata.uid for o in pod.metadata.owner_references)
-    ]
-
-
-def _why_no_pods(job: Job) -> str:
+def why_no_pods(job: Job) -> str:
     if not job.spec.parallelism:
         return "The job gets no pods while spec.parallelism is 0."
     if job.spec.managed_by not in (None, JOB_CONTROLLER):
@@ -62,12 +96,86 @@ def _why_no_pods(job: Job) -> str:
     return "The job controller has not made any pods for the job."
 
 
-def _parts(world: World, pods: list[Pod]) -> tuple[Explanation, ...]:
+def state_without_pods(workload: Replicated) -> Headline:
+    """What there is to say of a workload that has no pods."""
+    noun = _NOUNS[type(workload)]
+    if wanted_by(workload) == 0:
+        why = "no node is one for its pods" if isinstance(workload, DaemonSet) else "it wants none"
+        return Headline.of(Reason.RUNS, f"The {noun} has no pods: {why}.")
+    failure = _failure(workload)
+    if failure:
+        return Headline.of(Reason.NO_PODS, f"No pods can be made for the {noun}: {failure}.")
+    if isinstance(workload, Deployment) and workload.spec.paused:
+        text = "The deployment is paused; it gets pods when spec.paused is set to false."
+        return Headline.of(Reason.SUSPENDED, text)
+    return Headline.of(Reason.NO_PODS, f"No pods have been made for the {noun}.")
+
+
+def wanted_by(workload: Replicated) -> int:
+    """How many pods a workload is to have."""
+    if isinstance(workload, DaemonSet):
+        return workload.status.desired_number_scheduled
+    return workload.spec.replicas
+
+
+def pods_of(world: World, owner: ObjectMeta) -> list[Pod]:
+    """The pods that something has made and that have not ended."""
+    return _living(world, owner.namespace, lambda pod: _controller_uid(pod) == owner.uid)
+
+
+def pods_of_workload(world: World, workload: Replicated) -> list[Pod]:
+    """The same for a workload. Those of a deployment belong to replica sets that it has made."""
+    if not isinstance(workload, Deployment):
+        return pods_of(world, workload.metadata)
+    own = Maker("Deployment", workload.metadata.name)
+    return _living(world, workload.metadata.namespace, lambda pod: maker_of(pod) == own)
+
+
+def _living(world: World, namespace: str, belongs: Callable[[Pod], bool]) -> list[Pod]:
+    return [
+        pod
+        for pod in world.objects.pods
+        if pod.metadata.namespace == namespace and pod.status.phase not in FINISHED and belongs(pod)
+    ]
+
+
+def _controller_uid(pod: Pod) -> str:
+    owner = controller_of(pod)
+    return "" if owner is None else owner.uid
+
+
+def _failure(workload: Replicated) -> str:
+    """What keeps the controller from making pods, such as a quota."""
+    for condition in workload.status.conditions:
+        if condition.type_ == _FAILURE and condition.status == "True":
+            return condition.message.rstrip(".")
+    return ""
+
+
+def _of_pods(world: World, whole: _Whole, pods: Sequence[Pod]) -> Explanation:
+    """How the pods are. Those that are on their way out have been replaced, or are about to be."""
+    staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    leaving = len(pods) - len(staying)
+    counted_pods = staying or pods
+    parts = _parts(world, counted_pods)
+    wanted = max(len(counted_pods), whole.wanted or 0)
+    told = _summary(parts, len(counted_pods), wanted, whole.noun)
+    if staying and leaving:
+        more = f" {counted(leaving, 'more pod')} {_are(leaving)} being deleted."
+        told = msgspec.structs.replace(told, sentence=f"{told.sentence}{more}")
+        parts += _parts(world, [p for p in pods if p.metadata.deletion_timestamp is not None])
+    first = parts[0]
+    return msgspec.structs.replace(
+        _base(world, whole, told), parts=parts, remedies=first.remedies, untried=first.untried
+    )
+
+
+def _parts(world: World, pods: Sequence[Pod]) -> tuple[Explanation, ...]:
     """One pod for each reason, those that wait first, then by how many it stands for."""
     groups: dict[Reason, list[Pod]] = {}
-    reasons = Reasons(world)
+    headlines = PodHeadlines(world)
     for pod in pods:
-        groups.setdefault(reasons.of(pod), []).append(pod)
+        groups.setdefault(headlines.of(pod).reason, []).append(pod)
     ordered = sorted(
         groups.items(), key=lambda item: (item[0].kind is None, -len(item[1]), item[0].value)
     )
@@ -77,25 +185,44 @@ def _parts(world: World, pods: list[Pod]) -> tuple[Explanation, ...]:
     )
 
 
-def _summary(parts: tuple[Explanation, ...], total: int) -> Headline:
-    first = parts[0]
-    if first.headline.reason.kind is None and len(parts) == 1:
-        runs = first.headline.reason is Reason.RUNS
-        sentence = f"All {total} pods of the job {'have their nodes' if runs else 'can be placed'}."
+def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -> Headline:
+    first = parts[0].headline
+    missing = wanted - total
+    to_come = (
+        f" {counted(missing, 'more pod')} {_are(missing)} still to be made." if missing else ""
+    )
+    if first.reason.kind is None and len(parts) == 1:
+        runs = first.reason is Reason.RUNS
+        sentence = (
+            f"All {total} pods of the {noun} {'have their nodes' if runs else 'can be placed'}."
+        )
         if total == 1:
-            sentence = f"The job's only pod {'has its node' if runs else 'can be placed'}."
-        return msgspec.structs.replace(first.headline, sentence=sentence)
-    sentence = f"{first.count:,} of {counted(total, 'pod')}: {first.headline.sentence}"
-    return msgspec.structs.replace(first.headline, sentence=sentence)
+            sentence = f"The {noun}'s only pod {'has its node' if runs else 'can be placed'}."
+        return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")
+    if first.reason.kind is None:
+        fit = sum(part.count for part in parts if part.headline.reason is Reason.FITS)
+        sentence = f"Of {counted(total, 'pod')} of the {noun}, {fit:,} can be placed."
+        return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")
+    waiting = sum(part.count for part in parts if part.headline.reason.kind is not None)
+    verb = "waits" if waiting == 1 else "wait"
+    if first.reason in LOST:
+        verb = f"{_are(waiting)} in trouble"
+    those = "" if waiting == parts[0].count else f", {parts[0].count:,} of them for this reason"
+    sentence = f"{waiting:,} of {counted(total, 'pod')} {verb}{those}: {first.sentence}"
+    return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")
 
 
-def _base(world: World, job: Job, headline: Headline) -> Explanation:
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _base(world: World, whole: _Whole, headline: Headline) -> Explanation:
     versions = dict(world.versions)
-    versions["job"] = job.metadata.resource_version
+    versions[whole.kind.lower()] = whole.metadata.resource_version
     return Explanation(
-        kind="Job",
-        name=job.metadata.name,
-        namespace=job.metadata.namespace,
+        kind=whole.kind,
+        name=whole.metadata.name,
+        namespace=whole.metadata.namespace,
         headline=headline,
         nodes=len(world.state.nodes),
         unseen=world.unseen,

@@ -33,6 +33,7 @@ from drayman.node.preparing import results
 from drayman.node.publication import Report
 from drayman.node.published import PublishedDevices
 from drayman.node.registering import is_defined, ready_write, register, timestamp
+from drayman.placement.fit.readiness import is_ready
 
 _log: Final = logging.getLogger(__name__)
 NODE: Final = "node"
@@ -165,7 +166,7 @@ class SimulatedNodes:
         if is_new:
             for pod in self._pod_cache.by_index(INDEX, name):
                 self._pods.seen(pod)
-        if not _is_ready(node):
+        if not is_ready(node.status.conditions):
             self._agenda.put((NODE, name), _time())
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
@@ -233,7 +234,7 @@ class SimulatedNodes:
     def _say_ready(self, name: str) -> Change | None:
         """A node that counts as lost, but answers."""
         node = self._node_cache.get(name)
-        if node is None or name not in self._living or _is_ready(node):
+        if node is None or name not in self._living or is_ready(node.status.conditions):
             return None
         write = ready_write(name, timestamp(datetime.now(UTC)))
         later = _time() + self._timing.retry
@@ -262,10 +263,6 @@ class SimulatedNodes:
             (devices_write(claim, devices),),
             lambda _error: self._agenda.put((CLAIM, key), later),
         )
-
-
-def _is_ready(node: Node) -> bool:
-    return any(c.type_ == "Ready" and c.status == "True" for c in node.status.conditions)
 
 
 def _time() -> float:

@@ -35,6 +35,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, PodNeeds, Verdict
+from drayman.placement.fit.readiness import closed_by
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import devices_verdict
 from drayman.placement.state import ClusterState, NodeState
@@ -210,7 +211,8 @@ def _open_nodes(state: ClusterState, needs: PodNeeds) -> tuple[list[NodeState], 
         if verdict is FITS:
             found.append(node)
         else:
-            reason = ", ".join(verdict.reasons)
+            why = closed_by(node.node)
+            reason = " and ".join(w.words for w in why) if why else ", ".join(verdict.reasons)
             closed[reason] = closed.get(reason, 0) + 1
     return found, closed
 

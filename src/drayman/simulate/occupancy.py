@@ -3,7 +3,8 @@
 Counting devices is easy to get wrong. A partition that is held spoils its GPU and the partitions that overlap it; a whole GPU that is held
 spoils all its partitions; a shared device is neither free nor gone; admin access takes nothing; slices of an old generation say nothing; a
 device that many nodes reach is still one device. So nothing is counted here that the allocator would see otherwise: states are read
-from the views that it searches, and a device is FREE exactly if nobody holds it and a request for it alone would get it.
+from the views that it searches, and a device is FREE exactly if nobody holds it, a request for it alone would get it, and a node that can
+use it takes pods.
 
 Where several states would do, the first of `State` counts: a device that is used and tainted is used.
 """
@@ -27,6 +28,7 @@ from drayman.inventory.ledger import Holding, Ledger
 from drayman.inventory.pool import ResolvedPool
 from drayman.inventory.taints import Taints
 from drayman.inventory.usage import Usage
+from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.simulate.pools import PublishedPool, published
 from drayman.simulate.units import UnitId, units
 
@@ -67,6 +69,8 @@ class Standing:
     """Of a device that can be shared, what is left of each of its capacities."""
     why: str = ""
     """Why it is unavailable."""
+    closed: tuple[Closed, ...] = ()
+    """Why no node that can use it takes pods, whatever the state."""
 
     @property
     def id(self) -> DeviceId:
@@ -113,11 +117,12 @@ def occupancy(
     counted = count(inventory, ledger, nodes, slices, rules)
     if all_claims:
         return counted
-    devices = {device: _doubted(standing) for device, standing in counted.devices.items()}
+    devices = {device: doubted(standing) for device, standing in counted.devices.items()}
     return replace(counted, devices=devices)
 
 
-def _doubted(standing: Standing) -> Standing:
+def doubted(standing: Standing) -> Standing:
+    """The same for somebody who may not see all claims: what looks free need not be."""
     return replace(standing, state=State.UNKNOWN) if standing.state is State.FREE else standing
 
 
@@ -155,11 +160,16 @@ def tally(standings: Iterable[Standing]) -> Counter[State]:
 def _seen(
     inventory: Inventory, ledger: Ledger, nodes: Iterable[Node]
 ) -> tuple[dict[DeviceId, Standing], dict[tuple[str, str], ResolvedPool]]:
-    """The devices in the nodes' views, each view that several nodes share looked at once, and the pools with problems."""
+    """The devices in the nodes' views, each view that several nodes share looked at once, and the pools with problems.
+
+    What a node that takes pods can use is not closed, so those nodes come first.
+    """
     found: dict[DeviceId, Standing] = {}
     problems: dict[tuple[str, str], ResolvedPool] = {}
     looked_at: set[Usage] = set()
-    for node in nodes:
+    for node, closed in sorted(
+        ((node, closed_by(node)) for node in nodes), key=lambda e: bool(e[1])
+    ):
         view = inventory.view(node, ledger)
         problems |= {problem.id: problem for problem in view.problems}
         for part, taints in zip(view.parts, view.taints, strict=True):
@@ -170,8 +180,17 @@ def _seen(
                 known = found.get(standing.id)
                 # Nodes agree on what is held. One may get what another cannot reach.
                 if known is None or known.state is State.UNAVAILABLE:
-                    found[standing.id] = standing
+                    found[standing.id] = _closed(standing, closed) if closed else standing
     return found, problems
+
+
+def _closed(standing: Standing, closed: tuple[Closed, ...]) -> Standing:
+    """A device of nodes that take no pods: nobody gets it there."""
+    if standing.state is not State.FREE:
+        return replace(standing, closed=closed)
+    whose = "its node is" if standing.node else "the nodes that can use it are"
+    why = f"{whose} {' and '.join(each.words for each in closed)}"
+    return replace(standing, closed=closed, state=State.UNAVAILABLE, why=why)
 
 
 def _standings(usage: Usage, taints: Taints) -> Iterator[Standing]:

@@ -26,6 +26,7 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
 )
 from drayman.api.struct import ApiStruct, Json
+from drayman.api.workloads import StatefulSet
 
 _PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", "drayman.dev")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -158,10 +159,23 @@ def _clean_status(status: ResourceClaimStatus) -> ResourceClaimStatus:
     return msgspec.structs.replace(status, allocation=allocation, devices=devices)
 
 
+def _clean_replicated(workload: Any) -> Any:
+    """Their pods are there by themselves, so templates say nothing more about where pods go."""
+    bare = msgspec.structs.replace(workload.spec, template={})
+    if isinstance(workload, StatefulSet):
+        bare = msgspec.structs.replace(bare, volume_claim_templates=())
+    metadata = _clean_metadata(workload.metadata)
+    return msgspec.structs.replace(workload, metadata=metadata, spec=bare)
+
+
 _CLEANERS: Final[Mapping[str, Callable[[Any], ApiStruct]]] = {
     "pods": _clean_pod,
     "jobs": _clean_job,
     "classes": _clean_class,
     "claims": _clean_claim,
     "templates": _clean_template,
+    "deployments": _clean_replicated,
+    "replica_sets": _clean_replicated,
+    "stateful_sets": _clean_replicated,
+    "daemon_sets": _clean_replicated,
 }

@@ -36,6 +36,7 @@ from drayman.api.storage import (
     StorageClass,
 )
 from drayman.api.struct import ApiStruct, always
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.simulate.redaction import clean_rule, cleaner_of
 from drayman.simulate.world import Objects, World
 
@@ -57,6 +58,10 @@ _TYPES: Final[Mapping[str, type[ApiStruct]]] = {
     "storage_drivers": CSIDriver,
     "storage_capacities": CSIStorageCapacity,
     "jobs": Job,
+    "deployments": Deployment,
+    "replica_sets": ReplicaSet,
+    "stateful_sets": StatefulSet,
+    "daemon_sets": DaemonSet,
 }
 """What each member of `Objects` holds."""
 _RULES: Final = frozenset({"PriorityClass", "RuntimeClass", "LimitRange"})

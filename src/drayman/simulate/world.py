@@ -14,6 +14,7 @@ from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
+    Device,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -29,9 +30,13 @@ from drayman.api.storage import (
 )
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, with_class
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.inventory.features import Features
+from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.pool import PoolState
 from drayman.placement.state import FINISHED, ClusterState
 from drayman.placement.wake import Wake
+from drayman.simulate.pools import published
 
 
 # Neither of the two says what it holds: asyncio puts results of tasks into texts that nobody reads, and a cluster as text takes seconds.
@@ -54,6 +59,10 @@ class Objects:
     storage_drivers: tuple[CSIDriver, ...] = ()
     storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     jobs: tuple[Job, ...] = ()
+    deployments: tuple[Deployment, ...] = ()
+    replica_sets: tuple[ReplicaSet, ...] = ()
+    stateful_sets: tuple[StatefulSet, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
     """What the API server goes by when pods are made: priority classes, runtime classes, limit ranges. Only the server reads them."""
 
@@ -88,6 +97,10 @@ class World:
     versions: Mapping[str, str] = field(default_factory=dict)
     features: Features = field(default_factory=Features)
     _state: ClusterState | None = None
+    _slices: dict[PoolId, list[ResourceSlice]] | None = None
+    _pools: dict[PoolId, Mapping[DeviceId, tuple[ResourceSlice, Device]]] = field(
+        default_factory=dict
+    )
 
     @property
     def state(self) -> ClusterState:
@@ -110,8 +123,34 @@ class World:
     def claim(self, namespace: str, name: str) -> ResourceClaim | None:
         return self.state.find_claim(namespace, name)
 
+    def published(self, device: DeviceId) -> tuple[ResourceSlice, Device] | None:
+        """A device as the newest generation of its pool has it, whether or not somebody can use the pool.
+
+        While a driver is still publishing a generation, the one before it is believed too.
+        """
+        pool = device.pool_id
+        if pool not in self._pools:
+            if self._slices is None:
+                self._slices = {}
+                for slice_ in self.objects.slices:
+                    key = PoolId(slice_.spec.driver, slice_.spec.pool.name)
+                    self._slices.setdefault(key, []).append(slice_)
+            self._pools[pool] = _devices_of(self._slices.get(pool, []))
+        return self._pools[pool].get(device)
+
     def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
         return self.state.find_template(namespace, name)
+
+
+def _devices_of(slices: list[ResourceSlice]) -> Mapping[DeviceId, tuple[ResourceSlice, Device]]:
+    """What the slices of one pool publish."""
+    if not slices:
+        return {}
+    (pool,) = published(slices, {})
+    if pool.state is not PoolState.INCOMPLETE:
+        return pool.devices
+    older = [each for each in slices if each.spec.pool.generation < pool.generation]
+    return {**_devices_of(older), **pool.devices}
 
 
 def _identity(value: object) -> tuple[str, str, str]:

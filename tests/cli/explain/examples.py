@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from drayman.explain.answer import (
     Alternative,
+    DeviceCount,
     Explanation,
     Funnel,
     Headline,
@@ -15,6 +18,7 @@ from drayman.explain.answer import (
     Remedy,
     Spelling,
     Step,
+    Value,
 )
 from drayman.explain.reasons import Reason
 
@@ -131,6 +135,20 @@ MISSPELT: Final = Explanation(
             similar=(("gpu.nvidia.com/productName", 16), ("gpu.nvidia.com/brand", 16)),
         ),
     ),
+    values=(
+        Value(
+            claim="gpus",
+            request="part",
+            selector="device.attributes['gpu.nvidia.com'].profile == '5g.50gb'",
+            condition="device.attributes['gpu.nvidia.com'].profile == '5g.50gb'",
+            what="attribute",
+            name="gpu.nvidia.com/profile",
+            wanted="== '5g.50gb'",
+            among="matching",
+            existing=(("4g.40gb", 8), ("7g.80gb", 1)),
+            more=3,
+        ),
+    ),
 )
 
 RUNS: Final = Explanation(
@@ -145,13 +163,13 @@ RUNS: Final = Explanation(
             node="dgx-h100-0",
             chosen=True,
             preference=100,
-            quality={"distance": 2, "broken": 0, "waste": 0},
+            quality={"pcieRoots": 1, "splitPcieRoots": 0, "lostParts": 0},
             balance=40,
         ),
         Alternative(
             node="dgx-h100-1",
             preference=100,
-            quality={"distance": 6, "broken": 1, "waste": 0},
+            quality={"pcieRoots": 3, "splitPcieRoots": 1, "lostParts": 0},
             balance=80,
         ),
         Alternative(node="dgx-h100-2", refusal="claim gpus: all 8 devices of gpu are in use"),
@@ -220,7 +238,44 @@ LONGEST: Final = Explanation(
     alternatives=(Alternative(node=_LONG, chosen=True, preference=1, refusal=_LONG),),
     evidence={f"resource-{number}": "12345678" for number in range(13)},
 )
+NAMESPACE: Final = Explanation(
+    kind="Namespace",
+    name="team-a",
+    headline=Headline.of(Reason.DEVICES_IN_USE, "3 objects wait in namespace team-a"),
+    parts=(
+        msgspec.structs.replace(JOB, parts=(), count=25),
+        msgspec.structs.replace(LONGEST, holders=(), count=1),
+        *(
+            Explanation(
+                kind="Pod",
+                namespace="team-a",
+                name=f"pod-{number}",
+                headline=Headline.of(Reason.NODES_FULL, "2 nodes have not enough cpu left"),
+            )
+            for number in range(30)
+        ),
+    ),
+    evidence={"pods": "1"},
+)
+CLUSTER: Final = msgspec.structs.replace(NAMESPACE, kind="Cluster", name="")
+NODE: Final = Explanation(
+    kind="Node",
+    name="dgx-h100-0",
+    headline=Headline.of(Reason.NODES_CORDONED, "Node dgx-h100-0 is cordoned"),
+    taints=("node.kubernetes.io/unschedulable:NoSchedule", f"{_LONG}:NoSchedule"),
+    counts=(
+        DeviceCount(driver="gpu.nvidia.com", total=8, states={"used": 6, "unavailable": 2}),
+        DeviceCount(driver=_LONG, total=4096, states={"free": 4096}),
+    ),
+    holders=WAITS.holders,
+    parts=NAMESPACE.parts,
+    evidence={"pods": "1"},
+)
+
 ALL: Final = {
+    "namespace": NAMESPACE,
+    "cluster": CLUSTER,
+    "node": NODE,
     "waits": WAITS,
     "misspelt": MISSPELT,
     "runs": RUNS,

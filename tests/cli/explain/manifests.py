@@ -48,6 +48,20 @@ def job(name: str, template_name: str, pods: int) -> Object:
     }
 
 
+def deployment(name: str, spec: Object, replicas: int) -> Object:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
 def listed(*objects: Object) -> Object:
     return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 

@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl
+from cli.explain.manifests import deployment
 from cli.explain.people import HARDWARE, OWN, Person
 from drayman.cli.main import cli
 
@@ -94,6 +95,81 @@ def test_a_job(explain: Explain) -> None:
     assert "and 1 more like it" in explain("job/sweep").stdout
 
 
+def test_a_deployment(full: Kubectl, explain: Explain) -> None:
+    """How many of its pods wait and for what, with the remedies of the pod; by kubectl's short name too."""
+    containers = [{"name": "main", "image": "app"}]
+    spec = {"nodeSelector": {"disk": "ssd"}, "containers": containers}
+    made = deployment("picky", spec, replicas=2)
+    full("apply", "-f", "-", given=made)
+    full("wait", "--for=jsonpath={.status.replicas}=2", "deployment/picky", f"--timeout={PATIENCE_S:.0f}s")  # fmt: skip
+    result = explain("deploy", "picky")
+    assert result.exit_code == 1, result.stderr
+    assert result.stdout.startswith("NodeMismatch (never): 2 of 2 pods wait: ")
+    assert "and 1 more like it" in result.stdout
+    found = data(explain("deployment/picky", "-o", "json"))
+    assert found["remedies"] == found["parts"][0]["remedies"]
+    assert found["remedies"]
+    full("delete", "deployment/picky")
+
+
+def test_a_node(explain: Explain) -> None:
+    """Its devices, who has them, and who waits and does not go there."""
+    result = explain("no", "example-0")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Runs: Node example-0 is ready and takes pods.")
+    for words in ("devices", "gpu.example.com", "who holds it", "who waits", "team-a job/sweep"):
+        assert words in result.stdout
+    found = data(explain("node/example-0", "-o", "json"))
+    gpus = next(each for each in found["counts"] if each["driver"] == "gpu.example.com")
+    assert (gpus["states"]["used"], len(found["holders"])) == (6, 1)
+    assert "sweep" in {part["name"] for part in found["parts"]}
+
+
+def test_a_cordoned_node(full: Kubectl, explain: Explain) -> None:
+    """It takes no pods, and neither the explanation nor the map has anything free there."""
+    full("cordon", "example-1")
+    try:
+        result = explain("node/example-1", "-o", "json")
+        where = ("--kubeconfig", str(full.server.kubeconfig), "-o", "json")
+        shown = CliRunner().invoke(cli, ["map", *where], prog_name="drayman")
+    finally:
+        full("uncordon", "example-1")
+    assert result.exit_code == 1, result.stderr
+    found = data(result)
+    assert found["headline"]["reason"] == "NodesCordoned"
+    assert all("free" not in each["states"] for each in found["counts"])
+    nodes = [node for rack in data(shown)["racks"] for node in rack["nodes"]]
+    (cordoned,) = [node for node in nodes if node["name"] == "example-1"]
+    assert cordoned["closed"] == ["cordoned"]
+    assert all("free" not in counts for counts in cordoned["devices"].values())
+
+
+@pytest.mark.parametrize("words", [["--all"], ["namespace/team-a"], ["ns", "team-a"]])
+def test_all_that_waits(explain: Explain, words: list[str]) -> None:
+    """By reason, each workload once with its pods; the exit status says whether anything does."""
+    result = explain(*words)
+    assert result.exit_code == 1, result.stderr
+    assert "job/sweep (2 pods)" in result.stdout
+    assert "pod/third" in result.stdout
+    assert "pod/first" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    found = data(explain(*words, "-o", "json"))
+    told = {
+        (part["headline"]["reason"], part["name"], part.get("count", 1)) for part in found["parts"]
+    }
+    assert {("DevicesInUse", "sweep", 2), ("AttributeUnknown", "misspelt", 1)} <= told
+
+
+def test_all_that_waits_in_the_cluster(full: Kubectl) -> None:
+    """Without a namespace it is all of them."""
+    where = ("--kubeconfig", str(full.server.kubeconfig))
+    found = data(run("--all", "-o", "json", *where))
+    assert found["kind"] == "Cluster"
+    assert {part["namespace"] for part in found["parts"]} == {"team-a"}
+    assert "team-a job/sweep (2 pods)" in run("--all", *where).stdout
+    assert run("--all", *where, "--namespace", "team-b").exit_code == 0
+
+
 def test_a_claim(full: Kubectl, explain: Explain) -> None:
     """One that has its devices is no reason to wait."""
     (name,) = [
@@ -112,7 +188,12 @@ def test_a_claim(full: Kubectl, explain: Explain) -> None:
         (["pod/nobody"], "there is no pod/nobody in namespace team-a"),
         (["claim/nobody"], "there is no resourceclaim/nobody in namespace team-a"),
         (["job", "nobody"], "there is no job/nobody in namespace team-a"),
-        (["node/example-0"], "cannot be explained"),
+        (["deploy/nobody"], "there is no deployment/nobody in namespace team-a"),
+        (["node/nobody"], "there is no node/nobody"),
+        (["ns", "nobody"], "there is no namespace/nobody"),
+        (["service/first"], "cannot be explained"),
+        (["pod/first", "--all"], "leave out KIND/NAME"),
+        ([], "what is to be explained?"),
         (["pod/first", "--context", "nowhere"], "has no context 'nowhere'"),
     ],
 )
@@ -163,6 +244,8 @@ def test_a_snapshot_is_explained_as_the_cluster_is(full: Kubectl, tmp_path: Path
     assert data(from_file)["headline"] == live["headline"]
     assert data(from_file)["funnels"] == live["funnels"]
     assert run(*words, "--snapshot", str(path), "--watch").exit_code == 2
+    listed = run("--all", "-o", "json", "--snapshot", str(path))
+    assert "sweep" in {part["name"] for part in data(listed)["parts"]}
 
 
 def test_others_stay_hidden(full: Kubectl, person: Person) -> None:
@@ -171,6 +254,9 @@ def test_others_stay_hidden(full: Kubectl, person: Person) -> None:
     assert result.exit_code == 1, result.stderr
     assert "pods outside of namespace team-a" in data(result)["unseen"]
     assert "team-b" not in result.stdout
+    missing = run("deploy/web", "--kubeconfig", str(person(OWN, HARDWARE)))
+    assert missing.exit_code == 2
+    assert "permission to list deployments.apps in team-a" in missing.stderr
     refused = run("pod/third", "--kubeconfig", str(person("resourceclaims", HARDWARE)))
     assert refused.exit_code == 2
     assert "permission to list pods in namespace team-a" in refused.stderr

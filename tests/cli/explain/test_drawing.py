@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.console import Console
 
-from cli.explain.examples import ALL, LONGEST, MISSPELT, NOW, RUNS, WAITS
+from cli.explain.examples import ALL, LONGEST, MISSPELT, NAMESPACE, NOW, RUNS, WAITS
 from drayman.cli.explain.drawing import STYLES, Drawing
 from drayman.cli.explain.layout import age, broken, devices_listed, shell
-from drayman.explain.answer import Explanation
+from drayman.explain.answer import Explanation, Holder
 from drayman.explain.reasons import Kind
 
 
@@ -71,12 +71,44 @@ def test_a_misspelt_attribute_is_told_with_its_neighbours() -> None:
     assert "gpu.nvidia.com/productName is on 16 devices" in text
 
 
+def test_a_wrong_value_is_told_with_those_that_there_are() -> None:
+    """What is wanted of what, and the values that devices have, with their numbers."""
+    text = " ".join(drawn(MISSPELT, 120).split())
+    assert "no device that would do otherwise has gpu.nvidia.com/profile == '5g.50gb'" in text
+    assert "4g.40gb is on 8 devices 7g.80gb is on 1 device and 3 more values" in text
+
+
+def test_holders_of_one_workload_are_one_line() -> None:
+    """Its name, kind and the number of its pods."""
+    holder = Holder(
+        devices=("d/p/0", "d/p/1"),
+        namespace="team-a",
+        pods=("sweep-0", "sweep-1"),
+        workload="Job/sweep",
+        count=2,
+    )
+    assert "team-a/sweep (Job, 2 pods)" in drawn(replace(WAITS, holders=(holder,)), 200)
+
+
+def test_an_overview_counts_what_it_leaves_out() -> None:
+    """Each reason with its number, of many objects the first ones, and how to go on."""
+    text = drawn(NAMESPACE, 80)
+    assert "DevicesInUse (not now): 25" in text
+    assert "job/sweep (25 pods)" in text
+    assert "NodesFull (not now): 30" in text
+    assert "pod/pod-19" in text
+    assert "pod/pod-20" not in text
+    assert "and 10 more" in text
+    assert "drayman explain job/sweep -n default" in text
+
+
 def test_what_runs_is_told_with_the_alternatives() -> None:
     """The chosen node is marked; only scores in which nodes differ have a column; nothing is to be remedied."""
     text = drawn(RUNS, 80)
     assert "*  dgx-h100-0" in text
-    assert "distance" in text
-    assert "waste" not in text
+    assert "PCIe" in text
+    assert "split roots: PCIe roots with some devices taken and some left" in text
+    assert "lost" not in text
     assert "what would help" not in text
 
 

@@ -20,6 +20,14 @@ from drayman.cli.explain.naming import parse_subject
         ("resourceclaims.resource.k8s.io/a", "resourceclaim/a"),
         ("job/a", "job/a"),
         ("jobs.batch/a", "job/a"),
+        ("deploy/a", "deployment/a"),
+        ("deployments.apps a", "deployment/a"),
+        ("rs/a", "replicaset/a"),
+        ("sts a", "statefulset/a"),
+        ("ds/a", "daemonset/a"),
+        ("no a", "node/a"),
+        ("nodes/a", "node/a"),
+        ("ns/a", "namespace/a"),
     ],
 )
 def test_kinds_and_names(words: str, expected: str) -> None:
@@ -32,7 +40,9 @@ def test_kinds_and_names(words: str, expected: str) -> None:
     [
         ("a", "Say its kind too: pod/a"),
         ("pod", "which pod?"),
-        ("deployment/a", "these can: pod, resourceclaim, job"),
+        ("", "or say --all"),
+        ("service/a", "these can: pod, resourceclaim, job, deployment, replicaset, statefulset,"),
+        ("nodes.apps/a", "cannot be explained"),
         ("pods.batch/a", "cannot be explained"),
         ("pod/", "names no object"),
         ("pod/a/b", "names no object"),

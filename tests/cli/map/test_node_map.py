@@ -51,6 +51,19 @@ def test_a_device_is_in_its_root_its_numa_node_and_its_package() -> None:
     assert line.strip("│ ").split() == ["gpu-0", "used", "team/train"]
 
 
+@pytest.mark.parametrize("profile", ["dgx-h100", "dgx-h100-mig"])
+def test_a_node_that_takes_no_pods_says_so(profile: str) -> None:
+    """In the heading, and beside each device that would be free."""
+    found = reading(f"{profile}=1", cordoned=[f"{profile}-0"])
+    shown = drawn(found)
+    assert "takes no pods: cordoned" in shown[1:3]
+    (line,) = [line for line in shown if " gpu-1 " in line]
+    assert line.strip("│ ").split(maxsplit=2) == ["gpu-1", "unavailable", "its node is cordoned"]
+    data = NodeMap(found, found.nodes[0]).data()
+    assert data["closed"] == ["cordoned"]
+    assert {d["state"] for d in data["devices"]} == {"unavailable"}
+
+
 def test_partitions_are_inside_their_gpu() -> None:
     """Those that are held one by one, the rest by profile; a free GPU is one line."""
     part = claim("nb", "gpu.nvidia.com/dgx-h100-mig-0/gpu-0-mig-3g40gb-9-4")

@@ -62,6 +62,22 @@ def test_what_is_most_used_can_come_first() -> None:
     assert racks("free") == [names[0], *names[2:], names[1]]
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_nodes_that_take_no_pods_are_marked(width: int) -> None:
+    """Their devices are not free, and the line says why; racks and the heading count such nodes."""
+    found = reading("dgx-h100=3", cordoned=["dgx-h100-1"])
+    shown = lines(found, width)
+    assert shown[0] == "3 nodes, 1 rack, 1 cordoned"
+    assert line_of("dgx-h100-1", shown)[-5:] == ["0", "8", "0", "8", "cordoned"]
+    assert line_of("dgx-h100-0", shown)[-4:] == ["0", "0", "8", "8"]
+    assert line_of("dgx-h100-rack-0", shown)[-2:] == ["1", "cordoned"]
+    assert "- unavailable" in shown[-1]
+    assert max(map(len, shown)) <= width
+    (rack,) = Overview(found).data()["racks"]  # type: ignore[call-overload]
+    assert [node.get("closed") for node in rack["nodes"]] == [None, ["cordoned"], None]
+    assert rack["nodes"][1]["devices"]["gpu"] == {"total": 8, "unavailable": 8}
+
+
 def test_a_partitioned_gpu_is_one_gpu_in_part() -> None:
     """A node with 208 devices for its GPUs has eight of them."""
     part = claim("notebook", "gpu.nvidia.com/dgx-h100-mig-0/gpu-0-mig-1g10gb-19-0")

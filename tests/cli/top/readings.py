@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.api.resource import (
@@ -18,13 +20,17 @@ from drayman.cli.top.reading import Reading, reading_of
 from drayman.drivers.profiles import parse_profiles
 
 
-def reading(profiles: str, claims: Iterable[ResourceClaim] = ()) -> Reading:
-    """The cluster that `drayman up --profile` would simulate, with these claims."""
+def reading(
+    profiles: str, claims: Iterable[ResourceClaim] = (), *, cordoned: Iterable[str] = ()
+) -> Reading:
+    """The cluster that `drayman up --profile` would simulate, with these claims, and these nodes cordoned."""
     nodes, slices = [], []
     for wanted in parse_profiles(profiles):
         for number in range(wanted.count):
             for made in wanted.profile.unit(number):
-                nodes.append(made.node)
+                node, name = made.node, made.node.metadata.name
+                spec = replace(node.spec, unschedulable=name in cordoned)
+                nodes.append(replace(node, spec=spec))
                 slices += made.slices
     return reading_of(nodes, slices, claims)
 

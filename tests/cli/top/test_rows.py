@@ -14,9 +14,10 @@ from drayman.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from drayman.cli.top.claim_rows import claim_row
 from drayman.cli.top.ordering import sorted_devices, sorted_pools
 from drayman.cli.top.reading import reading_of
-from drayman.cli.top.rows import MANY_NODES, claim_row, device_rows, pool_rows
+from drayman.cli.top.rows import MANY_NODES, device_rows, pool_rows
 
 GPU = "gpu.nvidia.com/dgx-h100-0/gpu-0"
 OTHER = "gpu.nvidia.com/dgx-h100-1/gpu-0"
@@ -47,7 +48,8 @@ def test_the_state_of_a_claim_is_what_kubectl_says() -> None:
         reserved, metadata=replace(reserved.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     )
     rows = [
-        claim_row(each, reading("cpu=1"), "") for each in (reserved, allocated, pending, deleted)
+        claim_row(each, reading("dgx-h100=1"), "")
+        for each in (reserved, allocated, pending, deleted)
     ]
     assert [row.state for row in rows] == [
         "allocated,reserved",
@@ -56,6 +58,18 @@ def test_the_state_of_a_claim_is_what_kubectl_says() -> None:
         "deleted,allocated,reserved",
     ]
     assert [row.cells()[2][0] for row in rows] == ["reserved", "allocated", "pending", "deleted"]
+
+
+def test_rows_say_what_is_wrong_with_the_node_and_the_devices() -> None:
+    """After the state: that the node takes no pods, that devices of a claim are not published any more."""
+    held = claim("a", "gpu.nvidia.com/dgx-h100-0/gpu-0", "gpu.nvidia.com/dgx-h100-0/gpu-99")
+    found = reading("dgx-h100=1", [held], cordoned=["dgx-h100-0"])
+    row = claim_row(held, found, "1m")
+    assert row.cells()[2] == ("reserved,cordoned,devices-gone", "red")
+    assert (row.data()["devicesGone"], row.data()["nodeClosed"]) == (["gpu-99"], ["cordoned"])
+    used, free = [r for r in device_rows(found) if r.standing.id.device in ("gpu-0", "gpu-1")]
+    assert (used.state, free.state) == ("used,cordoned", "unavailable,cordoned")
+    assert free.data()["reason"] == "its node is cordoned"
 
 
 def test_a_claim_without_pods_holds_by_itself() -> None:

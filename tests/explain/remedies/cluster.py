@@ -18,6 +18,7 @@ from drayman.api.resource import (
 from drayman.explain.remedies import RemedyReport, remedies_for
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
+from drayman.explain.values import mistaken_values
 from drayman.placement.asking import Asker
 from drayman.placement.claims import EXTENDED_CLAIM, ClaimsNotReadyError
 from drayman.placement.placing import Found, NotFound
@@ -215,8 +216,9 @@ def report_on(world: World) -> RemedyReport:
         return remedies_for(world, pod, None, None)
     found = asker.find(demand)
     assert isinstance(found, NotFound), "the pod fits as things are"
-    names = misspelt(Survey(world.state, demand), KnownNames(world.objects.slices))
-    return remedies_for(world, pod, demand, found, names)
+    survey = Survey(world.state, demand)
+    names = misspelt(survey, KnownNames(world.objects.slices))
+    return remedies_for(world, pod, demand, found, names, mistaken_values(survey))
 
 
 def checked(cluster: Cluster) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drayman.explain.remedies.selectors import conjuncts
+from drayman.explain.conditions import conditions_of
 from explain.remedies.cluster import NUMA, ROOT, Cluster, asking, checked, gpus, request
 from oracle.selectors import GPU
 
@@ -21,7 +21,8 @@ def test_one_condition_of_a_selector() -> None:
     large = f'{MEMORY}.compareTo(quantity("141Gi")) >= 0'
     cluster.template("wanted", asking(select=(f'{MODEL} == "H100" && {large}',))).waiting()
     assert checked(cluster) == [
-        f"Leave `{large}` out of the selector of request gpus of template wanted."
+        'Write "80Gi" instead of "141Gi" in the selector of request gpus of template wanted.',
+        f"Leave `{large}` out of the selector of request gpus of template wanted.",
     ]
 
 
@@ -30,7 +31,8 @@ def test_a_whole_selector() -> None:
     cluster = Cluster().node("n1", 2)
     cluster.template("wanted", asking(select=(f'{MODEL} == "A100"', "true"))).waiting()
     assert checked(cluster) == [
-        f'Drop the selector `{MODEL} == "A100"` of request gpus of template wanted.'
+        'Write "H100" instead of "A100" in the selector of request gpus of template wanted.',
+        f'Drop the selector `{MODEL} == "A100"` of request gpus of template wanted.',
     ]
 
 
@@ -56,7 +58,7 @@ def test_all_selectors_where_one_is_not_enough() -> None:
 )
 def test_conjuncts(expression: str, want: tuple[str, ...]) -> None:
     """An expression is cut at the `&&` that bind least, and only where nothing binds less."""
-    assert conjuncts(expression) == want
+    assert tuple(part.text for part in conditions_of(expression)) == want
 
 
 def test_a_looser_constraint() -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from drayman.explain.answer import Explanation, Holder, Miss, Remedy, Spelling, Step
+from msgspec.structs import replace
+
+from drayman.explain.answer import Explanation, Holder, Miss, Remedy, Spelling, Step, Value
 from drayman.explain.claim import explain_claim
 from drayman.explain.pod import explain_pod
 from drayman.explain.reasons import Reason
@@ -57,6 +59,8 @@ class Scenario:
     """As `_holder` writes them: `team-a/trainer priority 5: gpu-0 gpu-1`."""
     spelling: tuple[str, ...] = ()
     """As `_spelling` writes them: `memroy: memory 8`."""
+    values: tuple[str, ...] = ()
+    """As `value_of` writes them: `model == "A100": H100 8`."""
     remedies: tuple[str, ...] = ()
     """Their sentences, best first."""
     untried: str = ""
@@ -83,6 +87,7 @@ def check(scenario: Scenario) -> None:
     _check_nearest(found.nearest, scenario.nearest)
     assert tuple(map(holder_of, found.holders)) == scenario.holders
     assert tuple(map(spelling_of, found.spelling)) == scenario.spelling
+    assert tuple(map(value_of, found.values)) == scenario.values
     assert tuple(r.sentence for r in found.remedies) == scenario.remedies
     assert found.untried == scenario.untried
     for remedy in found.remedies:
@@ -111,9 +116,11 @@ def helps(world: World, about: str, remedy: Remedy) -> None:
         (job,) = (job for job in after.objects.jobs if f"job/{job.metadata.name}" == about)
         assert not job.spec.suspend
         return
-    waited = world.objects.pods[-1].metadata
-    pod = after.pod(waited.namespace, waited.name)
-    assert pod is not None, f"the pod itself is gone: {remedy.sentence}"
+    waited = world.objects.pods[-1]
+    pod = after.pod(waited.metadata.namespace, waited.metadata.name)
+    if pod is None:  # another is made in its place
+        assert waited.spec.node_name, f"the pod itself is gone: {remedy.sentence}"
+        pod = replace(waited, spec=replace(waited.spec, node_name=""))
     assert not pod.spec.scheduling_gates
     asker = Asker(after.state, after.now)
     demand = asker.demand(pod)
@@ -155,6 +162,12 @@ def spelling_of(spelling: Spelling) -> str:
     """A name that does not exist, and those that do."""
     similar = ", ".join(f"{name} {number}" for name, number in spelling.similar)
     return f"{spelling.attribute}: {similar}"
+
+
+def value_of(value: Value) -> str:
+    """A value that no device has, and those that devices have."""
+    existing = ", ".join(f"{text} {number}" for text, number in value.existing)
+    return f"{value.name.rpartition('/')[2] or value.what} {value.wanted}: {existing}"
 
 
 def _check_nearest(found: Miss | None, wanted: Near | None) -> None:

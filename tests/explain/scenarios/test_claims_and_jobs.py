@@ -214,6 +214,10 @@ SCENARIOS = (
             "6 are in use",
         ),
         about="claim/shared",
+        remedies=(
+            "Ask for 2 instead of 4 in request gpus of claim shared.",
+            "Delete pod default/bert.",
+        ),
     ),
     Scenario(
         name="a claim that can be served",
@@ -309,8 +313,12 @@ SCENARIOS = (
         name="a job of which some pods wait",
         scene=half_of_it_runs,
         reason=Reason.DEVICES_IN_USE,
-        says=("2 of 4 pods: Claim one, request gpus wants 8 devices", "4 are in use"),
+        says=(
+            "3 of 4 pods wait, 2 of them for this reason: Claim one, request gpus wants 8 devices",
+            "4 are in use",
+        ),
         about="job/pretrain",
+        remedies=("Ask for 4 instead of 8 in request gpus of claim one.",),
     ),
     Scenario(
         name="a job whose pods all run",

@@ -84,7 +84,9 @@ SCENARIOS = (
             missing=4,
             blocked={numbered(8): "not selected by"},
         ),
+        values=("productName == 'NVIDIA H200': NVIDIA H100 80GB HBM3 16",),
         remedies=(
+            "Write 'NVIDIA H100 80GB HBM3' instead of 'NVIDIA H200' in the selector of request gpus of claim four.",
             "Drop the selector `device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H200'` of request gpus of claim four.",
         ),
     ),
@@ -112,7 +114,9 @@ SCENARIOS = (
             missing=2,
             blocked={numbered(8): "not selected by"},
         ),
+        values=("memory >= '96Gi': 81559Mi 8",),
         remedies=(
+            "Write '81559Mi' instead of '96Gi' in the selector of request gpus of claim two.",
             "Leave `device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('96Gi')) >= 0` out of"
             " the selector of request gpus of claim two.",
         ),

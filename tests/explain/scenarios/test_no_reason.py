@@ -54,10 +54,6 @@ def cordoned_since() -> Scene:
     return scene
 
 
-def node_is_gone() -> Scene:
-    return Scene("dgx-h100=1").runs("etl", "cpu-9", cpu=2)
-
-
 def has_succeeded() -> Scene:
     scene = Scene("dgx-h100=1").holds("llama", "dgx-h100-0", "gpu-0 gpu-1")
     scene.objects["pods"][-1]["status"]["phase"] = "Succeeded"
@@ -127,12 +123,6 @@ SCENARIOS = (
         says="The pod is on node dgx-h100-1.",
     ),
     Scenario(
-        name="the node of the pod is gone",
-        scene=node_is_gone,
-        reason=Reason.RUNS,
-        says="The pod is on node cpu-9.",
-    ),
-    Scenario(
         name="the pod has succeeded",
         scene=has_succeeded,
         reason=Reason.RUNS,
@@ -161,7 +151,6 @@ PLACES: list[tuple[Callable[[], Scene], str, str, tuple[str, ...]]] = [
     (claim_with_room, "dgx-h100-1", "", ("dgx-h100-1 *",)),
     (training, "dgx-h100-1", "gpu-0 gpu-1 gpu-2 gpu-3", ("dgx-h100-0", "dgx-h100-1 *")),
     (cordoned_since, "dgx-h100-1", "gpu-0 gpu-1", ("dgx-h100-0", "dgx-h100-1 * cordoned")),
-    (node_is_gone, "cpu-9", "", ("dgx-h100-0", "cpu-9 * the node is gone")),
     (has_succeeded, "dgx-h100-0", "", ()),
     (has_failed, "dgx-h100-0", "", ()),
 ]

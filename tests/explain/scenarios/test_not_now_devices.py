@@ -202,7 +202,7 @@ SCENARIOS = (
             "dgx-h100-0",
             "request gpus of claim two finds 0 of 2 devices (8 in use)",
             missing=2,
-            blocked={numbered(8): "in use by default/nightly-x-claim (nightly-x)"},
+            blocked={numbered(8): "in use by default/nightly (Job)"},
         ),
         holders=(
             "default/nightly-x of Job/nightly: gpu-0 gpu-1 gpu-2 gpu-3 gpu-4 gpu-5 gpu-6 gpu-7",

@@ -10,15 +10,15 @@ import click
 
 from drayman.cli.completing import explained_kinds
 from drayman.cli.connecting import talk
-from drayman.cli.errors import UserError, no_answer
-from drayman.cli.explain.naming import Subject, parse_subject
+from drayman.cli.errors import no_answer
+from drayman.cli.explain.asking import explanation_of
+from drayman.cli.explain.naming import Subject, everything, parse_subject
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
     from drayman.explain.answer import Explanation
-    from drayman.simulate.world import World
 
 Answer: TypeAlias = "tuple[Explanation, float]"
 """An explanation, and when the cluster was as it says."""
@@ -26,10 +26,18 @@ PENDING: Final = 1
 """The exit status for something that waits."""
 
 _EPILOG: Final = """\b
+KIND is pod, resourceclaim (claim), job, deployment (deploy), replicaset (rs),
+statefulset (sts), daemonset (ds), node or namespace (ns).
+
+\b
 Examples:
   drayman explain pod/trainer
   drayman explain resourceclaim/gpus --namespace team-a
   drayman explain job/sweep --watch
+  drayman explain deploy web            how many run, what the others wait for
+  drayman explain node/example-0        its devices, and who does not go there
+  drayman explain ns team-a             all that waits there, by reason
+  drayman explain --all                 all that waits in the cluster
   drayman explain pod trainer -o json   the same as data
   kubectl drayman explain pod/trainer   on kubectl's cluster
 
@@ -38,8 +46,12 @@ Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument(
-    "words", metavar="KIND/NAME", nargs=-1, required=True, shell_complete=explained_kinds
+@click.argument("words", metavar="[KIND/NAME]", nargs=-1, shell_complete=explained_kinds)
+@click.option(
+    "--all",
+    "all_of_it",
+    is_flag=True,
+    help="All that waits in the cluster, or with --namespace in that one, by reason.",
 )
 @click.option("-w", "--watch", is_flag=True, help="Explain anew whenever the answer changes.")
 @format_option
@@ -49,6 +61,7 @@ Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
 def explain(
     ctx: click.Context,
     words: tuple[str, ...],
+    all_of_it: bool,
     watch: bool,
     output_format: str | None,
     snapshot: str | None,
@@ -57,16 +70,18 @@ def explain(
     data_dir: Path | None,
     context: str,
 ) -> None:
-    """Say why a pod, a claim or a job waits, and what would help.
+    """Say why a pod, a claim or what makes pods waits, and what would help; or how a node is, and what waits in a namespace.
 
     The first line has one word for the reason, what to expect from waiting (never, not now, not here, held) and a sentence. Below it: how
     many nodes and devices each test leaves, the node that came closest, who holds what is needed, and what would make it fit, each
     tried by a search before it is printed. For something that runs: why it is where it is.
     """
-    subject = parse_subject(words)
+    if all_of_it and words:
+        raise click.UsageError("--all explains everything; leave out KIND/NAME.")
+    subject = everything(namespace) if all_of_it else parse_subject(words)
 
     async def work(client: HttpClient) -> Answer:
-        where = namespace or client.default_namespace
+        where = subject.scope(namespace or client.default_namespace)
         if watch:
             from drayman.cli.explain.following import follow
 
@@ -89,32 +104,13 @@ def explain(
 async def _ask(client: HttpClient, subject: Subject, namespace: str) -> Answer:
     from drayman.cli.reading import read_world
 
-    world = await read_world(client, namespace=namespace, engine="drayman.explain.workload")
-    return explanation_of(world, subject, namespace), world.now
-
-
-def explanation_of(world: World, subject: Subject, namespace: str) -> Explanation:
-    """What there is to say. Raises UserError where there is no such object."""
-    from drayman.cluster.resources import JOBS
-    from drayman.explain.claim import explain_claim
-    from drayman.explain.pod import explain_pod
-    from drayman.explain.workload import explain_job
-
-    if subject.kind == "pod":
-        if (pod := world.pod(namespace, subject.name)) is not None:
-            return explain_pod(world, pod)
-    elif subject.kind == "resourceclaim":
-        if (claim := world.claim(namespace, subject.name)) is not None:
-            return explain_claim(world, claim)
-    else:
-        for job in world.objects.jobs:
-            if (job.metadata.namespace, job.metadata.name) == (namespace, subject.name):
-                return explain_job(world, job)
-    if subject.kind == "job" and JOBS.qualified in world.unseen:
-        raise UserError(f"this needs the permission to list {JOBS.qualified} in {namespace}")
-    raise UserError(
-        f"there is no {subject} in namespace {namespace}; name another with --namespace"
+    world = await read_world(
+        client,
+        namespace=namespace,
+        engine="drayman.explain.workload",
+        workloads=subject.needs_workloads,
     )
+    return explanation_of(world, subject, namespace), world.now
 
 
 def show(found: Explanation, now: float, output_format: str | None) -> None:

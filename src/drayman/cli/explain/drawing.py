@@ -10,6 +10,7 @@ from typing import Final
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 
+from drayman.cli.explain import overview
 from drayman.cli.explain.layout import (
     INDENT,
     Trimmed,
@@ -20,7 +21,7 @@ from drayman.cli.explain.layout import (
     shell,
 )
 from drayman.cli.explain.tables import alternatives, funnels, holders
-from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling
+from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling, Value
 from drayman.explain.reasons import Kind
 from drayman.explain.wording import counted
 
@@ -32,6 +33,7 @@ STYLES: Final = {
     Kind.HELD: "bold cyan",
 }
 MOST_REMEDIES: Final = 8
+_AMONG: Final = {"matching": "device that would do otherwise", "all": "device"}
 MOST_OBSTACLES: Final = 6
 
 
@@ -51,14 +53,30 @@ def _whole(explanation: Explanation, now: float, width: int) -> Iterator[Rendera
     yield prose((_subject(explanation), "dim"))
     if explanation.unseen:
         yield unseen(explanation.unseen)
+    if explanation.kind in overview.OVERVIEWS:
+        yield from overview.waiting(explanation, STYLES)
+    elif explanation.kind == "Node":
+        yield from _node(explanation, now)
+    else:
+        yield from _object(explanation, now, width)
+    if explanation.evidence:
+        yield _evidence(explanation)
+
+
+def _node(explanation: Explanation, now: float) -> Iterator[RenderableType]:
+    yield from overview.node(explanation)
+    if explanation.holders:
+        yield section("who holds it", "", *holders(explanation, now))
+    yield from overview.passed_by(explanation)
+
+
+def _object(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
     yield from _grounds(explanation, now, width)
     for part in explanation.parts:
         yield ""
         inner = [headline(part.headline), prose((_subject(part), "dim"))]
         inner += _grounds(part, now, width - INDENT)
         yield Padding(Group(*inner), (0, 0, 0, INDENT))
-    if explanation.evidence:
-        yield _evidence(explanation)
 
 
 def headline(line: Headline) -> RenderableType:
@@ -89,6 +107,9 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
     if explanation.spelling:
         found = [_spelling(each) for each in explanation.spelling]
         yield section("spelling", "", *found)
+    if explanation.values:
+        found = [_value(each) for each in explanation.values]
+        yield section("values", "that there are", *found)
     if explanation.node_fit or explanation.funnels:
         yield section("what is left", "after each test", *funnels(explanation, width))
     if explanation.nearest is not None:
@@ -98,7 +119,8 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
     if explanation.headline.reason.kind is not None and not explanation.parts:
         yield from _remedies(explanation, width)
     if explanation.alternatives:
-        yield section("why here", "best nodes first", *alternatives(explanation.alternatives))
+        title = "where it could go" if explanation.headline.reason.kind else "why here"
+        yield section(title, "best nodes first", *alternatives(explanation.alternatives))
 
 
 def _spelling(found: Spelling) -> RenderableType:
@@ -115,6 +137,23 @@ def _spelling(found: Spelling) -> RenderableType:
     for name, devices in found.similar:
         like = f" is on {counted(devices, 'device')}"
         lines.append(prose((plain(name), "bold green"), like, indent=2 * INDENT))
+    return Group(*lines)
+
+
+def _value(found: Value) -> RenderableType:
+    where = f"claim {plain(found.claim)}, request {plain(found.request)}: "
+    what = found.name or found.what
+    wrong = (f"{plain(what)} {plain(found.wanted)}", "bold red")
+    lines = [
+        prose(where, f"no {_AMONG[found.among]} has ", wrong, indent=INDENT),
+        prose((f"in: {plain(found.condition)}", "dim"), indent=2 * INDENT),
+    ]
+    for value, devices in found.existing:
+        has = f" is on {counted(devices, 'device')}"
+        lines.append(prose((plain(value), "bold green"), has, indent=2 * INDENT))
+    if found.more:
+        more = f"and {counted(found.more, 'more value')}"
+        lines.append(prose((more, "dim"), indent=2 * INDENT))
     return Group(*lines)
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final, NoReturn
 import click
 import msgspec
 
-from drayman.cli.explain.command import as_data, explanation_of
+from drayman.cli.explain.asking import explanation_of
+from drayman.cli.explain.command import as_data
 from drayman.cli.explain.drawing import Drawing
 from drayman.cli.explain.naming import Subject
 from drayman.cli.output import can_redraw, console, print_data, refuse_unread
@@ -55,7 +56,9 @@ async def follow(
         while True:
             began = loop.time()
             with unobtrusively(again=True):
-                world = await read_world(client, namespace=namespace)
+                world = await read_world(
+                    client, namespace=namespace, workloads=subject.needs_workloads
+                )
                 found = explanation_of(world, subject, namespace)
             if shown is None or not _same(found, shown):
                 show(found, world.now)

@@ -8,28 +8,63 @@ from typing import Final
 
 import click
 
+CLUSTER: Final = "cluster"
+NAMESPACE: Final = "namespace"
+NODE: Final = "node"
+_UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
+
 _KINDS: Final = {
     "pod": ("pod", "pods", "po"),
     "resourceclaim": ("resourceclaim", "resourceclaims", "claim", "claims"),
     "job": ("job", "jobs"),
+    "deployment": ("deployment", "deployments", "deploy"),
+    "replicaset": ("replicaset", "replicasets", "rs"),
+    "statefulset": ("statefulset", "statefulsets", "sts"),
+    "daemonset": ("daemonset", "daemonsets", "ds"),
+    NODE: ("node", "nodes", "no"),
+    NAMESPACE: ("namespace", "namespaces", "ns"),
 }
-_GROUPS: Final = {"pod": "", "resourceclaim": "resource.k8s.io", "job": "batch"}
+_GROUPS: Final = {
+    "resourceclaim": "resource.k8s.io",
+    "job": "batch",
+    **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
+}
 _NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object by kind and name. The kind is one of `pod`, `resourceclaim` and `job`."""
+    """An object by kind and name, or the whole cluster. The kind is one of those in `drayman explain --help`, or `cluster`."""
 
     kind: str
     name: str
+
+    @property
+    def is_namespaced(self) -> bool:
+        return self.kind not in _UNSCOPED
+
+    @property
+    def needs_workloads(self) -> bool:
+        """Whether deployments and the like have to be read for the answer."""
+        return self.kind in (CLUSTER, NAMESPACE) or _GROUPS.get(self.kind) == "apps"
+
+    def scope(self, namespace: str) -> str:
+        """The namespace that has to be readable for the answer, where `namespace` is that of whoever asks."""
+        return self.name if self.kind == NAMESPACE else namespace
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
 
 
+def everything(namespace: str | None) -> Subject:
+    """All of a namespace, or of the cluster if none is named."""
+    return Subject(NAMESPACE, namespace) if namespace else Subject(CLUSTER, "")
+
+
 def parse_subject(words: Sequence[str]) -> Subject:
     """From `KIND/NAME` or `KIND NAME`. Raises UsageError."""
+    if not words:
+        raise click.UsageError("what is to be explained? Name it as KIND/NAME, or say --all.")
     if len(words) == 1 and "/" in words[0]:
         kind, _, name = words[0].partition("/")
     elif len(words) == 1 and words[0].lower() in _NAMES:
@@ -46,9 +81,9 @@ def parse_subject(words: Sequence[str]) -> Subject:
 
 
 def _kind(word: str) -> str:
-    """The kind that is meant: `pods`, `Job`, `resourceclaims.resource.k8s.io`."""
+    """The kind that is meant: `pods`, `Job`, `deploy`, `resourceclaims.resource.k8s.io`."""
     plural, _, group = word.lower().partition(".")
     kind = _NAMES.get(plural)
-    if kind is None or (group and group != _GROUPS[kind]):
+    if kind is None or (group and group != _GROUPS.get(kind, "")):
         raise click.UsageError(f"{word!r} cannot be explained; these can: {', '.join(_KINDS)}.")
     return kind

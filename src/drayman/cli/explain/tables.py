@@ -13,6 +13,8 @@ from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
 from drayman.explain.answer import Alternative, Explanation, Funnel, Holder, Step
+from drayman.explain.qualities import CRITERIA, Criterion
+from drayman.explain.wording import counted
 
 MOST_HOLDERS: Final = 10
 MOST_LOSSES: Final = 6
@@ -24,12 +26,13 @@ _BESIDE: Final = INDENT + _NODES + _DEVICES + 3 * 2
 """Columns of the terminal that are taken by numbers and gaps."""
 
 
-def _table() -> Table:
+def table() -> Table:
+    """A table without lines."""
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
 
 
-def _indented(table: Table) -> RenderableType:
-    return Padding(table, (0, 0, 0, INDENT))
+def indented(content: Table) -> RenderableType:
+    return Padding(content, (0, 0, 0, INDENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def funnels(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     for title, rows in groups:
         if title:
             yield prose((title, "bold"), indent=INDENT)
-        yield _indented(_rows(rows, longest, room, show_header=not title))
+        yield indented(_rows(rows, longest, room, show_header=not title))
 
 
 def _node_rows(explanation: Explanation) -> list[_Row]:
@@ -74,22 +77,22 @@ def _device_rows(found: Funnel) -> tuple[str, list[_Row]]:
 
 
 def _rows(rows: Sequence[_Row], longest: int, room: int, *, show_header: bool) -> Table:
-    table = _table()
-    table.show_header = show_header
-    table.add_column("test", width=longest, no_wrap=True)
-    table.add_column("nodes", width=_NODES, justify="right", no_wrap=True)
-    table.add_column("devices", width=_DEVICES, justify="right", no_wrap=True)
-    table.add_column("", width=room, overflow="fold", style="dim")
+    drawn = table()
+    drawn.show_header = show_header
+    drawn.add_column("test", width=longest, no_wrap=True)
+    drawn.add_column("nodes", width=_NODES, justify="right", no_wrap=True)
+    drawn.add_column("devices", width=_DEVICES, justify="right", no_wrap=True)
+    drawn.add_column("", width=room, overflow="fold", style="dim")
     for row in rows:
         style = "bold red" if row.is_end else ""
         devices = "" if row.devices is None else f"{row.devices:,}"
-        table.add_row(
+        drawn.add_row(
             Text(row.test, style),
             Text(f"{row.nodes:,}", style),
             Text(devices, style),
             Text(broken(row.detail, room)),
         )
-    return table
+    return drawn
 
 
 def _detail(step: Step) -> str:
@@ -106,18 +109,18 @@ def _losses(lost: Mapping[str, int]) -> str:
 
 def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
     """Who has what, and for how long already."""
-    table = _table()
-    table.add_column("held by", overflow="fold")
-    table.add_column("devices", overflow="fold")
-    table.add_column("priority", justify="right", no_wrap=True)
-    table.add_column("for", no_wrap=True)
+    drawn = table()
+    drawn.add_column("held by", overflow="fold")
+    drawn.add_column("devices", overflow="fold")
+    drawn.add_column("priority", justify="right", no_wrap=True)
+    drawn.add_column("for", no_wrap=True)
     found = explanation.holders
     for holder in found[:MOST_HOLDERS]:
         priority = "" if holder.priority is None else str(holder.priority)
-        table.add_row(
+        drawn.add_row(
             _holder(holder), devices_listed(holder.devices), priority, age(holder.since, now)
         )
-    yield _indented(table)
+    yield indented(drawn)
     if rest := len(found[MOST_HOLDERS:]) + explanation.holders_left_out:
         yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
 
@@ -125,6 +128,11 @@ def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
 def _holder(holder: Holder) -> Text:
     if not holder.visible:
         return Text("somebody you may not see", "dim")
+    if holder.count > 1:
+        kind, _, name = plain(holder.workload).partition("/")
+        text = Text(f"{plain(holder.namespace)}/{name}")
+        number = counted(len(holder.pods), "pod") if holder.pods else counted(holder.count, "claim")
+        return text.append(f" ({kind}, {number})", "dim")
     what = listed(holder.pods) if holder.pods else f"claim {plain(holder.claim)}"
     text = Text(f"{plain(holder.namespace)}/{what}" if holder.namespace else what)
     if holder.workload:
@@ -134,27 +142,31 @@ def _holder(holder: Holder) -> Text:
 
 def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     """The nodes that were in question, and what counted."""
-    table = _table()
-    table.add_column("", no_wrap=True, style="bold green")
-    table.add_column("node", overflow="fold")
-    table.add_column("preferred", justify="right", no_wrap=True)
-    for name in _qualities(found):
-        table.add_column(name, justify="right")
-    table.add_column("balance", justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for each in found:
-        qualities = [_number(each.quality.get(name)) for name in _qualities(found)]
-        table.add_row(
-            "*" if each.chosen else "",
-            Text(plain(each.node), "bold green" if each.chosen else ""),
-            _number(each.preference),
+    drawn = table()
+    drawn.add_column("", no_wrap=True, style="bold green")
+    drawn.add_column("node", overflow="fold")
+    drawn.add_column("preferred", justify="right", no_wrap=True)
+    criteria = [CRITERIA.get(name) or Criterion(name, name, "") for name in _qualities(found)]
+    for each in criteria:
+        drawn.add_column(each.title, justify="right")
+    drawn.add_column("balance", justify="right", no_wrap=True)
+    drawn.add_column("", overflow="fold")
+    for node in found:
+        qualities = [_number(node.quality.get(criterion.name)) for criterion in criteria]
+        drawn.add_row(
+            "*" if node.chosen else "",
+            Text(plain(node.node), "bold green" if node.chosen else ""),
+            _number(node.preference),
             *qualities,
-            _number(each.balance),
-            Text(plain(each.refusal), "dim"),
+            _number(node.balance),
+            Text(plain(node.refusal), "dim"),
         )
-    yield _indented(table)
+    yield indented(drawn)
+    for criterion in (criterion for criterion in criteria if criterion.meaning):
+        yield prose((f"{criterion.title}: {criterion.meaning}", "dim"), indent=INDENT)
     if len(found) == 1:
-        yield prose(("no other node would take it", "dim"), indent=INDENT)
+        other = "" if found[0].refusal else "other "
+        yield prose((f"no {other}node would take it", "dim"), indent=INDENT)
 
 
 def _qualities(found: Sequence[Alternative]) -> list[str]:

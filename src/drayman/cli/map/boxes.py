@@ -18,6 +18,7 @@ from drayman.cli.top.reading import UNSEEN_HOLDER, Reading, Share
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.rows import device_rows
 from drayman.cli.top.table import STYLES, cut
+from drayman.placement.fit.readiness import closed_by
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.occupancy import Standing, State
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
@@ -64,7 +65,13 @@ class NodeMap:
             for unit in (*self._units, *self._layout.reached)
             for row in device_rows(self._reading, unit.members)
         ]
-        return {"node": self._node.metadata.name, "levels": self._levels(), "devices": devices}
+        closed = closed_by(self._node)
+        return {
+            "node": self._node.metadata.name,
+            **({"closed": list(closed)} if closed else {}),
+            "levels": self._levels(),
+            "devices": devices,
+        }
 
     def _levels(self) -> dict[str, str]:
         return {each.label: each.value for each in levels(self._node.metadata.labels)}
@@ -94,6 +101,9 @@ class NodeMap:
             line.append(f"  {each.kind.name.lower().replace('_', ' ')} ", style="dim not bold")
             line.append(cut(each.value, 24), style="not bold")
         yield line
+        if closed := closed_by(self._node):
+            why = " and ".join(each.words for each in closed)
+            yield Text(f"takes no pods: {why}", style="yellow")
         counts = count_by_kind(self._units)
         for kind, numbers in counts.items():
             yield Text(f"{kind.value:<6}{words(numbers)} of {sum(numbers.values())}")
@@ -134,6 +144,9 @@ class NodeMap:
         whole = unit.whole
         if whole is not None and whole.state in (State.FREE, State.UNKNOWN):
             yield from (line.append("or in parts", style="dim") for line in self._device(whole))
+            return
+        if whole is not None and whole.state is State.UNAVAILABLE and whole.closed:
+            yield from self._device(whole)
             return
         lines: list[RenderableType] = []
         for standing in unit.members:

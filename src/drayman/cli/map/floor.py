@@ -9,6 +9,7 @@ from typing import Final
 
 from drayman.api.core import Node
 from drayman.cli.top.table import natural
+from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.simulate.occupancy import Occupancy, State
 from drayman.simulate.unit_counts import Unit, count_by_kind, gather
 from drayman.topology import Kind, LevelKind, levels
@@ -25,6 +26,8 @@ class NodeUse:
 
     name: str
     counts: Counts
+    closed: tuple[Closed, ...] = ()
+    """Why it takes no pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,11 @@ class Rack:
     @property
     def counts(self) -> Counts:
         return total(node.counts for node in self.nodes)
+
+    @property
+    def closed(self) -> Counter[Closed]:
+        """How many nodes take no pods, and why."""
+        return Counter(why for node in self.nodes for why in node.closed)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -89,7 +97,8 @@ def floor(nodes: Iterable[Node], found: Occupancy) -> Floor:
     racks: dict[tuple[str, str, str], Rack] = {}
     for node in sorted(nodes, key=lambda node: natural(node.metadata.name)):
         place = _place(node)
-        use = NodeUse(node.metadata.name, count_by_kind(units.pop(node.metadata.name, [])))
+        counts = count_by_kind(units.pop(node.metadata.name, []))
+        use = NodeUse(node.metadata.name, counts, closed_by(node))
         racks.setdefault(place, Rack(*place)).nodes.append(use)
     elsewhere = count_by_kind(unit for rest in units.values() for unit in rest)
     return Floor(sorted(racks.values(), key=lambda rack: rack.key), elsewhere)

@@ -7,7 +7,7 @@ and more of them if that is asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from drayman.cli.map.floor import Counts, Floor, NodeUse, Rack, floor, total
 from drayman.cli.top.reading import Reading
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import cut
+from drayman.placement.fit.readiness import Closed
 from drayman.simulate.occupancy import State
 from drayman.topology import Kind
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 FEW_NODES: Final = 16
 _DOMAIN: Final = 8
+_CLOSED: Final = 20
 _BAR: Final = range(8, 41)
 """How many cells a bar may have."""
 _TITLES: Final = {"in part": "PART", "unavailable": "UNAVAIL"}
@@ -39,6 +41,8 @@ class _Line:
     domain: str
     nodes: int | None
     counts: Counter[State]
+    closed: str = ""
+    """Which of its nodes take no pods."""
 
 
 class Overview:
@@ -105,7 +109,8 @@ def _lines(found: Floor, kind: Kind, unfold: bool) -> Iterator[_Line]:
         if racks[0].block and len(racks) > 1:
             nodes = sum(len(rack.nodes) for rack in racks)
             counts = _of(total(rack.counts for rack in racks), kind)
-            yield _Line(0, racks[0].block, "", nodes, counts)
+            closed = _closed_in(node for rack in racks for node in rack.nodes)
+            yield _Line(0, racks[0].block, "", nodes, counts, closed)
             depth = 1
         for rack in racks:
             yield from _rack_lines(rack, depth, kind, unfold)
@@ -117,10 +122,25 @@ def _rack_lines(rack: Rack, depth: int, kind: Kind, unfold: bool) -> Iterator[_L
     name = rack.rack or rack.block or rack.nvlink_domain
     if name or not unfold:
         counts = _of(rack.counts, kind)
-        yield _Line(depth, name or "(no rack)", rack.nvlink_domain, len(rack.nodes), counts)
+        title, closed = name or "(no rack)", _closed_in(rack.nodes)
+        yield _Line(depth, title, rack.nvlink_domain, len(rack.nodes), counts, closed)
         depth += 1
     for node in rack.nodes if unfold else ():
-        yield _Line(depth, node.name, "", None, _of(node.counts, kind))
+        closed = ", ".join(each.words for each in node.closed)
+        yield _Line(depth, node.name, "", None, _of(node.counts, kind), closed)
+
+
+def _closed_in(nodes: Iterable[NodeUse]) -> str:
+    """How many nodes of a place take no pods; in one word, as lines are short."""
+    closed = [node.closed for node in nodes if node.closed]
+    whys = {why for each in closed for why in each}
+    if not closed:
+        return ""
+    return f"{len(closed):,} {whys.pop().words if len(whys) == 1 else 'closed'}"
+
+
+def _closed(numbers: Counter[Closed]) -> str:
+    return ", ".join(f"{numbers[why]:,} {why.words}" for why in Closed if numbers[why])
 
 
 def _of(counts: Counts, kind: Kind) -> Counter[State]:
@@ -136,6 +156,8 @@ def _summary(found: Floor, *, ascii_only: bool) -> Iterator[Text]:
     domains = len({rack.nvlink_domain for rack in found.racks if rack.nvlink_domain})
     parts = [_counted(nodes, "node"), _counted(racks, "rack")]
     parts += [_counted(domains, "NVLink domain")] if domains else []
+    closed = _closed(sum((rack.closed for rack in found.racks), Counter[Closed]()))
+    parts += [closed] if closed else []
     yield Text(", ".join(parts), style="bold")
     for kind, counts in found.counts.items():
         line = Text(f"{kind.value:<6}")
@@ -164,7 +186,9 @@ class _Drawing:
             for at, title in enumerate(self._titles)
         ]
         self._domain = _DOMAIN + 2 if any(line.domain for line in lines) else 0
-        room = out.width - self._domain - sum(self._widths) - 2
+        self._closed = min(max(len(line.closed) for line in lines), _CLOSED)
+        beside = self._domain + sum(self._widths) + (self._closed + 2 if self._closed else 0)
+        room = out.width - beside - 2
         longest = max(2 * line.depth + len(line.name) for line in lines)
         self._name = min(longest, room - _BAR.start)
         self._bar = min(_BAR.stop - 1, room - self._name)
@@ -176,7 +200,8 @@ class _Drawing:
         domain = "  NVLINK".ljust(self._domain) if self._domain else ""
         name = self._kind.value.upper().ljust(self._name)
         use = "USE".ljust(self._bar)
-        yield Text(f"{name}{domain}{nodes}  {use}{''.join(numbers)}", style="bold")
+        closed = "  STATUS" if self._closed else ""
+        yield Text(f"{name}{domain}{nodes}  {use}{''.join(numbers)}{closed}", style="bold")
         for line in self._lines:
             yield self._row(line)
 
@@ -199,6 +224,8 @@ class _Drawing:
         row.append(drawn)
         for number in numbers:
             row.append(*number)
+        if line.closed:
+            row.append(f"  {cut(line.closed, self._closed)}", style="yellow")
         return row
 
     def _numbers(self, line: _Line) -> list[tuple[str, str]]:
@@ -237,4 +264,5 @@ def _rack_data(rack: Rack) -> dict[str, Any]:
 
 
 def _node_data(node: NodeUse) -> dict[str, Any]:
-    return {"name": node.name, "devices": _data(node.counts)}
+    closed = {"closed": list(node.closed)} if node.closed else {}
+    return {"name": node.name, **closed, "devices": _data(node.counts)}

@@ -104,11 +104,14 @@ def devices(
     partitioned  parts of it are held, so nobody can have the whole
     tainted      nobody holds it; only those get it who tolerate its taints
     unavailable  nobody holds it and nobody can get it, for instance
-                 because it overlaps something that is held
+                 because it overlaps something that is held, or
+                 because its node is cordoned or not ready
     free         nobody holds it, and whoever asks for it gets it
     unknown      free, unless a claim has it that you may not see
 
     The first that is true counts; a device that is used and tainted is used.
+    After it stands what else there is to know: "used,not-ready" is a device
+    in use on a node that is not ready.
     """
 
     def picture(reading: Reading) -> Picture:
@@ -157,12 +160,15 @@ def claims(
     data_dir: Path | None,
     context: str,
 ) -> None:
-    """List claims: what they have, where, and for which pods."""
+    """List claims: what they have, where, and for which pods.
+
+    STATE says after a comma if devices of the claim are gone (devices-gone), or their node is cordoned or not-ready.
+    """
 
     def picture(reading: Reading) -> Picture:
         from drayman.apiserver.kinds.tables import age_of
+        from drayman.cli.top.claim_rows import CLAIM_COLUMNS, claim_row
         from drayman.cli.top.ordering import sorted_claims
-        from drayman.cli.top.rows import CLAIM_COLUMNS, claim_row
 
         now = datetime.now(UTC)
         rows = [

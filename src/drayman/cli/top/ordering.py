@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from drayman.cli.top.rows import ClaimRow, DeviceRow, PoolRow
+from drayman.cli.top.claim_rows import ClaimRow
+from drayman.cli.top.rows import DeviceRow, PoolRow
 from drayman.cli.top.table import natural
 from drayman.simulate.occupancy import State
 

@@ -1,4 +1,4 @@
-"""Devices, claims and pools as lines: what each is, and how it reads in a table."""
+"""Devices and pools as lines: what each is, and how it reads in a table."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from drayman.api.resource import ResourceClaim
-from drayman.cli.top.reading import UNSEEN_HOLDER, Reading, consumers
+from drayman.cli.top.reading import UNSEEN_HOLDER, Reading
 from drayman.cli.top.table import STYLES, Cell, Column
-from drayman.inventory import DeviceId
 from drayman.inventory.pool import PoolState
-from drayman.placement.claims import only_node_of
 from drayman.simulate.capacity_left import CapacityUse, capacity_use
 from drayman.simulate.occupancy import Standing, State, tally
 from drayman.simulate.pools import PublishedPool
@@ -19,7 +16,6 @@ from drayman.topology import kind
 
 NOTHING: Final = "-"
 MANY_NODES: Final = "(several)"
-_NAMES_SHOWN: Final = 3
 
 
 # --- Devices --------------------------------------------------------------------------------------
@@ -44,10 +40,12 @@ class DeviceRow:
 
     @property
     def state(self) -> str:
-        """The state, and that it is tainted if that does not follow from it."""
-        state = self.standing.state
-        also = self.standing.taints and state is not State.TAINTED
-        return f"{state},tainted" if also else state.value
+        """The state, and what does not follow from it: that it is tainted, or its node closed."""
+        standing = self.standing
+        words = [standing.state.value, *standing.closed]
+        if standing.taints and standing.state is not State.TAINTED:
+            words.append(State.TAINTED)
+        return ",".join(words)
 
     @property
     def holder(self) -> str:
@@ -81,6 +79,7 @@ class DeviceRow:
             "holders": list(self.holders),
             "unit": standing.unit.name,
             "capacity": {each.name: each.data() for each in self.capacity},
+            **({"nodeClosed": list(standing.closed)} if standing.closed else {}),
             **({"reason": standing.why} if standing.why else {}),
         }
 
@@ -112,92 +111,6 @@ def _left_of(standing: Standing) -> tuple[CapacityUse, ...]:
 
 def _taint(key: str, value: str, effect: str) -> str:
     return f"{key}{'=' if value else ''}{value}:{effect}"
-
-
-# --- Claims ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRow:
-    """A claim of `top claims`."""
-
-    claim: ResourceClaim
-    devices: tuple[DeviceId, ...]
-    node: str
-    age: str
-
-    @property
-    def state(self) -> str:
-        """As kubectl has it."""
-        metadata, status = self.claim.metadata, self.claim.status
-        words = ["deleted"] if metadata.deletion_timestamp is not None else []
-        words += ["allocated"] if status.allocation is not None else []
-        words += ["reserved"] if status.reserved_for else []
-        return ",".join(words) or "pending"
-
-    def cells(self) -> tuple[Cell, ...]:
-        state = self.state
-        # What is reserved is allocated, so one word says it.
-        word = "deleted" if state.startswith("deleted") else state.rpartition(",")[2]
-        return (
-            self.claim.metadata.namespace,
-            self.claim.metadata.name,
-            (word, "yellow" if state == "pending" else ""),
-            self.node or NOTHING,
-            str(len(self.devices)),
-            _listed(consumers(self.claim)),
-            self.age,
-            ",".join(device.device for device in self.devices) or NOTHING,
-        )
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "namespace": self.claim.metadata.namespace,
-            "name": self.claim.metadata.name,
-            "state": self.state,
-            "node": self.node or None,
-            "devices": [str(device) for device in self.devices],
-            "reservedFor": list(consumers(self.claim)),
-            "created": self.claim.metadata.creation_timestamp,
-        }
-
-
-CLAIM_COLUMNS: Final = (
-    Column("NAMESPACE", may_be_cut=True),
-    Column("NAME", may_be_cut=True),
-    Column("STATE"),
-    Column("NODE", may_be_cut=True),
-    Column("DEVICES", is_number=True),
-    Column("PODS", may_be_cut=True),
-    Column("AGE"),
-    Column("DEVICE NAMES", may_be_cut=True, if_room=True),
-)
-
-
-def claim_row(claim: ResourceClaim, reading: Reading, age: str) -> ClaimRow:
-    """A row for a claim: the node is the one that its allocation, or all its devices, are on."""
-    allocation = claim.status.allocation
-    if allocation is None:
-        return ClaimRow(claim, (), "", age)
-    results = allocation.devices.results
-    devices = reading.occupancy.devices
-    keys = tuple(DeviceId(result.driver, result.pool, result.device) for result in results)
-    on = {devices[key].node for key in keys if key in devices}
-    node = only_node_of(allocation.node_selector) or _only(on)
-    return ClaimRow(claim, keys, node, age)
-
-
-def _only(nodes: set[str]) -> str:
-    """The node that all devices are on; devices that are no longer published are on none."""
-    if not nodes:
-        return ""
-    return next(iter(nodes)) or MANY_NODES if len(nodes) == 1 else MANY_NODES
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ",".join(names[:_NAMES_SHOWN]) or NOTHING
-    rest = len(names) - _NAMES_SHOWN
-    return f"{shown},+{rest}" if rest > 0 else shown
 
 
 # --- Pools ----------------------------------------------------------------------------------------

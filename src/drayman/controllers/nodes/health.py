@@ -13,9 +13,8 @@ import msgspec
 
 from drayman.api.core import Node, NodeCondition, Taint
 from drayman.controllers.workloads import moments
+from drayman.placement.fit.readiness import NOT_READY, UNREACHABLE, is_ready
 
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _PRESSURES: Final = {
@@ -95,7 +94,3 @@ def is_accepted(node: Node) -> bool:
     return is_ready(node.status.conditions) and not any(
         taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints
     )
-
-
-def is_ready(conditions: tuple[NodeCondition, ...]) -> bool:
-    return any(c.type_ == "Ready" and c.status == "True" for c in conditions)

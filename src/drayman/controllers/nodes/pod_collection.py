@@ -15,11 +15,12 @@ from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES
-from drayman.controllers.nodes.health import OUT_OF_SERVICE, is_ready
+from drayman.controllers.nodes.health import OUT_OF_SERVICE
 from drayman.controllers.nodes.lifecycle import NodeOptions
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
 from drayman.controllers.workloads.pod_state import is_deleted, is_finished
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.placement.fit.readiness import is_ready
 
 _CONDITION = disruption("DeletionByPodGC", "PodGC: node no longer exists")
 

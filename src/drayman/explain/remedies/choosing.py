@@ -42,10 +42,12 @@ from drayman.explain.remedies.preliminaries import (
 )
 from drayman.explain.remedies.resources import dropped_ports, lower_extended, lower_requests
 from drayman.explain.remedies.respelling import respelt_names
+from drayman.explain.remedies.rewriting import corrected_values
 from drayman.explain.remedies.rooms import rooms
 from drayman.explain.remedies.selectors import without_conditions
 from drayman.explain.remedies.trying import MOST_NODES, MOST_SEARCHES, Trials
 from drayman.explain.remedies.users import Users
+from drayman.explain.values import Mistake
 from drayman.placement.demand import Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import NodeState
@@ -71,10 +73,11 @@ def remedies_for(
     demand: Demand | None,
     not_found: NotFound | None,
     spelling: Sequence[Spelling] = (),
+    mistakes: Sequence[Mistake] = (),
 ) -> RemedyReport:
     """What would make the pod fit. `demand` and `not_found` are None where it waits before nodes are looked at.
 
-    `spelling` are names in its claims that are known not to exist.
+    `spelling` are names in its claims that are known not to exist, `mistakes` values.
     """
     state = world.state
     if demand is None or not_found is None:
@@ -87,10 +90,10 @@ def remedies_for(
     written = written_of(pod, demand, world)
     users = Users(world, pod)
     case = Case(world, pod, demand, not_found.verdicts, nodes, trials, written, users)
-    report = _report(_families(case, spelling), nodes, trials)
+    report = _report(_families(case, spelling, mistakes), nodes, trials)
     if report.remedies:
         return report
-    return _report([paired(case, spelling)], nodes, trials)
+    return _report([paired(case, spelling, mistakes)], nodes, trials)
 
 
 def remedies_for_job(world: World, job: Job) -> RemedyReport:
@@ -102,9 +105,12 @@ def remedies_for_job(world: World, job: Job) -> RemedyReport:
     return _report([resumed_job(world, job, trials)], nodes, trials)
 
 
-def _families(case: Case, spelling: Sequence[Spelling]) -> Iterator[Iterator[Remedy]]:
+def _families(
+    case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake]
+) -> Iterator[Iterator[Remedy]]:
     """The families in order. Lazy, as a later one is not tried if there are enough remedies."""
     yield respelt_names(case, spelling)
+    yield corrected_values(case, mistakes)
     yield from _each(case, uncordoned_nodes, removed_taints, untainted_nodes)
     yield from _each(case, tolerated_taints, tolerated_node_taints)
     yield from _each(case, relaxed_constraints, fixed_counts, loosened_spread)

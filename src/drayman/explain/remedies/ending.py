@@ -11,12 +11,13 @@ from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.cel.times import Duration
 from drayman.explain.answer import Operation, Remedy
+from drayman.explain.owners import controller_of
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.commands import wait_command
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
-from drayman.explain.remedies.users import User, controller_of
+from drayman.explain.remedies.users import User
 from drayman.explain.wording import and_list
 from drayman.placement.state import NodeState
 from drayman.placement.times import seconds_of, timestamp_of

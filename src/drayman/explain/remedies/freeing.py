@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -11,16 +10,14 @@ from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.explain.answer import Operation, Remedy
+from drayman.explain.owners import maker_of
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.commands import delete_commands
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
-from drayman.explain.remedies.users import User, controller_of
+from drayman.explain.remedies.users import User
 from drayman.explain.wording import and_list
-
-POD_TEMPLATE_HASH: Final = "pod-template-hash"
-"""Label of the pods of a Deployment; the name of their ReplicaSet is that of the Deployment and this."""
 
 
 def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:
@@ -93,27 +90,15 @@ def _delete_command(claim: ResourceClaim) -> str:
 def _returning(pods: Sequence[Pod]) -> str:
     """A warning for pods that somebody would make anew."""
     again = "it" if len(pods) == 1 else "them"
-    makers = {maker: None for pod in pods if (maker := _maker_of(pod)) is not None}
-    jobs = [f"job/{name}" for kind, name in makers if kind == "Job"]
-    others = [f"{kind.lower()}/{name}" for kind, name in makers if kind != "Job"]
+    makers = {maker: None for pod in pods if (maker := maker_of(pod)) is not None}
+    jobs = [f"job/{maker.name}" for maker in makers if maker.kind == "Job"]
+    others = [f"{maker.kind.lower()}/{maker.name}" for maker in makers if maker.kind != "Job"]
     parts = [
         f"{verb} {and_list(names)}"
         for verb, names in (("suspend", jobs), ("scale down", others))
         if names
     ]
     return f", and {' and '.join(parts)}, which would make {again} anew" if parts else ""
-
-
-def _maker_of(pod: Pod) -> tuple[str, str] | None:
-    """Kind and name of what would make the pod anew. A ReplicaSet that a Deployment has made would itself be scaled up again by it."""
-    owner = controller_of(pod)
-    if owner is None:
-        return None
-    template = pod.metadata.labels.get(POD_TEMPLATE_HASH)
-    deployment = owner.name.removesuffix(f"-{template}")
-    if owner.kind == "ReplicaSet" and template and deployment != owner.name:
-        return "Deployment", deployment
-    return owner.kind, owner.name
 
 
 def _operation(verb: str, kind: str, metadata: ObjectMeta) -> Operation:

@@ -32,8 +32,10 @@ from drayman.explain.remedies.node_rules import (
 )
 from drayman.explain.remedies.resources import lower_requests
 from drayman.explain.remedies.respelling import respelt_names
+from drayman.explain.remedies.rewriting import corrected_values
 from drayman.explain.remedies.rooms import rooms
 from drayman.explain.remedies.selectors import without_conditions
+from drayman.explain.values import Mistake
 from drayman.placement.state import NodeState
 
 _Family = Callable[[Case], Iterator[Remedy]]
@@ -54,11 +56,13 @@ _ASKING: Final[tuple[_Family, ...]] = (
 """Families whose changes are ways to ask."""
 
 
-def paired(case: Case, spelling: Sequence[Spelling]) -> Iterator[Remedy]:
+def paired(
+    case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake] = ()
+) -> Iterator[Remedy]:
     """Pairs of changes that help: one for the first change of each family that is good for one, and none the other way round too."""
     told: set[frozenset[str]] = set()
     tried = 0
-    for changes in _changes(case, spelling):
+    for changes in _changes(case, spelling, mistakes):
         for change in changes[: _MOST_CHANGES - tried]:
             tried += 1
             found = _with_second(case, change)
@@ -90,7 +94,9 @@ class _Collector(Case):
         return None
 
 
-def _changes(case: Case, spelling: Sequence[Spelling]) -> Iterator[list[Change]]:
+def _changes(
+    case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake]
+) -> Iterator[list[Change]]:
     """The changes of each family, as far as they are ways to ask."""
     collector = _Collector(
         case.world,
@@ -102,7 +108,11 @@ def _changes(case: Case, spelling: Sequence[Spelling]) -> Iterator[list[Change]]
         case.written,
         case.users,
     )
-    for family in (lambda each: respelt_names(each, spelling), *_ASKING):
+    corrections: tuple[_Family, ...] = (
+        lambda each: respelt_names(each, spelling),
+        lambda each: corrected_values(each, mistakes),
+    )
+    for family in (*corrections, *_ASKING):
         collector.changes = []
         deque(family(collector), maxlen=0)  # nothing is found; this is for what is noted on the way
         yield collector.changes

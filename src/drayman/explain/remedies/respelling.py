@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Final
 
-from drayman.api.resource import DeviceClass, DeviceSelector
 from drayman.cel.lexer import Token, TokenKind, tokenize
 from drayman.explain.answer import Remedy, Spelling
-from drayman.explain.remedies.case import Case, remedy
-from drayman.explain.remedies.changing import with_class
-from drayman.explain.remedies.patching import patch_of, patched, put
+from drayman.explain.remedies.case import Case
+from drayman.explain.remedies.patching import put
+from drayman.explain.remedies.rewriting import in_classes, in_requests
+from drayman.explain.values import Rewriting
 
 _QUOTED: Final = re.compile(r"""([rR]?)("{3}|'{3}|"|')(.*)\2""", re.DOTALL)
 _CONSTRAINTS: Final = ("matchAttribute", "distinctAttribute")
@@ -21,9 +20,10 @@ _CONSTRAINTS: Final = ("matchAttribute", "distinctAttribute")
 def respelt_names(case: Case, spelling: Sequence[Spelling]) -> Iterator[Remedy]:
     """Names of attributes and capacities corrected where they are written: in a request, a constraint or a class."""
     for text, corrections in _corrections(spelling):
-        yield from _in_selectors(case, text, corrections)
+        rewriting = Rewriting(text, respelt(text, corrections), _words(corrections))
+        yield from in_requests(case, rewriting)
         yield from _in_constraints(case, text, corrections)
-        yield from _in_classes(case, text, corrections)
+        yield from in_classes(case, rewriting)
 
 
 def respelt(expression: str, corrections: Mapping[str, str]) -> str:
@@ -53,18 +53,6 @@ def _corrections(spelling: Sequence[Spelling]) -> Iterator[tuple[str, dict[str, 
             yield text, {wrong: found.similar[0][0] for wrong, found in names.items()}
 
 
-def _in_selectors(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
-    for written in case.written:
-        for ask in written.asks():
-            for index in _places(ask.spec.selectors, text):
-                sentence = f"{_words(corrections)} in the selector of {written.naming(ask)}"
-                path = (*ask.path, "selectors", index, "cel", "expression")
-                patch = (put(respelt(text, corrections), *path),)
-                found = case.with_spec(written, sentence, patch)
-                if found is not None:
-                    yield found
-
-
 def _in_constraints(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
     for written in case.written:
         for index, constraint in enumerate(written.spec.devices.constraints):
@@ -77,34 +65,6 @@ def _in_constraints(case: Case, text: str, corrections: Mapping[str, str]) -> It
                 found = case.with_spec(written, sentence, patch)
                 if found is not None:
                     yield found
-
-
-def _in_classes(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
-    names = {ask.spec.device_class_name for written in case.written for ask in written.asks()}
-    classes = case.state.inventory.classes
-    for device_class in (classes[name] for name in sorted(names) if name in classes):
-        for index in islice(_places(device_class.spec.selectors, text), 1):
-            yield from _in_class(case, device_class, index, corrections)
-
-
-def _in_class(
-    case: Case, device_class: DeviceClass, index: int, corrections: Mapping[str, str]
-) -> Iterator[Remedy]:
-    selector, name = device_class.spec.selectors[index], device_class.metadata.name
-    text = "" if selector.cel is None else selector.cel.expression
-    path = ("spec", "selectors", index, "cel", "expression")
-    patch = (put(respelt(text, corrections), *path),)
-    with with_class(case.state, patched(device_class, patch), device_class):
-        fit = case.trials.first_fit(case.demand)
-    if fit is not None:
-        sentence = f"{_words(corrections)} in the selector of class {name}"
-        yield remedy(sentence, (patch_of("DeviceClass", name, patch),), fit)
-
-
-def _places(selectors: Sequence[DeviceSelector], text: str) -> Iterator[int]:
-    for index, selector in enumerate(selectors):
-        if selector.cel is not None and selector.cel.expression == text:
-            yield index
 
 
 def _corrected(token: Token, corrections: Mapping[str, str]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drayman.api.resource import DeviceSelector
-from drayman.cel.lexer import TokenKind, tokenize
 from drayman.explain.answer import Remedy
+from drayman.explain.conditions import conditions_of
 from drayman.explain.remedies.case import Ask, Case, Written
 from drayman.explain.remedies.patching import cut, put
 
@@ -24,31 +24,9 @@ def without_conditions(case: Case) -> Iterator[Remedy]:
                 yield from _without_all(case, written, ask)
 
 
-def conjuncts(expression: str) -> tuple[str, ...]:
-    """The conditions that an expression joins with `&&`; the expression itself if it is not made like that."""
-    tokens, issues = tokenize(expression)
-    if issues:
-        return (expression,)
-    depth, begin = 0, 0
-    parts = []
-    for token in tokens:
-        if token.kind is not TokenKind.SYMBOL:
-            continue
-        if token.text in "([{":
-            depth += 1
-        elif token.text in ")]}":
-            depth -= 1
-        elif depth == 0 and token.text in ("||", "?"):
-            return (expression,)  # these bind less than `&&` does
-        elif depth == 0 and token.text == "&&":
-            parts.append(expression[begin : token.offset].strip())
-            begin = token.offset + len(token.text)
-    return (*parts, expression[begin:].strip())
-
-
 def _without_part(case: Case, written: Written, ask: Ask, index: int) -> Iterator[Remedy]:
     expression = _text(ask.spec.selectors[index])
-    parts = conjuncts(expression)
+    parts = [part.text for part in conditions_of(expression)]
     helped = False
     for left_out in range(len(parts) if len(parts) > 1 else 0):
         rest = " && ".join(part for n, part in enumerate(parts) if n != left_out)

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.api.core import Pod
-from drayman.api.meta import OwnerReference
 from drayman.api.resource import ResourceClaim
+from drayman.explain.owners import controller_of
 from drayman.inventory.bitsets import positions
 from drayman.placement.claims import ClaimsNotReadyError, claims_of
 from drayman.placement.state import FINISHED, ClusterState, NodeState
@@ -210,7 +210,3 @@ class Users:
             for claim in self._world.objects.claims
             if claim.status.allocation is not None
         }
-
-
-def controller_of(pod: Pod) -> OwnerReference | None:
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)

@@ -1,0 +1,144 @@
+"""What a pod or a claim has been given and has lost since: its node, or devices.
+
+Objects keep saying for a long time what was true once. A pod stays bound to a node that does not answer, and a claim keeps devices that
+nobody publishes any more. Neither runs or is of use, whatever its own status says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from drayman.api.core import Node, Pod
+from drayman.api.resource import DeviceRequestAllocationResult, ResourceClaim
+from drayman.explain.answer import Headline
+from drayman.explain.naming import taint_title
+from drayman.explain.reasons import Reason
+from drayman.explain.wording import and_list, counted
+from drayman.inventory.device import DeviceRecord
+from drayman.inventory.identity import DeviceId
+from drayman.inventory.taints import Taints
+from drayman.placement.claims import ClaimsNotReadyError, claims_of, only_node_of
+from drayman.placement.fit.readiness import Closed, closed_by
+from drayman.simulate.world import World
+
+_NO_EXECUTE: Final = "NoExecute"
+_PENDING: Final = "Pending"
+
+
+def lost_by_pod(world: World, pod: Pod) -> Headline | None:
+    """Why a pod that has a node cannot be said to run there."""
+    on = f"The pod is on node {pod.spec.node_name}"
+    trouble = _node_trouble(world, pod.spec.node_name, on) or _passed_over(world, pod)
+    return trouble or _device_trouble(world, claims_in_use(world, pod), on, "; the pod is evicted")
+
+
+def _passed_over(world: World, pod: Pod) -> Headline | None:
+    """For a pod that was given its node by name: no scheduler has seen to its claims, and without devices it does not start."""
+    if pod.status.phase != _PENDING:
+        return None
+    try:
+        claims = claims_of(pod, world.state.find_claim)
+    except ClaimsNotReadyError:
+        return None
+    bare = [each.metadata.name for each in claims if each.status.allocation is None]
+    if not bare:
+        return None
+    verb = "have" if len(bare) > 1 else "has"
+    text = (
+        f"The pod names node {pod.spec.node_name} itself, so no scheduler looks for devices:"
+        f" {'claims' if len(bare) > 1 else 'claim'} {and_list(bare)} {verb} none."
+    )
+    return Headline.of(Reason.CLAIM_UNALLOCATED, text)
+
+
+def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:
+    """Why a claim that has devices is of no use."""
+    allocation = claim.status.allocation
+    node = None if allocation is None else only_node_of(allocation.node_selector)
+    trouble = _node_trouble(world, node, f"The claim has its devices on node {node}")
+    return trouble or _device_trouble(
+        world, (claim,), "The claim has its devices", "; whoever uses it is evicted"
+    )
+
+
+def node_state(world: World, name: str) -> str:
+    """What is wrong with a node, as in `node x, which ...`; empty if nothing is known to be."""
+    node = world.state.nodes.get(name)
+    if node is None:
+        return "does not exist any more"
+    return f"is not ready{_said(node.node)}" if Closed.NOT_READY in closed_by(node.node) else ""
+
+
+def claims_in_use(world: World, pod: Pod) -> tuple[ResourceClaim, ...]:
+    """The claims of a pod that exist and have devices."""
+    named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
+    named |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    extended = world.state.extended_claim_of(pod.metadata.uid)
+    if extended is not None:
+        named.add(extended.metadata.name)
+    found = (world.claim(pod.metadata.namespace, name) for name in sorted(filter(None, named)))
+    return tuple(each for each in found if each is not None and each.status.allocation is not None)
+
+
+def results_of(claim: ResourceClaim) -> Sequence[DeviceRequestAllocationResult]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results
+
+
+def _node_trouble(world: World, name: str | None, subject: str) -> Headline | None:
+    state = node_state(world, name) if name else ""
+    if not name or not state:
+        return None
+    reason = Reason.NODE_NOT_READY if name in world.state.nodes else Reason.NODE_GONE
+    return Headline.of(reason, f"{subject}, which {state}.")
+
+
+def _said(node: Node) -> str:
+    """What the node has last said of itself, or somebody of it."""
+    for condition in node.status.conditions:
+        if condition.type_ == "Ready" and condition.status != "True" and condition.message:
+            return f": {condition.message.rstrip('.')}"
+    return ""
+
+
+def _device_trouble(
+    world: World, claims: Iterable[ResourceClaim], subject: str, consequence: str
+) -> Headline | None:
+    for claim in claims:
+        gone = [str(device) for device in _unpublished(world, claim)]
+        if gone:
+            what = f"{counted(len(gone), 'device')} of claim {claim.metadata.name}"
+            verb = "is" if len(gone) == 1 else "are"
+            text = f"{subject}, but {what} {verb} not published any more: {and_list(gone)}."
+            return Headline.of(Reason.DEVICES_GONE, text)
+    for claim in claims:
+        for result in results_of(claim):
+            taint = _driving_away(world, result)
+            if taint:
+                which = f"{result.driver}/{result.pool}/{result.device} is tainted {taint}"
+                name = claim.metadata.name
+                text = f"{subject}, but {which}, which claim {name} does not tolerate{consequence}."
+                return Headline.of(Reason.DEVICES_TAINTED, text)
+    return None
+
+
+def _unpublished(world: World, claim: ResourceClaim) -> list[DeviceId]:
+    """The devices of a claim that the newest generation of their pool does not have."""
+    found = dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results_of(claim))
+    return [device for device in found if world.published(device) is None]
+
+
+def _driving_away(world: World, result: DeviceRequestAllocationResult) -> str:
+    """A taint of a device that makes pods leave and is not tolerated, as kubectl writes taints; empty if there is none."""
+    device = DeviceId(result.driver, result.pool, result.device)
+    published = world.published(device)
+    features = world.features
+    if published is None or not features.device_taints:
+        return ""
+    record = DeviceRecord(*published, sharing=features.consumable_capacity)
+    taints = Taints((record,), world.objects.taint_rules)
+    for taint in taints.untolerated(record, result.tolerations):
+        if taint[2] == _NO_EXECUTE:
+            return taint_title(taint)
+    return ""

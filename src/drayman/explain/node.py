@@ -1,0 +1,193 @@
+"""Everything there is to say about one node: whether it takes pods, what becomes of its devices, and why pods that wait do not go there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+import msgspec
+
+from drayman.api.core import Node, Pod
+from drayman.explain.answer import DeviceCount, Explanation, Headline, Holder
+from drayman.explain.hidden import hides_use
+from drayman.explain.holders import Holders, joined
+from drayman.explain.lost import node_state
+from drayman.explain.naming import taint_title
+from drayman.explain.node_fit import FitTest, NodeFit, Unfit
+from drayman.explain.on_node import device_limit
+from drayman.explain.owners import Maker, maker_of
+from drayman.explain.pod import PodHeadlines
+from drayman.explain.reasons import Reason
+from drayman.explain.waiting import waiting
+from drayman.explain.wording import and_list, counted
+from drayman.inventory.identity import DeviceId
+from drayman.placement.demand import Demand
+from drayman.placement.fit import FITS
+from drayman.placement.fit.readiness import Closed, closed_by
+from drayman.placement.fit.taints import REPELLING
+from drayman.placement.state import FINISHED, NodeState
+from drayman.simulate.occupancy import Standing, State, count, doubted
+from drayman.simulate.world import World
+
+_HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
+_REASONS: Final = {
+    FitTest.CORDON: Reason.NODES_CORDONED,
+    FitTest.NAME: Reason.NODE_MISMATCH,
+    FitTest.TAINTS: Reason.NODES_TAINTED,
+    FitTest.SELECTOR: Reason.NODE_MISMATCH,
+    FitTest.PORTS: Reason.PORTS_IN_USE,
+    FitTest.RESOURCES: Reason.NODES_FULL,
+    FitTest.VOLUMES: Reason.VOLUME_ELSEWHERE,
+    FitTest.SPREAD: Reason.TOPOLOGY_SPREAD,
+    FitTest.NEIGHBOURS: Reason.POD_AFFINITY,
+    FitTest.CLAIMS: Reason.CLAIM_ELSEWHERE,
+}
+"""What it is called if a node fails a test."""
+
+
+def explain_node(world: World, node: Node) -> Explanation:
+    """How the node is, who has its devices, and who waits and why not here."""
+    name = node.metadata.name
+    standings = _standings(world, node)
+    versions = {**world.versions, "node": node.metadata.resource_version}
+    pods = [p for p in world.objects.pods if p.status.phase not in FINISHED]
+    here = sum(pod.spec.node_name == name for pod in pods)
+    return Explanation(
+        kind="Node",
+        name=name,
+        headline=_headline(world, node, standings, here),
+        nodes=len(world.state.nodes),
+        taints=tuple(_taints(node)),
+        counts=tuple(_counts(standings)),
+        holders=tuple(_holders(world, standings)),
+        parts=tuple(_passed_by(world, world.state.nodes[name], pods)),
+        unseen=world.unseen,
+        evidence=versions,
+    )
+
+
+def _standings(world: World, node: Node) -> list[Standing]:
+    """The devices that sit on the node."""
+    name, state = node.metadata.name, world.state
+    slices = [
+        each
+        for each in world.objects.slices
+        if each.spec.node_name == name or each.spec.per_device_node_selection
+    ]
+    found = count(state.inventory, state.ledger, [node], slices, world.objects.taint_rules)
+    own = [standing for standing in found.devices.values() if standing.node == name]
+    return [doubted(standing) for standing in own] if hides_use(world.unseen) else own
+
+
+def _headline(world: World, node: Node, standings: list[Standing], pods: int) -> Headline:
+    name, closed = node.metadata.name, closed_by(node)
+    has = f"It has {counted(pods, 'pod')}{_devices_told(standings)}."
+    if Closed.NOT_READY in closed:
+        also = " and cordoned" if Closed.CORDONED in closed else ""
+        text = f"Node {name} {node_state(world, name)}{also}; it takes no pods. {has}"
+        return Headline.of(Reason.NODE_NOT_READY, text)
+    if Closed.CORDONED in closed:
+        return Headline.of(
+            Reason.NODES_CORDONED, f"Node {name} is cordoned; it takes no pods. {has}"
+        )
+    taints = list(_taints(node))
+    whom = f" that tolerate {and_list(taints)}" if taints else ""
+    return Headline.of(Reason.RUNS, f"Node {name} is ready and takes pods{whom}. {has}")
+
+
+def _devices_told(standings: list[Standing]) -> str:
+    if not standings:
+        return " and no devices"
+    totals = Counter(standing.state for standing in standings)
+    held = sum(totals[state] for state in _HELD)
+    parts = [f"{held:,} in use", f"{totals[State.FREE]:,} free"]
+    others = (State.TAINTED, State.UNAVAILABLE, State.UNKNOWN)
+    parts += [f"{totals[state]:,} {state}" for state in others if totals[state]]
+    return f" and {counted(len(standings), 'device')}: {and_list(parts, len(parts))}"
+
+
+def _taints(node: Node) -> Iterator[str]:
+    """What keeps pods away that do not tolerate it."""
+    for taint in node.spec.taints:
+        if taint.effect in REPELLING:
+            yield taint_title((taint.key, taint.value, taint.effect))
+
+
+def _counts(standings: list[Standing]) -> Iterator[DeviceCount]:
+    drivers: dict[str, Counter[State]] = {}
+    for standing in standings:
+        drivers.setdefault(standing.id.driver, Counter())[standing.state] += 1
+    for driver, totals in drivers.items():
+        states = {state.value: totals[state] for state in State if totals[state]}
+        yield DeviceCount(driver=driver, total=totals.total(), states=states)
+
+
+def _holders(world: World, standings: list[Standing]) -> list[Holder]:
+    """Who has devices of the node, the workloads with most of them first."""
+    known = Holders(world)
+    held: dict[str, dict[DeviceId, None]] = {}
+    for standing in standings:
+        for holder in known.of_device(standing.id):
+            held.setdefault(holder, {})[standing.id] = None
+    found = joined(known.describe(holder, devices) for holder, devices in held.items())
+    return sorted(found, key=lambda each: -len(each.devices))
+
+
+def _passed_by(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Explanation]:
+    """Pods that wait for a node, by workload, and what keeps them from this one."""
+    headlines = PodHeadlines(world)
+    known_by_demand: dict[Hashable, Headline | None] = {}
+    groups: dict[tuple[str, Maker, str], Explanation] = {}
+    for pod in pods:
+        if pod.spec.node_name or waiting(world, pod) is not None:
+            continue
+        demand = headlines.demand(pod)
+        if demand.key not in known_by_demand:
+            known_by_demand[demand.key] = _why_not_here(world, headlines, demand, node)
+        told = known_by_demand[demand.key]
+        if told is None:
+            continue
+        whose = maker_of(pod) or Maker("Pod", pod.metadata.name)
+        key = (pod.metadata.namespace, whose, told.reason.value)
+        known = groups.get(key)
+        groups[key] = (
+            Explanation(
+                kind=whose.kind,
+                name=whose.name,
+                namespace=pod.metadata.namespace,
+                headline=told,
+            )
+            if known is None
+            else msgspec.structs.replace(known, count=known.count + 1)
+        )
+    yield from sorted(groups.values(), key=lambda each: (-each.count, each.namespace, each.name))
+
+
+def _sentence(unfit: Unfit) -> str:
+    """What a node says of itself."""
+    words = and_list(unfit.reasons)
+    match unfit.test:
+        case FitTest.CORDON:
+            return "The node is cordoned."
+        case FitTest.TAINTS:
+            return f"The node has a taint that the pod does not tolerate: {words}."
+        case FitTest.RESOURCES:
+            return f"The node has not enough left of what the pod needs: {words}."
+        case _:
+            return f"{words[:1].upper()}{words[1:]}."
+
+
+def _why_not_here(
+    world: World, headlines: PodHeadlines, demand: Demand, node: NodeState
+) -> Headline | None:
+    """What keeps a pod from a node; None where it could go there."""
+    unfit = NodeFit(world.state, demand).of(node)
+    if unfit is not None:
+        return Headline.of(_REASONS[unfit.test], _sentence(unfit))
+    if demand.impossible is not None:
+        return headlines.of(demand.pod)
+    verdict = headlines.devices_verdict(demand, node)
+    if verdict is FITS:
+        return None
+    return device_limit(world.state, demand, node.facts.name, verdict)

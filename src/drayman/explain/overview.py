@@ -1,0 +1,138 @@
+"""Everything that waits, in a namespace or in the whole cluster: by reason, and within a reason by whose it is.
+
+Only reasons are told here: what would help is found by searches, which would take long for hundreds of pods. For that, one of them is
+explained.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from drayman.api.core import Pod
+from drayman.api.meta import ObjectMeta
+from drayman.explain.answer import Explanation, Headline
+from drayman.explain.claim import explain_claim, users_by_claim
+from drayman.explain.owners import Maker, maker_of
+from drayman.explain.pod import PodHeadlines
+from drayman.explain.reasons import Reason
+from drayman.explain.wording import and_list, counted
+from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
+from drayman.placement.state import FINISHED
+from drayman.simulate.world import World
+
+
+def explain_namespace(world: World, name: str) -> Explanation:
+    """What waits in a namespace."""
+    return _overview(world, "Namespace", name, name)
+
+
+def explain_all(world: World) -> Explanation:
+    """What waits in the cluster."""
+    return _overview(world, "Cluster", "", None)
+
+
+def _overview(world: World, kind: str, name: str, namespace: str | None) -> Explanation:
+    pods = [
+        pod
+        for pod in world.objects.pods
+        if pod.status.phase not in FINISHED and namespace in (None, pod.metadata.namespace)
+    ]
+    parts = _ordered([*waiting_pods(world, pods), *_others(world, namespace)])
+    return Explanation(
+        kind=kind,
+        name=name,
+        headline=_headline(parts, len(pods), f"namespace {name}" if name else "the cluster"),
+        nodes=len(world.state.nodes),
+        parts=tuple(parts),
+        unseen=world.unseen,
+        evidence=dict(world.versions),
+    )
+
+
+def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
+    """Pods that wait: one part for each reason of each workload, and for each pod that nobody has made."""
+    headlines = PodHeadlines(world)
+    groups: dict[tuple[Reason, str, Maker], list[tuple[Pod, Headline]]] = {}
+    for pod in pods:
+        told = headlines.of(pod)
+        if told.reason.kind is not None:
+            whose = maker_of(pod) or Maker("Pod", pod.metadata.name)
+            key = (told.reason, pod.metadata.namespace, whose)
+            groups.setdefault(key, []).append((pod, told))
+    return [
+        Explanation(
+            kind=whose.kind,
+            name=whose.name,
+            namespace=namespace,
+            headline=members[0][1],
+            count=len(members),
+        )
+        for (_, namespace, whose), members in groups.items()
+    ]
+
+
+def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
+    """Workloads without pods, and claims that no pod is to use."""
+    objects = world.objects
+    makers = {(pod.metadata.namespace, maker_of(pod)) for pod in objects.pods}
+    for job in objects.jobs:
+        own = job.metadata
+        if (own.namespace, Maker("Job", own.name)) not in makers:
+            told = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
+            yield from _waiting(namespace, "Job", own, told)
+    bare = [each for each in objects.replica_sets if not each.metadata.owner_references]
+    replicated: list[Replicated] = [*objects.deployments, *bare]
+    replicated += [*objects.stateful_sets, *objects.daemon_sets]
+    for workload in replicated:
+        own = workload.metadata
+        if (own.namespace, Maker(workload.kind, own.name)) not in makers:
+            yield from _waiting(namespace, workload.kind, own, state_without_pods(workload))
+    users = users_by_claim(world)
+    for claim in objects.claims:
+        own = claim.metadata
+        # What was made for a pod is told with the pod.
+        if not own.owner_references and (own.namespace, own.name) not in users:
+            told = explain_claim(world, claim).headline
+            yield from _waiting(namespace, "ResourceClaim", own, told)
+
+
+def _waiting(
+    namespace: str | None, kind: str, metadata: ObjectMeta, told: Headline
+) -> Iterator[Explanation]:
+    if told.reason.kind is not None and namespace in (None, metadata.namespace):
+        yield Explanation(
+            kind=kind, name=metadata.name, namespace=metadata.namespace, headline=told
+        )
+
+
+def _ordered(parts: list[Explanation]) -> list[Explanation]:
+    """By reason, those of most objects first, then by how many each stands for."""
+    totals: Counter[Reason] = Counter()
+    for part in parts:
+        totals[part.headline.reason] += part.count
+    return sorted(
+        parts,
+        key=lambda part: (
+            -totals[part.headline.reason],
+            part.headline.reason.value,
+            -part.count,
+            part.namespace,
+            part.kind,
+            part.name,
+        ),
+    )
+
+
+def _headline(parts: list[Explanation], pods: int, where: str) -> Headline:
+    if not parts:
+        text = f"Nothing waits in {where}; {counted(pods, 'pod')} {'runs' if pods == 1 else 'run'}."
+        return Headline.of(Reason.RUNS, text)
+    totals: Counter[Reason] = Counter()
+    for part in parts:
+        totals[part.headline.reason] += part.count
+    told = and_list([f"{number:,} {reason.value}" for reason, number in totals.most_common()], 6)
+    total = totals.total()
+    verb = "waits" if total == 1 else "wait"
+    text = f"{counted(total, 'object')} {verb} in {where}: {told}."
+    return Headline.of(parts[0].headline.reason, text)

@@ -1,0 +1,39 @@
+"""Who has made a pod: what people know it by."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.api.core import Pod
+from drayman.api.meta import OwnerReference
+
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+"""Label of the pods of a Deployment; the name of their ReplicaSet is that of the Deployment and this."""
+
+
+class Maker(Struct, frozen=True):
+    """What makes pods anew when they are gone."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+
+
+def maker_of(pod: Pod) -> Maker | None:
+    """What makes the pod. A ReplicaSet that a Deployment has made is nothing that people have written."""
+    owner = controller_of(pod)
+    if owner is None:
+        return None
+    template = pod.metadata.labels.get(POD_TEMPLATE_HASH)
+    deployment = owner.name.removesuffix(f"-{template}")
+    if owner.kind == "ReplicaSet" and template and deployment != owner.name:
+        return Maker("Deployment", deployment)
+    return Maker(owner.kind, owner.name)

@@ -1,0 +1,63 @@
+"""What makes the devices of one node better than those of another, in words for people.
+
+`allocator.objective` has the rules and their order. The names here are those of `-o json`; titles and meanings are what is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.allocator import Quality
+
+
+class Criterion(Struct, frozen=True):
+    """Something that is counted. Less is better."""
+
+    name: str
+    title: str
+    meaning: str
+
+
+ALTERNATIVE: Final = Criterion(
+    "alternative", "choice", "which alternative of a firstAvailable list it gets; 0 is the first"
+)
+_OF_COST: Final[Mapping[str, Criterion]] = {
+    "far": Criterion(
+        "farPairs",
+        "far pairs",
+        "pairs of different devices, such as GPU and network card, on different NUMA nodes",
+    ),
+    "near": Criterion(
+        "nearPairs", "near pairs", "such pairs on one NUMA node, but at different PCIe roots"
+    ),
+    "numa_nodes": Criterion("numaNodes", "NUMA nodes", "how many its devices are spread over"),
+    "roots": Criterion("pcieRoots", "PCIe roots", "how many its devices are spread over"),
+    "spoiled": Criterion(
+        "lostParts", "lost parts", "free partitions that nobody can have any more afterwards"
+    ),
+    "opened": Criterion(
+        "newlyShared", "newly shared", "devices of which it would be the first to have a share"
+    ),
+    "broken_numa_nodes": Criterion(
+        "splitNumaNodes", "split NUMA", "NUMA nodes with some devices taken and some left"
+    ),
+    "broken_roots": Criterion(
+        "splitPcieRoots", "split roots", "PCIe roots with some devices taken and some left"
+    ),
+}
+CRITERIA: Final = {each.name: each for each in (ALTERNATIVE, *_OF_COST.values())}
+
+
+def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
+    """What was counted for the devices of a node, by name, in the order in which it is looked at."""
+    numbers: dict[str, int] = {}
+    for part in key:
+        if isinstance(part, Quality):
+            if part.alternatives:
+                numbers[ALTERNATIVE.name] = sum(part.alternatives)
+            costs = part.cost._asdict()
+            numbers.update({_OF_COST[field].name: number for field, number in costs.items()})
+    return numbers

@@ -1,0 +1,49 @@
+"""A pod that has lost its node or its devices: another in its place.
+
+Deleting it gives back what only it uses. Whoever has made it makes another, and that one is placed as if the first had never been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.explain.answer import Operation, Remedy
+from drayman.explain.choice import as_if_new
+from drayman.explain.owners import maker_of
+from drayman.explain.reasons import Reason
+from drayman.explain.remedies.case import remedy
+from drayman.explain.remedies.commands import delete_commands
+from drayman.explain.remedies.nearness import nearest_first
+from drayman.explain.remedies.trying import MOST_SEARCHES, Trials
+from drayman.simulate.world import World
+
+LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
+_AT_ONCE: Final = ("Deployment", "ReplicaSet", "Job")
+"""What makes another pod while the first is still on its way out. A node that does not answer keeps it there."""
+
+
+def replaced_pod(world: World, pod: Pod, reason: Reason) -> Iterator[Remedy]:
+    """The pod deleted, and another made."""
+    maker = maker_of(pod)
+    if reason is Reason.NODE_NOT_READY and (maker is None or maker.kind not in _AT_ONCE):
+        return
+    with as_if_new(world, pod) as demand:
+        if demand is None:
+            return
+        trials = Trials(world.state, world.now, nearest_first(world.state, {}), MOST_SEARCHES)
+        fit = trials.first_fit(demand)
+    if fit is None:
+        return
+    metadata = pod.metadata
+    anew = (
+        "and create it anew"
+        if maker is None
+        else f"so that {maker.kind.lower()}/{maker.name} makes another"
+    )
+    sentence = f"delete pod {metadata.namespace}/{metadata.name} {anew}"
+    operation = Operation(
+        verb="delete", kind=pod.kind, name=metadata.name, namespace=metadata.namespace
+    )
+    yield remedy(sentence, (operation,), fit, tuple(delete_commands([pod])))

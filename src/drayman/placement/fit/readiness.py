@@ -1,0 +1,46 @@
+"""Whether nodes take pods at all, whatever those ask for.
+
+The scheduler goes by taints, which follow the conditions of a node after a moment; people go by the conditions. A node is closed as soon as
+one of the two says so.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from drayman.api.core import Node, NodeCondition
+from drayman.placement.fit.taints import REPELLING, UNSCHEDULABLE_TAINT
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_READY: Final = "Ready"
+
+
+class Closed(StrEnum):
+    """Why a node takes no pods."""
+
+    NOT_READY = "not-ready"
+    """It says so itself, or has not been heard of for a while."""
+    CORDONED = "cordoned"
+
+    @property
+    def words(self) -> str:
+        return self.value.replace("-", " ")
+
+
+def is_ready(conditions: tuple[NodeCondition, ...]) -> bool:
+    """Whether these conditions of a node say that it is ready."""
+    return any(c.type_ == _READY and c.status == "True" for c in conditions)
+
+
+def closed_by(node: Node) -> tuple[Closed, ...]:
+    """What keeps all pods from a node; nothing where nothing is known against it."""
+    found = []
+    keys = {taint.key for taint in node.spec.taints if taint.effect in REPELLING}
+    says_so = any(c.type_ == _READY for c in node.status.conditions)
+    if (says_so and not is_ready(node.status.conditions)) or keys & {NOT_READY, UNREACHABLE}:
+        found.append(Closed.NOT_READY)
+    if node.spec.unschedulable or UNSCHEDULABLE_TAINT.key in keys:
+        found.append(Closed.CORDONED)
+    return tuple(found)

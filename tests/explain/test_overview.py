@@ -1,0 +1,77 @@
+"""All that waits, by reason and by whose it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drayman.explain.answer import Explanation
+from drayman.explain.overview import explain_all, explain_namespace
+from explain.town import Town
+from oracle.build import claim, exactly
+
+SWEEP = {
+    "ownerReferences": [{"kind": "Job", "name": "sweep", "uid": "uid-sweep", "controller": True}]
+}
+
+
+def named(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default", "uid": f"{kind}-{name}"}, **fields}
+
+
+def town() -> Town:
+    """A full node, four pods that wait for devices, one that waits for something that is not there, and things without pods."""
+    made = Town().node("n0", 1).holds("holder", "n0", "d0")
+    for number in range(3):
+        made.wants(claim(exactly("gpus", 1)), name=f"sweep-{number}", metadata=SWEEP)
+    made.wants(claim(exactly("gpus", 1)), name="alone")
+    made.wants(claim(exactly("gpus", 9)), name="greedy")
+    made.runs("elsewhere", "gone", namespace="other")
+    made.jobs.append(named("Job", "later", spec={"suspend": True}))
+    made.jobs.append(named("Job", "done", status={"conditions": [{"type": "Complete", "status": "True"}]}))  # fmt: skip
+    made.workloads["deployments"].append(named("Deployment", "empty", spec={"replicas": 1}))
+    made.workloads["deployments"].append(named("Deployment", "none", spec={"replicas": 0}))
+    made.claims.append({**claim(exactly("gpus", 1)), "metadata": named("c", "spare")["metadata"]})
+    return made
+
+
+def told(found: Explanation) -> list[tuple[str, str, int]]:
+    return [
+        (part.headline.reason.value, f"{part.kind}/{part.name}", part.count) for part in found.parts
+    ]
+
+
+IN_DEFAULT = [
+    ("DevicesInUse", "Job/sweep", 3),
+    ("DevicesInUse", "Pod/alone", 1),
+    ("ClaimUnused", "ResourceClaim/spare", 1),
+    ("CountTooHigh", "Pod/greedy", 1),
+    ("NoPods", "Deployment/empty", 1),
+    ("Suspended", "Job/later", 1),
+]
+
+
+def test_what_waits_in_a_namespace_is_told_by_reason() -> None:
+    """The reasons of most objects first; pods of one workload once, with their number; what runs or is over not at all."""
+    found = explain_namespace(town().world(), "default")
+    assert (found.kind, found.name) == ("Namespace", "default")
+    assert told(found) == IN_DEFAULT
+    assert found.headline.reason.value == "DevicesInUse"
+    assert found.headline.sentence == (
+        "8 objects wait in namespace default:"
+        " 4 DevicesInUse, 1 ClaimUnused, 1 CountTooHigh, 1 NoPods and 1 Suspended."
+    )
+
+
+def test_the_whole_cluster_has_all_namespaces() -> None:
+    """Each part says where it is."""
+    found = explain_all(town().world())
+    assert found.kind == "Cluster"
+    assert sorted(told(found)) == sorted([*IN_DEFAULT, ("NodeGone", "Pod/elsewhere", 1)])
+    assert {part.namespace for part in found.parts} == {"default", "other"}
+
+
+def test_where_nothing_waits_that_is_said() -> None:
+    """It is no reason to wait."""
+    found = explain_all(Town().node("n0", 1).holds("a", "n0", "d0").world())
+    assert (found.headline.reason.value, found.parts) == ("Runs", ())
+    assert found.headline.sentence == "Nothing waits in the cluster; 1 pod runs."
