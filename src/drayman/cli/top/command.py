@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from drayman.cli.connecting import cluster_options, context_option
+from drayman.cli.connecting import cluster_options
 from drayman.cli.lazy import LazyGroup
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, show, watch_option
@@ -87,7 +87,6 @@ class Listing:
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def devices(
     node_name: str | None,
     driver: str | None,
@@ -140,7 +139,6 @@ def devices(
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def claims(
     namespace: str | None,
     node_name: str | None,
@@ -180,7 +178,6 @@ def claims(
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def pools(
     node_name: str | None,
     driver: str | None,
