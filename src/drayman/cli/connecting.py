@@ -95,13 +95,22 @@ async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
 @contextmanager
 def in_words(connection: Connection) -> Iterator[None]:
     """What goes wrong with a cluster, as a sentence that names it and says what to do."""
-    from drayman.cluster.errors import ClusterError, UnauthorizedError, UnreachableError
+    from drayman.cluster.errors import (
+        ClusterError,
+        ForbiddenError,
+        UnauthorizedError,
+        UnreachableError,
+    )
 
     try:
         yield
     except UnauthorizedError as error:
         raise UserError(
             f"{connection} does not accept the credentials in the kubeconfig; they may have expired: {error}"
+        ) from error
+    except ForbiddenError as error:
+        raise UserError(
+            f"{connection} does not let you: {error}; ask for the right, or name another user's --context"
         ) from error
     except UnreachableError as error:
         raise UserError(
