@@ -35,6 +35,8 @@ from drayman.cli.bench.scheduling import run
 from drayman.cli.bench.serving import address_of
 from drayman.cli.bench.wire import Crew
 from drayman.cli.bench.workloads import Workload
+from drayman.cluster import HttpClient
+from drayman.cluster.kube.locating import find_connection
 from measure import report
 
 BAR = 0.05
@@ -82,8 +84,9 @@ async def create_pods(kubeconfig: Path, nodes: int) -> None:
     """The client: say when the measurement begins, and afterwards when each pod was bound."""
     capacity = nodes * DEVICES
     workload = Workload("beside", nodes, DEVICES, pods=capacity * 3 // 4, pods_before=capacity // 8)
-    async with Crew(await address_of(kubeconfig)) as crew:
-        measured = await run(workload, crew, Silent())
+    connection = find_connection(kubeconfig)
+    async with Crew(await address_of(connection)) as crew, HttpClient(connection) as client:
+        measured = await run(workload, crew, client, Silent())
     print(json.dumps(measured.bound), flush=True)
 
 

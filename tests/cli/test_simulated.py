@@ -71,7 +71,9 @@ def test_an_unknown_profile_is_refused() -> None:
 
 def test_taints_come_and_go(on: Run) -> None:
     """A taint shows in the list until it is taken back; what is not there cannot be taken back."""
-    assert on("device", "taint", "example-0/gpu-3", "example.com/bad=1:NoSchedule").exit_code == 0
+    tainted = on("device", "taint", "example-0/gpu-3", "example.com/bad=1:NoSchedule")
+    assert tainted.exit_code == 0
+    assert tainted.stdout.startswith("cluster: context drayman (https://127.0.0.1:")
     assert device(on, "example-0/gpu-3")["taints"] == ["example.com/bad=1:NoSchedule"]
     assert device(on, "example-1/gpu-3")["taints"] == []
     assert on("device", "untaint", "example-0/gpu-3", "example.com/other").exit_code == 1
@@ -117,7 +119,9 @@ def test_without_a_cluster_the_commands_say_how_to_start_one(
 
 
 def test_a_drained_node_has_no_pods_and_takes_none_until_it_recovers(on: Run) -> None:
-    """It says what it does, as kubectl does."""
-    drained = on("node", "drain", "example-1")
-    assert drained.stdout.splitlines() == ["node/example-1 cordoned", "node/example-1 drained"]
-    assert on("node", "recover", "example-1").stdout == "node/example-1 recovered\n"
+    """It says on which cluster, and what it does, as kubectl does."""
+    drained = on("node", "drain", "example-1").stdout.splitlines()
+    assert drained[0].startswith("cluster: context drayman (https://127.0.0.1:")
+    assert drained[1:] == ["node/example-1 cordoned", "node/example-1 drained"]
+    recovered = on("node", "recover", "example-1").stdout.splitlines()
+    assert recovered == [drained[0], "node/example-1 recovered"]

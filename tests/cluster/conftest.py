@@ -1,11 +1,14 @@
-"""Tests here may be coroutines: each runs on an event loop of its own."""
+"""Tests here may be coroutines: each runs on an event loop of its own. The server that they are given is left as it was."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 
 import pytest
+
+from cluster.contract.clusters import ENDING, wait_until_gone
 
 # A test that waits for something that never comes fails after this, instead of stopping the whole run.
 PATIENCE_SECONDS = 30.0
@@ -24,3 +27,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     asyncio.run(run())
     return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Not done before the namespaces of all cases are gone from the server of DRAYMAN_TEST_KUBECONFIG."""
+    yield
+    if ENDING:
+        asyncio.run(wait_until_gone())

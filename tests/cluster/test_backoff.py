@@ -13,11 +13,12 @@ from drayman.cluster.errors import (
     ClusterError,
     CredentialsError,
     ProtocolError,
+    SilentError,
     UnreachableError,
     UntrustedError,
     error_from_response,
 )
-from drayman.cluster.kube.retries import RetryPolicy
+from drayman.cluster.kube.retries import FOR_PEOPLE, RetryPolicy
 
 
 @given(
@@ -82,3 +83,27 @@ def test_attempts_are_bounded() -> None:
     policy = RetryPolicy(attempts=3)
     assert policy.delay(UNSENT, is_read=True, failures=2) is not None
     assert policy.delay(UNSENT, is_read=True, failures=3) is None
+
+
+PEOPLE = [
+    # name, error, whether it is repeated before the server has ever answered, and afterwards
+    ("connection refused", UNSENT, False, True),
+    ("connection lost after sending", LOST, False, True),
+    ("no answer in time", SilentError("silent"), False, False),
+    ("429 with a time", refusal(429, "1"), True, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "first", "later"), PEOPLE, ids=[case[0] for case in PEOPLE]
+)
+def test_people_do_not_wait_for_nobody(
+    name: str, error: ClusterError, first: bool, later: bool
+) -> None:
+    """A server that never answered is asked once; one that has answered gets the chance to come back."""
+    for answered, repeated in ((False, first), (True, later)):
+        delay = FOR_PEOPLE.delay(error, is_read=True, failures=1, answered=answered)
+        assert (delay is not None) is repeated
+    assert RetryPolicy().delay(error, is_read=True, failures=1, answered=False) is not None, (
+        "control loops go on asking"
+    )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cluster.contract.clusters import IMPLEMENTATIONS, Cluster, cluster
-from drayman.cluster import EventRecorder, Reference
+from drayman.cluster import EventRecorder, HttpClient, Reference, recording
 from drayman.cluster.event_buffer import EventBuffer
+from drayman.cluster.kube.connection import Connection
+from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import EVENTS, JsonObject, generic
 
 CORE_EVENTS = generic("v1", "events", "Event")
@@ -123,3 +126,23 @@ def test_a_full_buffer_drops_normal_events_first() -> None:
     buffer.put({"type": "Warning", "note": 6})
     assert buffer.dropped == 3
     assert [event["note"] for event in buffer.take(9)] == [4, 5, 6]
+
+
+async def test_what_is_left_is_counted_and_explained(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that takes no events at the end is given up on, and the log says how many are left and why."""
+    monkeypatch.setattr(recording, "LAST_CALL_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with HttpClient(Connection(url), retries=NO_RETRIES) as client:
+            recorder = EventRecorder(client, "tester")
+            recorder.start()
+            for index in range(250):
+                regarding = Reference(kind="Pod", namespace="ns", name=f"p{index}", uid=f"{index}")
+                recorder.record(regarding, "Normal", "Done", "well", "Do")
+            await recorder.stop()
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == (
+        "tester: 250 events were not written: the server took no more of them within 0.1 s"
+    )

@@ -1,46 +1,51 @@
-"""Which cluster a command talks to, and how it says that it cannot."""
+"""How a command talks to a cluster, and how it says that it cannot."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
-from drayman.cli.cluster.options import data_dir_option, folder_of
-from drayman.cli.errors import UserError
+from drayman.cli.cluster.options import data_dir_option
+from drayman.cli.errors import UserError, printable
 from drayman.cli.process import without_system_certificates
-from drayman.cli.settings import current_settings
+from drayman.cli.progress import waiting
+from drayman.cli.which_cluster import connection_to
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
+    from drayman.cluster.errors import UnreachableError
+    from drayman.cluster.kube.connection import Connection
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+SILENT_S: Final = 30.0
+"""Without a byte from the cluster for so long, somebody who waits is told that there is no answer."""
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
 
 def cluster_options(function: F) -> F:
-    """`--kubeconfig` and `--data-dir`, as `kubeconfig` and `data_dir`."""
+    """`--kubeconfig`, `--context` and `--data-dir`, as `kubeconfig`, `context` and `data_dir`."""
     named = click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="The cluster to talk to. Default: the one that `drayman up` runs on the data directory, else KUBECONFIG.",
+        help="The cluster to talk to. Default: that of KUBECONFIG, else the one that `drayman up` runs,"
+        " else that of ~/.kube/config.",
     )
-    return named(data_dir_option(function))
-
-
-def context_option(function: F) -> F:
-    """`--context`, as `context`."""
-    return click.option(
+    context = click.option(
         "--context",
         default="",
         metavar="NAME",
         help="A context of the kubeconfig, in place of its current one.",
-    )(function)
+    )
+    return named(context(data_dir_option(function)))
 
 
 def namespace_option(function: F) -> F:
@@ -53,34 +58,6 @@ def namespace_option(function: F) -> F:
     )(function)
 
 
-def kubeconfig_of(kubeconfig: Path | None, data_dir: Path | None, context: str = "") -> Path | None:
-    """The file that was named, or that of the running instance; None to look where kubectl does. Raises UserError."""
-    if kubeconfig is not None:
-        return kubeconfig
-    if current_settings().as_plugin:
-        data_dir = data_dir if _on_command_line("data_dir") else None
-        if data_dir is None:
-            return None
-    elif context and data_dir is None:  # the file of an instance has but one
-        return None
-    folder = folder_of(data_dir)
-    record = folder.running()
-    if record is not None:
-        return Path(record.kubeconfig)
-    if data_dir is None and os.environ.get("KUBECONFIG"):
-        return None
-    raise UserError(
-        f"nothing runs on {folder.path}; start it with: drayman up --profile NAME=COUNT,"
-        " or name another cluster with --kubeconfig"
-    )
-
-
-def _on_command_line(option: str) -> bool:
-    """Whether it was given there, and not in a variable of the environment that means `drayman` alone."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
 def talk(
     kubeconfig: Path | None,
     data_dir: Path | None,
@@ -88,22 +65,86 @@ def talk(
     *,
     context: str = "",
 ) -> T:
-    """Do something with a client. What the cluster refuses is the user's to read."""
-    with without_system_certificates():
-        from drayman.cluster import HttpClient
-    from drayman.cluster.errors import ClusterError, UnauthorizedError
-
-    path = kubeconfig_of(kubeconfig, data_dir, context)
+    """Do something with a client of the cluster that is meant. What the cluster refuses is the user's to read."""
+    connection = connection_to(kubeconfig, data_dir, context)
 
     async def connected() -> T:
-        async with HttpClient.from_environment(path, context) as client:
+        async with client_of(connection) as client:
             return await work(client)
 
-    try:
+    with in_words(connection):
         return asyncio.run(connected())
+
+
+@asynccontextmanager
+async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
+    """A client for somebody who waits: a server that does not answer is asked once, and a long wait for it is shown."""
+    with without_system_certificates():
+        from drayman.cluster import HttpClient
+    from drayman.cluster.kube.retries import FOR_PEOPLE
+    from drayman.cluster.kube.transport import Limits
+
+    limits = Limits(silent_seconds=SILENT_S)
+    async with (
+        HttpClient(connection, retries=FOR_PEOPLE, limits=limits) as client,
+        waiting(f"waiting for {connection} to answer", client.answered),
+    ):
+        yield client
+
+
+@contextmanager
+def in_words(connection: Connection) -> Iterator[None]:
+    """What goes wrong with a cluster, as a sentence that names it and says what to do."""
+    from drayman.cluster.errors import (
+        ClusterError,
+        ForbiddenError,
+        UnauthorizedError,
+        UnreachableError,
+    )
+
+    try:
+        yield
     except UnauthorizedError as error:
         raise UserError(
-            f"the cluster does not accept the credentials in the kubeconfig; they may have expired: {error}"
+            f"{connection} does not accept the credentials in the kubeconfig; they may have expired: {error}"
+        ) from error
+    except ForbiddenError as error:
+        raise UserError(
+            f"{connection} does not let you: {error}; ask for the right, or name another user's --context"
+        ) from error
+    except UnreachableError as error:
+        raise UserError(
+            f"cannot reach {connection}: {error.why}; {_advice(connection, error)}"
         ) from error
     except ClusterError as error:
         raise UserError(str(error)) from error
+
+
+def announce(client: HttpClient) -> None:
+    """Say which cluster it is that was changed."""
+    click.echo(printable(f"cluster: {client.connection}"))
+
+
+def _advice(connection: Connection, error: UnreachableError) -> str:
+    from drayman.cluster.errors import (
+        NoConnectionError,
+        SilentError,
+        UnknownHostError,
+        UntrustedError,
+    )
+
+    another = "name another cluster with --kubeconfig or --context"
+    if isinstance(error, UntrustedError):
+        return (
+            "the kubeconfig may be that of a cluster that has been made anew, or of another one;"
+            f" get a new one, or {another}"
+        )
+    if isinstance(error, UnknownHostError):
+        return f"is the address right, and are you on its network? Or {another}"
+    if isinstance(error, NoConnectionError):
+        if urlsplit(connection.server).hostname in _LOOPBACK:
+            return f"is it running? `drayman up` starts the embedded one; or {another}"
+        return f"is it running, and are you on its network? Or {another}"
+    if isinstance(error, SilentError):
+        return f"it takes connections but is stuck or overloaded: try again later, or {another}"
+    return f"is that a Kubernetes API server? Try again, or {another}"

@@ -65,6 +65,7 @@ def list_devices(
     output_format: str | None,
     kubeconfig: Path | None,
     data_dir: Path | None,
+    context: str,
 ) -> None:
     """List devices, who holds each, and its taints.
 
@@ -85,7 +86,7 @@ def list_devices(
         nothing = nothing_found("devices", node=node_name, driver=driver, drivers=drivers)
         return await _rows(client, chosen), nothing
 
-    rows, nothing = talk(kubeconfig, data_dir, work)
+    rows, nothing = talk(kubeconfig, data_dir, work, context=context)
     if output_format:
         print_data({"devices": [row.data() for row in rows]}, output_format)
     elif rows:

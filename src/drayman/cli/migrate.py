@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, context_option, talk
+from drayman.cli.connecting import cluster_options, talk
 from drayman.cli.errors import UserError, no_answer, printable
 from drayman.cli.output import console, format_option, print_data
 
@@ -41,7 +41,6 @@ _INCOMPLETE: Final = 1
 @click.option("--nodes", is_flag=True, help="Look for devices that a cluster offers twice.")
 @format_option
 @cluster_options
-@context_option
 @no_answer()
 def migrate(
     paths: tuple[str, ...],

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.connecting import announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.filters import no_such_node
 from drayman.cli.lazy import LazyGroup
 
 if TYPE_CHECKING:
     from drayman.api.core import Node, Pod
-    from drayman.cluster import Client, Patch
+    from drayman.cluster import Client, HttpClient, Patch
 
 _EPILOG: Final = """\b
 Examples:
@@ -46,7 +46,9 @@ _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=Tr
 @click.command(epilog="\b\nExamples:\n  drayman node fail example-0 example-1\n")
 @_NODES
 @cluster_options
-def fail(names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None) -> None:
+def fail(
+    names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None, context: str
+) -> None:
     """Make nodes silent: no heartbeats, and pods neither start nor stop there.
 
     After a while the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
@@ -54,18 +56,28 @@ def fail(names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None)
     from drayman.node.model import FAILED
 
     change = {"metadata": {"annotations": {FAILED: "true"}}}
-    talk(kubeconfig, data_dir, lambda client: _patch(client, names, change, "failed"))
+
+    async def work(client: HttpClient) -> None:
+        await _patch(client, names, change, "failed")
+
+    talk(kubeconfig, data_dir, work, context=context)
 
 
 @click.command(epilog="\b\nExamples:\n  drayman node recover example-0\n")
 @_NODES
 @cluster_options
-def recover(names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None) -> None:
+def recover(
+    names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None, context: str
+) -> None:
     """Undo fail and drain: the nodes answer and take pods again."""
     from drayman.node.model import FAILED
 
     change = {"metadata": {"annotations": {FAILED: None}}, "spec": {"unschedulable": None}}
-    talk(kubeconfig, data_dir, lambda client: _patch(client, names, change, "recovered"))
+
+    async def work(client: HttpClient) -> None:
+        await _patch(client, names, change, "recovered")
+
+    talk(kubeconfig, data_dir, work, context=context)
 
 
 @click.command(epilog="\b\nExamples:\n  drayman node drain example-0 --timeout 30\n")
@@ -79,24 +91,31 @@ def recover(names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | No
 )
 @cluster_options
 def drain(
-    names: tuple[str, ...], timeout: float, kubeconfig: Path | None, data_dir: Path | None
+    names: tuple[str, ...],
+    timeout: float,
+    kubeconfig: Path | None,
+    data_dir: Path | None,
+    context: str,
 ) -> None:
     """Evict the pods of nodes and let no new ones in, as `kubectl drain --ignore-daemonsets --force` does."""
 
-    async def work(client: Client) -> None:
+    async def work(client: HttpClient) -> None:
         await _patch(client, names, {"spec": {"unschedulable": True}}, "cordoned")
         for name in names:
             await _evict_all(client, name, timeout)
 
-    talk(kubeconfig, data_dir, work)
+    talk(kubeconfig, data_dir, work, context=context)
 
 
-async def _patch(client: Client, names: Sequence[str], change: dict[str, Any], done: str) -> None:
+async def _patch(
+    client: HttpClient, names: Sequence[str], change: dict[str, Any], done: str
+) -> None:
     from drayman.cluster import merge_patch
     from drayman.cluster.resources import NODES
 
     for name in names:
         await _simulated(client, name)
+    announce(client)
     patch: Patch = merge_patch(change)
     for name in names:
         await client.patch(NODES, name, patch)

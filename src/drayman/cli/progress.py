@@ -1,19 +1,21 @@
-"""Progress bars for work that turns out to be long, on a terminal only."""
+"""What is shown of work and of waiting that turn out to be long, on a terminal only."""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import click
 
 PATIENCE_SECONDS: Final = 2.0
-"""Work that is over before this is shown no bar."""
+"""What is over before this is not shown."""
 
 _BETWEEN_SECONDS: Final = 0.2
 """Between two looks at how far the work has come."""
@@ -92,3 +94,32 @@ def _draw(gauge: Gauge, label: str, over: threading.Event) -> None:
                 bar.update(gauge.done - bar.pos)
     except OSError:
         return  # the terminal is gone, and nobody is left to be told
+
+
+@asynccontextmanager
+async def waiting(text: str, over: asyncio.Event) -> AsyncIterator[None]:
+    """A line on standard error while something is awaited that takes a while; it is gone once that is over."""
+    if not is_watched():
+        yield
+        return
+    shown = asyncio.create_task(_shown(text, over))
+    try:
+        yield
+    finally:
+        shown.cancel()
+        await asyncio.wait((shown,))
+
+
+async def _shown(text: str, over: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await over.wait()
+        return
+    except TimeoutError:
+        # A line that wraps could not be taken back.
+        width = shutil.get_terminal_size().columns - 1
+        click.echo(f"{text} ..."[:width], nl=False, err=True)
+    try:
+        await over.wait()
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True)

@@ -18,7 +18,7 @@ from drayman.cli.errors import UserError
 from drayman.cli.process import keep
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
-from drayman.cluster.errors import ForbiddenError, NotFoundError
+from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
 from drayman.cluster.resources import (
     CSI_DRIVERS,
     DAEMON_SETS,
@@ -110,7 +110,7 @@ async def read_world(
     ClusterError.
     """
     reader = _Reader(client, namespace, workloads)
-    objects = await reader.objects(_imported(engine))
+    objects = await reader.objects(_imported(engine, reader))
     from drayman.simulate.world import World
 
     world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
@@ -118,10 +118,12 @@ async def read_world(
     return world
 
 
-async def _imported(engine: str) -> None:
+async def _imported(engine: str, reader: _Reader) -> None:
     """Import bit by bit, and see to the answers in between: a thread would take turns with them thousands of times."""
     await asyncio.sleep(_CONNECTING_S)
     for name in (*_STEPS, engine):
+        if reader.lost is not None:  # there will be no world to ask about
+            return
         import_module(name)
         await asyncio.sleep(_BREATH_S)
 
@@ -136,6 +138,8 @@ class _Reader:
     unseen: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     connections: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    lost: UnreachableError | None = None
+    """Why there was no answer, once there was none: the lists that are left would wait for as long."""
 
     async def objects(self, meanwhile: Awaitable[object]) -> Objects:
         start = asyncio.create_task
@@ -251,7 +255,12 @@ class _Reader:
     async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
         try:
             async with self.connections:
+                if self.lost is not None:
+                    raise self.lost
                 page: Page[T] = await self.client.list_all(resource, namespace, options=IN_PAGES)
+        except UnreachableError as error:
+            self.lost = error
+            raise
         except NotFoundError:
             if not resource.optional:
                 raise

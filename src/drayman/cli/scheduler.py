@@ -12,29 +12,27 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli.cluster.options import waiting_options
-from drayman.cli.errors import UserError
+from drayman.cli.connecting import client_of, cluster_options, in_words
+from drayman.cli.errors import UserError, printable
 from drayman.cli.output import say
+from drayman.cli.which_cluster import connection_to
 
 if TYPE_CHECKING:
-    from drayman.cluster.client import Client
+    from drayman.cluster import HttpClient
+    from drayman.cluster.kube.connection import Connection
     from drayman.scheduler.running import SchedulerOptions
 
 _EPILOG: Final = """\b
 Examples:
-  drayman scheduler                      the cluster that kubectl talks to
+  drayman scheduler                      the cluster of KUBECONFIG
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
   drayman scheduler --no-leader-elect    the only scheduler there is
+  drayman scheduler --print-rbac | kubectl apply -f -
 """
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Which cluster. Default: as kubectl finds it, or the one this pod runs in.",
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@cluster_options
 @click.option(
     "--scheduler-name",
     "names",
@@ -58,23 +56,31 @@ Examples:
     show_default=True,
     help="Work only while holding the lease kube-system/drayman-scheduler.",
 )
+@click.option(
+    "--print-rbac",
+    is_flag=True,
+    help="Print a service account with all the rights that this needs, for `kubectl apply -f -`.",
+)
 def scheduler(
     kubeconfig: Path | None,
+    data_dir: Path | None,
     context: str,
     names: tuple[str, ...],
     policy: str,
     binding_timeout: float,
     pod_max_backoff: float,
     leader_elect: bool,
+    print_rbac: bool,
 ) -> None:
     """Schedule pods with devices on any Kubernetes cluster.
 
     Cares for pods whose schedulerName it is given and leaves all others alone. Keeps nothing: it can be ended at
-    any moment.
+    any moment. Exit status 1 if it may not do there what it has to.
     """
+    if print_rbac:
+        _print_rbac()
+        return
     from drayman.allocator import Policy
-    from drayman.cluster.errors import ConfigurationError
-    from drayman.cluster.kube.client import HttpClient
     from drayman.scheduler.running import SchedulerOptions
 
     options = SchedulerOptions(
@@ -84,50 +90,63 @@ def scheduler(
         binding_timeout_s=binding_timeout,
         longest_backoff_s=pod_max_backoff,
     )
-    try:
-        client = HttpClient.from_environment(kubeconfig, context)
-    except ConfigurationError as error:
-        raise UserError(str(error)) from error
-    asyncio.run(_run(client, options, leader_elect))
+    connection = connection_to(kubeconfig, data_dir, context)
+    with in_words(connection):
+        asyncio.run(_run(connection, options, leader_elect))
 
 
-async def _run(client: Client, options: SchedulerOptions, leader_elect: bool) -> None:
-    from drayman.cluster.errors import ClusterError, LeadershipLostError
-    from drayman.cluster.informers import Informers
-    from drayman.cluster.leading import Election, LeaderElector
+def _print_rbac() -> None:
+    import yaml
+
+    from drayman.cli.scheduler_rights import manifest
+
+    click.echo(yaml.safe_dump_all(manifest(), sort_keys=False), nl=False)
+
+
+async def _run(connection: Connection, options: SchedulerOptions, leader_elect: bool) -> None:
+    """Until a signal comes. Raises UserError and, where the cluster does not answer at the start, ClusterError."""
+    from drayman.cli.scheduler_rights import require_rights
+    from drayman.cluster.errors import LeadershipLostError
     from drayman.cluster.resources import NODES
-    from drayman.scheduler.running import Scheduler
+    from drayman.explain.wording import counted
 
     running = asyncio.current_task()
     assert running is not None
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, running.cancel)
-    async with client:
-        try:
-            found = await client.list_all(NODES)
-        except ClusterError as error:
-            raise UserError(f"cannot talk to the cluster: {error}") from error
-        names = ", ".join(sorted(options.names))
-        click.echo(f"scheduling pods of {names} on {len(found.items)} nodes", err=True)
+    try:
+        async with client_of(connection) as client:
+            await require_rights(client, leader_elect=leader_elect)
+            nodes = counted(len((await client.list_all(NODES)).items), "node")
+            names = ", ".join(sorted(options.names))
+            click.echo(
+                printable(f"scheduling pods of {names} on {nodes} of {connection}"), err=True
+            )
+            await _work(client, options, leader_elect)
+    except asyncio.CancelledError:
+        say("stopped")
+    except LeadershipLostError as error:
+        raise UserError(f"lost the lease: {error}") from error
 
-        async def work() -> None:
-            informers = Informers(client)
-            try:
-                await Scheduler(client, informers, options).run()
-            finally:
-                await informers.stop()
 
+async def _work(client: HttpClient, options: SchedulerOptions, leader_elect: bool) -> None:
+    """Schedule until cancelled, while holding the lease if there is to be one."""
+    from drayman.cluster.informers import Informers
+    from drayman.cluster.leading import Election, LeaderElector
+    from drayman.scheduler.rights import LEASE, LEASE_NAMESPACE
+    from drayman.scheduler.running import Scheduler
+
+    async def work() -> None:
+        informers = Informers(client)
         try:
-            if leader_elect:
-                identity = f"{socket.gethostname()}_{os.getpid()}"
-                election = Election(
-                    name="drayman-scheduler", namespace="kube-system", identity=identity
-                )
-                await LeaderElector(client, election).lead(work)
-            else:
-                await work()
-        except asyncio.CancelledError:
-            say("stopped")
-        except LeadershipLostError as error:
-            raise UserError(f"lost the lease: {error}") from error
+            await Scheduler(client, informers, options).run()
+        finally:
+            await informers.stop()
+
+    if not leader_elect:
+        await work()
+        return
+    identity = f"{socket.gethostname()}_{os.getpid()}"
+    election = Election(name=LEASE, namespace=LEASE_NAMESPACE, identity=identity)
+    await LeaderElector(client, election).lead(work)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.connecting import announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.finding_devices import Found, find_device, is_about, taint_rules
 from drayman.cli.lazy import LazyGroup
 
 if TYPE_CHECKING:
     from drayman.api.resource import DeviceTaint, DeviceTaintRule
-    from drayman.cluster import Client
+    from drayman.cluster import Client, HttpClient
 
 _EPILOG: Final = """\b
 Examples:
@@ -53,7 +53,9 @@ _DEVICE: Final = click.argument("name", metavar="DEVICE")
 @_DEVICE
 @click.argument("wanted", metavar="KEY[=VALUE]:EFFECT")
 @cluster_options
-def taint(name: str, wanted: str, kubeconfig: Path | None, data_dir: Path | None) -> None:
+def taint(
+    name: str, wanted: str, kubeconfig: Path | None, data_dir: Path | None, context: str
+) -> None:
     """Taint a device. EFFECT is NoSchedule, NoExecute (pods that use it are evicted) or None (information only)."""
     from drayman.api.resource import DeviceTaint
 
@@ -64,14 +66,15 @@ def taint(name: str, wanted: str, kubeconfig: Path | None, data_dir: Path | None
         )
     made = DeviceTaint(key=match["key"], value=match["value"] or "", effect=match["effect"])
 
-    async def work(client: Client) -> Found:
+    async def work(client: HttpClient) -> None:
         from drayman.cluster.resources import DEVICE_TAINT_RULES
 
         found = await find_device(client, name)
         await client.create(DEVICE_TAINT_RULES, _rule(found, made))
-        return found
+        announce(client)
+        click.echo(f"device/{found} tainted")
 
-    click.echo(f"device/{talk(kubeconfig, data_dir, work)} tainted")
+    talk(kubeconfig, data_dir, work, context=context)
 
 
 @click.command(
@@ -80,10 +83,12 @@ def taint(name: str, wanted: str, kubeconfig: Path | None, data_dir: Path | None
 @_DEVICE
 @click.argument("key", required=False)
 @cluster_options
-def untaint(name: str, key: str | None, kubeconfig: Path | None, data_dir: Path | None) -> None:
+def untaint(
+    name: str, key: str | None, kubeconfig: Path | None, data_dir: Path | None, context: str
+) -> None:
     """Remove the taints that `drayman device taint` gave a device, or only those with KEY."""
 
-    async def work(client: Client) -> Found:
+    async def work(client: HttpClient) -> None:
         from drayman.cluster.resources import DEVICE_TAINT_RULES
 
         found = await find_device(client, name)
@@ -99,21 +104,22 @@ def untaint(name: str, key: str | None, kubeconfig: Path | None, data_dir: Path 
             raise UserError(f"{found} has {what} that `drayman device taint` has given it")
         for rule in ours:
             await client.delete(DEVICE_TAINT_RULES, rule.metadata.name)
-        return found
+        announce(client)
+        click.echo(f"device/{found} untainted")
 
-    click.echo(f"device/{talk(kubeconfig, data_dir, work)} untainted")
+    talk(kubeconfig, data_dir, work, context=context)
 
 
 @click.command(epilog="\b\nExamples:\n  drayman device remove gpu.example.com/example-0/gpu-1\n")
 @_DEVICE
 @cluster_options
-def remove(name: str, kubeconfig: Path | None, data_dir: Path | None) -> None:
+def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: str) -> None:
     """Take a device out of the slice that publishes it, as a driver does whose device is lost.
 
     Claims that have it keep it; nobody gets it anew. It comes back when its node is deleted and registered again.
     """
 
-    async def work(client: Client) -> Found:
+    async def work(client: HttpClient) -> None:
         from drayman.cluster import json_patch
         from drayman.cluster.resources import RESOURCE_SLICES
 
@@ -128,9 +134,10 @@ def remove(name: str, kubeconfig: Path | None, data_dir: Path | None) -> None:
             {"op": "remove", "path": path},
         ]
         await client.patch(RESOURCE_SLICES, found.slice_name, json_patch(steps))
-        return found
+        announce(client)
+        click.echo(f"device/{found} removed")
 
-    click.echo(f"device/{talk(kubeconfig, data_dir, work)} removed")
+    talk(kubeconfig, data_dir, work, context=context)
 
 
 async def _is_simulated(client: Client, node_name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, context_option, talk
+from drayman.cli.connecting import cluster_options, talk
 from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ Examples:
     help="lines: YAML with one object a line, which is read fastest; yaml: one field a line; json: a list.",
 )
 @cluster_options
-@context_option
 def snapshot(
     output_format: str, kubeconfig: Path | None, data_dir: Path | None, context: str
 ) -> None:

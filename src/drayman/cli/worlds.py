@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, context_option, namespace_option, talk
+from drayman.cli.connecting import cluster_options, namespace_option, talk
 from drayman.cli.errors import UserError
 from drayman.cli.process import give_way
 
@@ -36,7 +36,7 @@ def world_options(function: F) -> F:
         metavar="FILE",
         help="A cluster that `drayman snapshot` has saved, in place of one that runs.",
     )
-    return named(namespace_option(cluster_options(context_option(function))))
+    return named(namespace_option(cluster_options(function)))
 
 
 def load_world(

@@ -2,8 +2,12 @@
 
     ClusterError
     ├── ConfigurationError            kubeconfig or in-cluster files do not say how to reach a cluster
+    │   └── NoClusterError            nothing names a cluster at all
     ├── CredentialsError              a token file or an exec plugin gave no usable credentials
     ├── UnreachableError              no answer; `outcome_unknown` tells whether the request may have been carried out
+    │   ├── NoConnectionError         nobody took the connection, so the request was never sent
+    │   │   └── UnknownHostError      the server's name leads to no address
+    │   ├── SilentError               the connection stands, and no answer came in time
     │   └── UntrustedError            the server did not prove who it is, or refused our certificate
     ├── ProtocolError                 an answer that no Kubernetes API server gives, or one that was cut off
     ├── PartialWriteError             several writes at once: one was refused and the clean-up after it failed too
@@ -81,6 +85,10 @@ class ConfigurationError(ClusterError):
     """What should say how to reach a cluster does not; names the file and the entry."""
 
 
+class NoClusterError(ConfigurationError):
+    """Neither a file nor the environment names a cluster."""
+
+
 class CredentialsError(ClusterError):
     """Credentials could not be had: a token file cannot be read, an exec plugin failed."""
 
@@ -89,19 +97,38 @@ class UnreachableError(ClusterError):
     """The server gave no answer.
 
     `outcome_unknown` is true when the request may have been sent: a write may then have been carried out or not, and only a
-    read can tell.
+    read can tell. `why` is the message without the request.
     """
 
-    def __init__(self, message: str, *, outcome_unknown: bool) -> None:
+    def __init__(self, message: str, *, outcome_unknown: bool, why: str = "") -> None:
         super().__init__(message)
         self.outcome_unknown = outcome_unknown
+        self.why = why or message
+
+
+class NoConnectionError(UnreachableError):
+    """Nobody took the connection: it was refused, there is no way there, or nobody said anything to it."""
+
+    def __init__(self, message: str, *, why: str = "") -> None:
+        super().__init__(message, outcome_unknown=False, why=why)
+
+
+class UnknownHostError(NoConnectionError):
+    """The name of the server leads to no address."""
+
+
+class SilentError(UnreachableError):
+    """The server took the request and did not answer in time."""
+
+    def __init__(self, message: str, *, why: str = "") -> None:
+        super().__init__(message, outcome_unknown=True, why=why)
 
 
 class UntrustedError(UnreachableError):
     """No connection came about because TLS did not: asking again will not help."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, outcome_unknown=False)
+    def __init__(self, message: str, *, why: str = "") -> None:
+        super().__init__(message, outcome_unknown=False, why=why)
 
 
 class ProtocolError(ClusterError):

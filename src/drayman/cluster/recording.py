@@ -153,12 +153,24 @@ class EventRecorder:
         await asyncio.wait((task,))
         if not task.cancelled():
             task.result()
+        why = await self._write_the_rest()
+        if why:
+            _log.warning("%s: %d events were not written: %s", self._component, len(self), why)
+
+    async def _write_the_rest(self) -> str:
+        """Why events are left, if any are. Those of a request whose fate is unknown count among them."""
+        batch: list[JsonObject] = []
         try:
             async with asyncio.timeout(LAST_CALL_SECONDS):
                 while batch := self._waiting.take(BATCH):
                     await self._write_batch(batch)
-        except (TimeoutError, ClusterError) as error:
-            _log.warning("%s: %d events were not written: %s", self._component, len(self), error)
+        except TimeoutError:
+            self._waiting.put_back(batch)
+            return f"the server took no more of them within {LAST_CALL_SECONDS:g} s"
+        except ClusterError as error:
+            self._waiting.put_back(batch)
+            return str(error)
+        return ""
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -214,6 +226,10 @@ class EventRecorder:
             try:
                 await self._write_batch(batch)
                 await self._count_repetitions()
+            except asyncio.CancelledError:
+                # Those that were written already are there when they come again.
+                self._waiting.put_back(batch)
+                raise
             except UnreachableError as error:
                 _log.info("%s: events wait: %s", self._component, error)
                 self._waiting.put_back(batch)

@@ -100,11 +100,14 @@ def test_the_default_folder_is_in_the_state_directory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Where the user says, and by convention else."""
+    monkeypatch.delenv("DRAYMAN_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "drayman"
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder() == tmp_path / ".local" / "state" / "drayman"
+    monkeypatch.setenv("DRAYMAN_DATA_DIR", str(tmp_path / "named"))
+    assert default_folder() == tmp_path / "named"
 
 
 def test_processes_are_alive_or_not() -> None:

@@ -66,7 +66,8 @@ def test_rows_say_what_is_wrong_with_the_node_and_the_devices() -> None:
     found = reading("dgx-h100=1", [held], cordoned=["dgx-h100-0"])
     row = claim_row(held, found, "1m")
     assert row.cells()[2] == ("reserved,cordoned,devices-gone", "red")
-    assert (row.data()["devicesGone"], row.data()["nodeClosed"]) == (["gpu-99"], ["cordoned"])
+    gone = ["gpu.nvidia.com/dgx-h100-0/gpu-99"]
+    assert (row.data()["devicesGone"], row.data()["nodeClosed"]) == (gone, ["cordoned"])
     used, free = [r for r in device_rows(found) if r.standing.id.device in ("gpu-0", "gpu-1")]
     assert (used.state, free.state) == ("used,cordoned", "unavailable,cordoned")
     assert free.data()["reason"] == "its node is cordoned"

@@ -77,9 +77,19 @@ def test_devices_say_who_has_them(on: Run) -> None:
     rows = data(on(*words, "-o", "json"))["devices"]
     assert {row["holders"][0] for row in rows} == {"default/notebooks"}
     assert len(rows) == 3
-    lines = on(*words).stdout.splitlines()
+    lines = on(*words).stdout.splitlines()[1:]
     assert lines[0].split() == ["NODE", "DRIVER", "DEVICE", "KIND", "STATE", "HOLDER"]
     assert len(lines) == 4
+
+
+@pytest.mark.parametrize(
+    "words", [("top", "devices"), ("top", "claims"), ("top", "pools"), ("map",)]
+)
+def test_the_cluster_is_named_first(server: Server, on: Run, words: tuple[str, ...]) -> None:
+    """By its context and its address: in the first line, and as data."""
+    assert on(*words).stdout.splitlines()[0] == f"cluster: context drayman ({server.url})"
+    named = data(on(*words, "-o", "json"))["cluster"]
+    assert named == {"name": "context drayman", "server": server.url}
 
 
 def test_a_shared_device_says_what_is_left(on: Run) -> None:
@@ -99,14 +109,14 @@ def test_pools_add_up(on: Run) -> None:
         assert row["state"] == "usable"
     (gpus,) = [row for row in rows if row["driver"] == "gpu.nvidia.com"]
     assert (gpus["devices"]["used"], gpus["devices"]["partitioned"]) == (3, 1)
-    first = on("top", "pools", "--sort-by", "used").stdout.splitlines()[1]
+    first = on("top", "pools", "--sort-by", "used").stdout.splitlines()[2]
     assert first.startswith("gpu.nvidia.com")
 
 
 def test_claims_say_what_they_have(on: Run) -> None:
     """Where, how many devices, and for which pods; those with most devices first if asked."""
     lines = on("top", "claims", "-n", "default", "--sort-by", "devices").stdout.splitlines()
-    words = lines[1].split()
+    words = lines[2].split()
     assert words[2:6] == ["reserved", "dgx-h100-mig-0", "3", "notebooks"]
 
 
@@ -286,7 +296,7 @@ def test_without_claims_nothing_is_said_to_be_free(jane: Run) -> None:
     """Devices are there, and who has them is not the asker's to see."""
     result = jane(HARDWARE, "top", "devices", "--driver", "gpu.example.com")
     assert "you may not list resourceclaims" in result.stderr
-    lines = result.stdout.splitlines()[1:]
+    lines = result.stdout.splitlines()[2:]
     assert len(lines) == 8
     assert all("unknown" in line and "(not yours to see)" in line for line in lines)
 

@@ -1,7 +1,7 @@
 """The implementations of the client that the contract is checked against.
 
 Every case runs against each of them, and against the server of DRAYMAN_TEST_KUBECONFIG where that is set. Each case has a namespace of
-its own and leaves nothing else behind.
+its own, which is deleted at its end, and leaves nothing else behind; that the namespaces are gone is waited for once all cases are over.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.contract.cleaning import SERVICE_ACCOUNTS, all_gone, end_namespace
 from drayman.apiserver.assembly import make_server
 from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.cluster import Client, DeleteOptions, HttpClient, InProcessClient
+from drayman.cluster import Client, HttpClient, InProcessClient
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import AlreadyExistsError, NotFoundError
-from drayman.cluster.resources import NAMESPACES, JsonObject, Resource, generic
+from drayman.cluster.resources import NAMESPACES, JsonObject, Resource
 
-SERVICE_ACCOUNTS = generic("v1", "serviceaccounts", "ServiceAccount")
 KUBECONFIG = os.environ.get("DRAYMAN_TEST_KUBECONFIG", "")
 
 
@@ -32,8 +32,10 @@ class Cluster:
 
     client: Client
     namespace: str
-    atomic: bool
+    atomic: bool = False
     """Whether several writes at once are a transaction."""
+    forgets: bool = True
+    """Whether it is known to have forgotten its first versions. A server that has just been started may have all of them."""
 
     def cluster_wide_name(self, name: str) -> str:
         """A name for an object outside of namespaces, which other cases cannot meet."""
@@ -97,15 +99,37 @@ if KUBECONFIG:
     IMPLEMENTATIONS["kubeconfig"] = named_by_environment
 
 
+ENDING: list[str] = []
+"""Namespaces on the server of DRAYMAN_TEST_KUBECONFIG that have been deleted."""
+
+
 @asynccontextmanager
 async def cluster(implementation: str, folder: Path) -> AsyncIterator[Cluster]:
     async with IMPLEMENTATIONS[implementation](folder) as client:
-        name = f"contract-{secrets.token_hex(4)}"
-        namespaces = NAMESPACES.as_values()
-        made: JsonObject = {"metadata": {"name": name}}
-        await client.create(namespaces, made)
-        try:
-            await _add_service_account(client, name)
-            yield Cluster(client, name, atomic=implementation == "in-process")
-        finally:
-            await client.delete(namespaces, name, options=DeleteOptions(propagation="Background"))
+        is_ours = implementation != "kubeconfig"
+        atomic = implementation == "in-process"
+        async with working_in(client, atomic=atomic, forgets=is_ours) as found:
+            if not is_ours:
+                ENDING.append(found.namespace)
+            yield found
+
+
+@asynccontextmanager
+async def working_in(
+    client: Client, *, atomic: bool = False, forgets: bool = True
+) -> AsyncIterator[Cluster]:
+    """A namespace of its own on some cluster, which is on its way out afterwards."""
+    name = f"contract-{secrets.token_hex(4)}"
+    made: JsonObject = {"metadata": {"name": name}}
+    await client.create(NAMESPACES.as_values(), made)
+    try:
+        await _add_service_account(client, name)
+        yield Cluster(client, name, atomic, forgets)
+    finally:
+        await end_namespace(client, name)
+
+
+async def wait_until_gone() -> None:
+    """Until no namespace of these cases is left on the server of DRAYMAN_TEST_KUBECONFIG."""
+    async with HttpClient.from_environment(Path(KUBECONFIG)) as client:
+        await all_gone(client, ENDING)

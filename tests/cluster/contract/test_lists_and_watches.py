@@ -6,12 +6,24 @@ import asyncio
 
 import pytest
 
-from cluster.contract.clusters import Cluster
+from cluster.contract.clusters import Cluster, working_in
 from cluster.contract.conftest import Open
 from cluster.contract.objects import POD_VALUES, config_map, pod
 from cluster.following import Follower
 from drayman.api.core import Pod
-from drayman.cluster import Bookmark, Change, Informer, ListOptions, Selection, WatchOptions
+from drayman.apiserver.assembly import make_server
+from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.cluster import (
+    Bookmark,
+    Change,
+    Informer,
+    InProcessClient,
+    ListOptions,
+    Selection,
+    WatchOptions,
+)
+from drayman.cluster.embedded import Store
 from drayman.cluster.errors import BadRequestError, ExpiredError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import merge_patch
@@ -264,11 +276,38 @@ async def test_a_list_as_events_ends_with_a_bookmark(open_cluster: Open) -> None
 
 
 async def test_a_version_from_long_ago_is_expired(open_cluster: Open) -> None:
-    """A watch cannot begin where history is no longer kept."""
+    """A watch cannot begin where history is no longer kept. Where all of it still is, the watch has all of it."""
     async with open_cluster() as cluster:
-        with pytest.raises(ExpiredError) as refusal:
-            await changes(cluster, WatchOptions(resource_version="1", timeout_seconds=5), 99)
-        assert refusal.value.code == 410
+        await check_first_version(cluster)
+
+
+async def test_a_fresh_server_still_has_its_first_version() -> None:
+    """A watch from there tells everything that has happened."""
+    store = Store.open(None)
+    try:
+        server = make_server(store)
+        await create_first_objects(server.core)
+        async with (
+            InProcessClient(ServerBackend(server.core)) as client,
+            working_in(client, forgets=False) as cluster,
+        ):
+            assert not await check_first_version(cluster)
+    finally:
+        store.close()
+
+
+async def check_first_version(cluster: Cluster) -> bool:
+    """Whether a watch from the first version is refused as expired. One that is not must be whole."""
+    await make(cluster, "a", "b")
+    await cluster.client.delete(CONFIG_MAPS, "a", cluster.namespace)
+    options = WatchOptions(resource_version="1", timeout_seconds=5)
+    try:
+        found = await changes(cluster, options, 3)
+    except ExpiredError:
+        return True
+    assert not cluster.forgets, "the server has forgotten its first versions, and does not say so"
+    assert found == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
+    return False
 
 
 async def test_an_informer_follows_a_selection(open_cluster: Open) -> None:

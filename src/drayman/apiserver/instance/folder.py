@@ -134,6 +134,8 @@ def is_alive(pid: int) -> bool:
 
 
 def default_folder() -> Path:
-    """Where an instance lives if nobody says otherwise: below the user's state directory."""
+    """Where an instance lives if nobody says otherwise: DRAYMAN_DATA_DIR, or below the user's state directory."""
+    if named := os.environ.get("DRAYMAN_DATA_DIR"):
+        return Path(named)
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "drayman"

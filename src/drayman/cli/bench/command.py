@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,13 +13,17 @@ import click
 
 from drayman.api.near_names import did_you_mean
 from drayman.cli.completing import workload_names
-from drayman.cli.errors import UserError
+from drayman.cli.connecting import client_of, cluster_options, in_words
+from drayman.cli.errors import UserError, printable
 from drayman.cli.progress import is_watched
+from drayman.cli.which_cluster import connection_to
 
 if TYPE_CHECKING:
+    from drayman.cli.bench.measuring import Measured
     from drayman.cli.bench.scheduling import Progress
     from drayman.cli.bench.serving import Server
     from drayman.cli.bench.workloads import Workload
+    from drayman.cluster.kube.connection import Connection
 
 _EPILOG: Final = """\b
 Examples:
@@ -55,15 +59,9 @@ def bench() -> None:
     type=click.Choice(["embedded", "kubeconfig"]),
     default="embedded",
     show_default=True,
-    help="A server of its own with a durable store, or the cluster of a kubeconfig.",
+    help="A server of its own with a durable store, or the cluster that other commands would talk to.",
 )
-@click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="For --backend kubeconfig. Default: as kubectl finds it.",
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@cluster_options
 def schedule(
     name: str | None,
     listing: bool,
@@ -71,6 +69,7 @@ def schedule(
     as_json: bool,
     backend: str,
     kubeconfig: Path | None,
+    data_dir: Path | None,
     context: str,
 ) -> None:
     """Schedule one of Kubernetes' DRA workloads, and say how many pods per second were bound.
@@ -91,7 +90,12 @@ def schedule(
         raise UserError(f"there is no workload {name}{meant}")
     if nodes is not None:
         workload = workload.sized(nodes)
-    asyncio.run(_schedule(workload, as_json, backend, kubeconfig, context))
+    if backend == "embedded":
+        asyncio.run(_schedule(workload, as_json, None))
+        return
+    connection = connection_to(kubeconfig, data_dir, context)
+    with in_words(connection):
+        asyncio.run(_schedule(workload, as_json, connection))
 
 
 def _list(as_json: bool) -> None:
@@ -108,34 +112,49 @@ def _list(as_json: bool) -> None:
 
 
 @asynccontextmanager
-async def _server(backend: str, kubeconfig: Path | None, context: str) -> AsyncIterator[Server]:
+async def _server(connection: Connection | None) -> AsyncIterator[Server]:
+    """The server that is named, or one of our own."""
     from drayman.cli.bench.serving import Server, address_of, embedded
 
-    if backend == "embedded":
+    if connection is None:
         async with embedded() as server:
             yield server
     else:
-        yield Server(await address_of(kubeconfig, context))
+        yield Server(connection, await address_of(connection))
 
 
-async def _schedule(
-    workload: Workload, as_json: bool, backend: str, kubeconfig: Path | None, context: str
-) -> None:
+async def _measured(
+    workload: Workload, connection: Connection | None, progress: Progress
+) -> tuple[Measured, int | None]:
+    """The figures, and the most memory that the server has had."""
     from drayman.cli.bench.scheduling import run
-    from drayman.cli.bench.wire import Crew
+    from drayman.cli.bench.wire import Crew, RequestError
+    from drayman.cluster import ListOptions
+    from drayman.cluster.resources import NODES
+
+    async with _server(connection) as server, client_of(server.connection) as client:
+        # The first request by the client that says in words why there is no answer.
+        await client.list(NODES, options=ListOptions(limit=1))
+        try:
+            async with Crew(server.address) as crew:
+                measured = await run(workload, crew, client, progress)
+        except RequestError as error:
+            raise UserError(str(error)) from error
+        return measured, server.peak_memory()
+
+
+async def _schedule(workload: Workload, as_json: bool, connection: Connection | None) -> None:
     from drayman.explain.wording import counted
 
-    with ExitStack() as stack:
-        progress = stack.enter_context(_Bar())
-        async with _server(backend, kubeconfig, context) as server, Crew(server.address) as crew:
-            measured = await run(workload, crew, progress)
-            memory = server.peak_memory()
+    with _Bar() as progress:
+        measured, memory = await _measured(workload, connection, progress)
     figures = measured.summary()
     if as_json:
         click.echo(
             json.dumps(
                 {
                     "workload": workload.name,
+                    **_named(connection),
                     "nodes": workload.nodes,
                     "unit": "pods/s",
                     **figures,
@@ -145,6 +164,8 @@ async def _schedule(
             )
         )
         return
+    if connection is not None:
+        click.echo(printable(f"cluster: {connection}"))
     nodes, pods = counted(workload.nodes, "node"), counted(int(figures["pods"]), "pod")
     click.echo(f"{workload.name}, {nodes}: {pods} bound")
     click.echo(f"throughput  {figures['average']} pods/s on average (wanted: {workload.target:g})")
@@ -159,6 +180,12 @@ async def _schedule(
     )
     if memory is not None:
         click.echo(f"memory      {memory / 2**20:.0f} MiB at most")
+
+
+def _named(connection: Connection | None) -> dict[str, object]:
+    if connection is None:
+        return {}
+    return {"cluster": {"name": connection.name, "server": connection.server}}
 
 
 class _Bar:

@@ -10,10 +10,14 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from drayman.api.meta import ObjectMeta
+from drayman.api.struct import ApiStruct
 from drayman.cli.bench.measuring import Measured
 from drayman.cli.bench.wire import Connection, Crew, RequestError
 from drayman.cli.bench.workloads import NAMESPACE, Object, Workload
 from drayman.cli.errors import UserError
+from drayman.cluster import Client, Informer, ListOptions, Notice, Selection
+from drayman.cluster.resources import Resource, StructCodec
 
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
@@ -35,26 +39,19 @@ class Progress(Protocol):
     def advance(self) -> None: ...
 
 
-class _Spec(msgspec.Struct):
-    node_name: str = msgspec.field(name="nodeName", default="")
+class _Spec(ApiStruct):
+    node_name: str = ""
 
 
-class _Meta(msgspec.Struct):
-    name: str = ""
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
+class _Pod(ApiStruct):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Meta
-    spec: _Spec
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: _Pod
-
-
-_decode_event: Final = msgspec.json.Decoder(_Event).decode
+_LEAN_PODS: Final[Resource[_Pod]] = Resource(
+    "", "v1", "pods", "Pod", namespaced=True, codec=StructCodec(_Pod), complete=False
+)
+"""Pods with as much of them as is measured."""
 
 
 class Bindings:
@@ -71,10 +68,9 @@ class Bindings:
         self._listener = listener
         self.last = time.monotonic()
 
-    def saw(self, line: bytes) -> None:
-        event = _decode_event(line)
-        name = event.object.metadata.name
-        if event.object.spec.node_name and name in self._unbound:
+    def saw(self, notice: Notice[_Pod]) -> None:
+        name = notice.object.metadata.name
+        if notice.object.spec.node_name and name in self._unbound:
             self._unbound.discard(name)
             self.last = time.monotonic()
             if self._listener is not None:
@@ -93,15 +89,15 @@ class Bindings:
                 if time.monotonic() - self.last > _STALLED_S:
                     raise UserError(
                         f"{len(self._unbound)} pods are still not bound,"
-                        f" and none was for {_STALLED_S:g} s"
+                        f" and none was for {_STALLED_S:g} s; does a scheduler run there?"
                     ) from None
 
 
-async def run(workload: Workload, crew: Crew, progress: Progress) -> Measured:
-    """Sets the workload up and measures it. Raises UserError."""
+async def run(workload: Workload, crew: Crew, client: Client, progress: Progress) -> Measured:
+    """Sets the workload up with the crew, and measures what the client sees of it. Raises UserError and ClusterError."""
     try:
         await _set_up(workload, crew, progress)
-        async with _following(crew) as bindings:
+        async with _following(client) as bindings:
             if workload.pods_before:
                 progress.begin("placing pods before the measurement", workload.pods_before)
                 await _create(workload, crew, bindings, progress, 0, workload.pods_before)
@@ -155,25 +151,16 @@ async def _allocate_before(workload: Workload, crew: Crew, progress: Progress) -
 
 
 @asynccontextmanager
-async def _following(crew: Crew) -> AsyncIterator[Bindings]:
-    """A watch of the pods while the context lasts."""
+async def _following(client: Client) -> AsyncIterator[Bindings]:
+    """A watch of the pods while the context lasts. Servers end theirs when they like, so it is one that is resumed."""
     bindings = Bindings()
-    listed = await crew.send("GET", f"{_PODS}?limit=1")
-    connection = await Connection.open(crew.address)
-
-    async def follow() -> None:
-        since = listed["metadata"]["resourceVersion"]
-        path = f"{_PODS}?watch=1&resourceVersion={since}&timeoutSeconds=3600"
-        async for line in connection.events(path):
-            bindings.saw(line)
-
-    task = asyncio.create_task(follow())
-    try:
+    # An informer goes on asking where it may not; whoever waits for the figures is told at once.
+    await client.list(_LEAN_PODS, NAMESPACE, options=ListOptions(limit=1))
+    informer = Informer(client, Selection(_LEAN_PODS, NAMESPACE))
+    informer.add_handler(bindings.saw)
+    async with informer:
+        await informer.wait_synced()
         yield bindings
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        connection.close()
 
 
 async def _create(

@@ -14,6 +14,8 @@ from typing import Final
 from drayman.apiserver.instance.folder import Folder
 from drayman.cli.bench.wire import Address
 from drayman.cli.errors import UserError
+from drayman.cli.which_cluster import connection_to
+from drayman.cluster.kube.connection import Connection, tls_context
 
 _READY_WITHIN_S: Final = 30.0
 _POLL_S: Final = 0.05
@@ -21,6 +23,7 @@ _POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Server:
+    connection: Connection
     address: Address
     pid: int | None = None
     """Of a server of our own."""
@@ -64,7 +67,8 @@ async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
             )
         try:
             await _ready(process, Folder(data), log)
-            yield Server(await address_of(kubeconfig), process.pid)
+            connection = connection_to(kubeconfig)
+            yield Server(connection, await address_of(connection), process.pid)
         finally:
             if process.returncode is None:
                 process.terminate()
@@ -81,14 +85,11 @@ async def _ready(process: asyncio.subprocess.Process, folder: Folder, log: Path)
         await asyncio.sleep(_POLL_S)
 
 
-async def address_of(kubeconfig: Path | None, context: str = "") -> Address:
-    """Where a kubeconfig points to. Raises UserError."""
+async def address_of(connection: Connection) -> Address:
+    """Where a connection leads, and who we are there. Raises UserError."""
     from drayman.cluster.errors import ConfigurationError, CredentialsError
-    from drayman.cluster.kube.connection import tls_context
-    from drayman.cluster.kube.locating import find_connection
 
     try:
-        connection = find_connection(kubeconfig, context)
         credential = await connection.credentials.current()
         tls = tls_context(connection.trust, credential.certificate) if connection.uses_tls else None
     except (ConfigurationError, CredentialsError) as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
@@ -44,11 +44,15 @@ class Connection:
 
     @classmethod
     async def open(cls, address: Address) -> Connection:
+        """Raises RequestError."""
         parts = urlsplit(address.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        reader, writer = await asyncio.open_connection(
-            parts.hostname, port, ssl=address.context, limit=_LIMIT
-        )
+        try:
+            reader, writer = await asyncio.open_connection(
+                parts.hostname, port, ssl=address.context, limit=_LIMIT
+            )
+        except OSError as error:
+            raise RequestError(f"no connection to {address.url}: {error}") from error
         headers = "".join(f"{name}: {value}\r\n" for name, value in address.headers)
         return cls(reader, writer, f"Host: {parts.netloc}\r\nAccept: application/json\r\n{headers}")
 
@@ -60,19 +64,6 @@ class Connection:
         if status not in (200, 201, 202):
             raise RequestError(f"{method} {path}: {status} {answer[:500].decode(errors='replace')}")
         return answer
-
-    async def events(self, path: str) -> AsyncIterator[bytes]:
-        """The lines of a watch."""
-        self._write("GET", path, b"", "json")
-        status, _ = await self._read_head()
-        if status != 200:
-            raise RequestError(f"GET {path}: {status}")
-        pending = b""
-        while chunk := await self._read_chunk():
-            pending += chunk
-            *lines, pending = pending.split(b"\n")
-            for line in lines:
-                yield line
 
     def close(self) -> None:
         self._writer.close()

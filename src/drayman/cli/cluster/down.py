@@ -15,6 +15,7 @@ import click
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.cluster.options import data_dir_option, folder_of
 from drayman.cli.errors import UserError
+from drayman.cli.which_cluster import EMBEDDED, connection_to
 
 _POLL_S: Final = 0.05
 
@@ -39,7 +40,8 @@ def _running(folder: Folder) -> Record:
 )
 def down(data_dir: Path | None, timeout: float) -> None:
     """Stop the cluster that runs on a data directory. Its state stays."""
-    record = _running(folder_of(data_dir))
+    folder = folder_of(data_dir)
+    record = _running(folder)
     try:
         os.kill(record.pid, signal.SIGTERM)
     except PermissionError as error:
@@ -49,7 +51,7 @@ def down(data_dir: Path | None, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"process {record.pid} still runs after {timeout:g} s")
         time.sleep(_POLL_S)
-    click.echo(f"stopped process {record.pid}")
+    click.echo(f"stopped process {record.pid}, which served {record.url} from {folder.path}")
 
 
 @click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
@@ -66,11 +68,23 @@ def status(data_dir: Path | None, output: str) -> None:
         )
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
-    click.echo(f"Kubernetes API  {record.url}")
+    click.echo(f"cluster         {EMBEDDED} ({record.url})")
     click.echo(f"process         {record.pid}, since {record.started}")
     click.echo(f"state           {folder.path if record.durable else 'in memory only'}")
     click.echo(f"kubeconfig      {record.kubeconfig}")
     click.echo(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
+    _say_what_others_mean(record)
+
+
+def _say_what_others_mean(record: Record) -> None:
+    """Where the environment names another cluster, other commands do not talk to the one that was asked about."""
+    try:
+        meant = connection_to()
+    except UserError as error:
+        click.echo(f"note: other commands do not talk to it: {error.message}", err=True)
+        return
+    if meant.server != record.url:
+        click.echo(f"note: other commands talk to {meant}", err=True)
 
 
 @click.command(

@@ -15,14 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def data_dir_option(function: F) -> F:
-    """`--data-dir`, with the user's state directory as default."""
+    """`--data-dir`, as `data_dir`, which is None where it is not given: see `folder_of`."""
     return click.option(
         "--data-dir",
         type=click.Path(path_type=Path),
-        envvar="DRAYMAN_DATA_DIR",
         default=None,
         metavar="DIR",
-        help="Where the cluster keeps its state. Default: drayman in the user's state directory.",
+        help="Where the cluster keeps its state. Default: DRAYMAN_DATA_DIR, or drayman in the user's state directory.",
     )(function)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options, context_option
+from drayman.cli.connecting import cluster_options
 from drayman.cli.filters import no_such_node
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Picture, show, watch_option
@@ -44,7 +44,6 @@ Examples:
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def map_(
     node_name: str | None,
     unfold: bool,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from drayman.cli.connecting import cluster_options, context_option
+from drayman.cli.connecting import cluster_options
 from drayman.cli.filters import no_such_node, nothing_found
 from drayman.cli.lazy import LazyGroup
 from drayman.cli.output import format_option
@@ -84,7 +84,6 @@ class Listing:
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def devices(
     node_name: str | None,
     driver: str | None,
@@ -149,7 +148,6 @@ def devices(
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def claims(
     namespace: str | None,
     node_name: str | None,
@@ -195,7 +193,6 @@ def claims(
 @watch_option
 @format_option
 @cluster_options
-@context_option
 def pools(
     node_name: str | None,
     driver: str | None,

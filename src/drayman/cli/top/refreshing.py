@@ -1,4 +1,4 @@
-"""Showing what a cluster's devices are like, once or again and again.
+"""Showing what a cluster's devices are like, once or again and again. Which cluster it is comes first.
 
 On a terminal that can, `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line
 between, and `-o` prints a document for each.
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from drayman.cli.top.reading import Reading
-    from drayman.cluster import Client
+    from drayman.cluster import HttpClient
+    from drayman.cluster.kube.connection import Connection
 
 PAUSE_S: Final = 2.0
 """Between two looks at the cluster; longer if looking takes longer, so that nobody keeps a large one busy."""
@@ -93,11 +94,11 @@ def watch_option(function: F) -> F:
 def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
     """Read the cluster and show it, with `--watch` until somebody interrupts. Raises UserError."""
     with ExitStack() as until:
-        screen = _Screen(asked, until)
 
-        async def work(client: Client) -> None:
+        async def work(client: HttpClient) -> None:
             from drayman.cli.top.reading import read
 
+            screen = _Screen(asked, client.connection, until)
             while True:
                 begun = time.monotonic()
                 with unobtrusively(again=asked.watch):
@@ -121,8 +122,9 @@ def as_text(picture: RenderableType, out: Console) -> str:
 class _Screen:
     """Where pictures go."""
 
-    def __init__(self, asked: Asked, until: ExitStack) -> None:
+    def __init__(self, asked: Asked, cluster: Connection, until: ExitStack) -> None:
         self._asked = asked
+        self._cluster = cluster
         self._out = console()
         self._live: Live | None = None
         self._until = until
@@ -137,7 +139,8 @@ class _Screen:
                 click.echo(f"note: {printable(remark)}", err=True)
         if self._asked.output_format:
             notes = {"notes": list(remarks)} if remarks else {}
-            self._show_data({**picture.data(), **notes}, self._asked.output_format)
+            where = {"cluster": {"name": self._cluster.name, "server": self._cluster.server}}
+            self._show_data({**where, **picture.data(), **notes}, self._asked.output_format)
         elif isinstance(picture, Nothing) and not self._asked.watch:
             click.echo(picture.plain(self._out), err=True)
         elif not self._out.is_terminal:
@@ -147,7 +150,17 @@ class _Screen:
         elif not self._asked.watch or self._is_news(picture.data()):
             if self._shown > 1:
                 self._out.print()
-            self._out.print(picture.drawn(self._out))
+            self._out.print(self._headed(picture.drawn(self._out)))
+
+    @property
+    def _heading(self) -> str:
+        return printable(f"cluster: {self._cluster}")
+
+    def _headed(self, picture: RenderableType) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(Text(self._heading, style="dim", overflow="fold"), picture)
 
     def _show_data(self, data: Data, output_format: str) -> None:
         if self._is_news(data):
@@ -157,8 +170,7 @@ class _Screen:
 
     def _show_text(self, picture: Picture) -> None:
         if not self._asked.watch or self._is_news(picture.data()):
-            if self._shown > 1:
-                click.echo()
+            click.echo("" if self._shown > 1 else self._heading)
             click.echo(picture.plain(self._out))
 
     def _is_news(self, data: Data) -> bool:
@@ -174,4 +186,4 @@ class _Screen:
 
         if self._live is None:
             self._live = self._until.enter_context(Live(console=self._out, auto_refresh=False))
-        self._live.update(picture, refresh=True)
+        self._live.update(self._headed(picture), refresh=True)

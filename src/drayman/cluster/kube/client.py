@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -56,6 +57,16 @@ class HttpClient(Client):
     def from_environment(cls, kubeconfig: Path | None = None, context: str = "") -> HttpClient:
         """For the cluster that kubectl would talk to. Raises ConfigurationError."""
         return cls(find_connection(kubeconfig, context))
+
+    @property
+    def connection(self) -> Connection:
+        """Whom it talks to, and as whom."""
+        return self._transport.connection
+
+    @property
+    def answered(self) -> asyncio.Event:
+        """Set once the server has answered anything at all."""
+        return self._transport.answered
 
     @property
     def default_namespace(self) -> str:

@@ -37,6 +37,12 @@ class Connection:
     """The namespace that a user of this context means when they name none."""
     headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Sent with every request, such as impersonation."""
+    name: str = ""
+    """What people call it: `context prod`."""
+
+    def __str__(self) -> str:
+        """As people are told which cluster it is."""
+        return f"{self.name} ({self.server})" if self.name else self.server
 
     @property
     def uses_tls(self) -> bool:

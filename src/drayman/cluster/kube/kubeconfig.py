@@ -80,6 +80,7 @@ class Kubeconfig:
         trust = _trust(chosen.cluster, folder, cluster)
         return Connection(
             server=_server(chosen.cluster, cluster),
+            name=f"context {name}",
             trust=trust,
             credentials=_credentials(chosen.user, *user, _cluster_info(cluster, trust)),
             proxy=_proxy(chosen.cluster, cluster),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from drayman.cluster.errors import ConfigurationError
+from drayman.cluster.errors import ConfigurationError, NoClusterError
 from drayman.cluster.kube.connection import Connection, Trust
 from drayman.cluster.kube.credentials import TokenFileCredentials
 from drayman.cluster.kube.kubeconfig import Kubeconfig, default_paths
@@ -30,11 +30,14 @@ def find_connection(
     paths = [kubeconfig] if kubeconfig is not None else default_paths(environment)
     if paths:
         return Kubeconfig.load(paths).connection(context)
+    if listed := environment.get("KUBECONFIG"):
+        raise ConfigurationError(f"KUBECONFIG is {listed}, and there is no such file")
+    if context:
+        raise NoClusterError(f"context {context!r}: there is no kubeconfig to look it up in")
     if "KUBERNETES_SERVICE_HOST" in environment:
         return in_cluster_connection(environment, service_account)
-    raise ConfigurationError(
-        "no cluster to talk to: no kubeconfig was named, KUBECONFIG and ~/.kube/config lead to none,"
-        " and this is not a pod"
+    raise NoClusterError(
+        "no cluster to talk to: KUBECONFIG is not set, there is no ~/.kube/config, and this is no pod"
     )
 
 
@@ -59,6 +62,7 @@ def in_cluster_connection(
         raise ConfigurationError(f"the pod has no service account token: {token} does not exist")
     return Connection(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        name="the cluster of this pod",
         trust=Trust(authority),
         credentials=TokenFileCredentials(token),
         namespace=name,

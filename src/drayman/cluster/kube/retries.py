@@ -3,6 +3,9 @@
 A request that the server never saw can always be repeated, and so can one that it refused for the moment with the words "come
 back in n seconds". A read can be repeated whatever happened. A write whose fate is unknown is never repeated here: it may have been
 carried out, and only the caller knows what a second time would mean.
+
+A control loop goes on asking, because the server will come back. Somebody at a terminal wants to know at once that nobody is there: with
+`insists` off, a server that has not answered yet is asked once. One that has answered is only away for a moment.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from drayman.cluster.errors import (
     ClusterError,
     InternalError,
     ServerTimeoutError,
+    SilentError,
     StatusError,
     TooManyRequestsError,
     UnavailableError,
@@ -37,16 +41,29 @@ class RetryPolicy(Struct, frozen=True):
     backoff: Backoff = _PATIENT
     patience: float = 60.0
     """The longest Retry-After that is waited for, in seconds; beyond it the refusal is the caller's to handle."""
+    insists: bool = True
+    """Whether a server is asked again that has never answered, or that has just let a request wait for too long."""
 
-    def delay(self, error: ClusterError, *, is_read: bool, failures: int) -> float | None:
-        """Seconds until the request is sent again, or None to give up."""
+    def delay(
+        self, error: ClusterError, *, is_read: bool, failures: int, answered: bool = True
+    ) -> float | None:
+        """Seconds until the request is sent again, or None to give up. `answered`: whether the server ever has."""
         if failures >= self.attempts or not _may_repeat(error, is_read=is_read):
+            return None
+        if not self.insists and _is_absent(error, answered=answered):
             return None
         asked = error.retry_after if isinstance(error, StatusError) else 0
         if asked > self.patience:
             return None
         # Added to the time asked for: all clients were asked to come back at the same moment.
         return asked + self.backoff.delay(failures)
+
+
+def _is_absent(error: ClusterError, *, answered: bool) -> bool:
+    """Whether nobody seems to be there, other than for a moment."""
+    if isinstance(error, SilentError):
+        return True
+    return isinstance(error, UnreachableError) and not answered
 
 
 def _may_repeat(error: ClusterError, *, is_read: bool) -> bool:
@@ -60,4 +77,5 @@ def _may_repeat(error: ClusterError, *, is_read: bool) -> bool:
 
 
 DEFAULT_RETRIES: Final = RetryPolicy()
+FOR_PEOPLE: Final = RetryPolicy(insists=False)
 NO_RETRIES: Final = RetryPolicy(attempts=1)

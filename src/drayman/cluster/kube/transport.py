@@ -26,7 +26,10 @@ from yarl import URL
 from drayman import __version__
 from drayman.cluster.errors import (
     ClusterError,
+    NoConnectionError,
+    SilentError,
     UnauthorizedError,
+    UnknownHostError,
     UnreachableError,
     UntrustedError,
     error_from_response,
@@ -57,6 +60,8 @@ class Limits(Struct, frozen=True):
     in_flight: int = 64
     connect_seconds: float = 10.0
     request_seconds: float = 60.0
+    silent_seconds: float = 60.0
+    """Without a byte of the answer for so long, the server is taken for dead."""
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -88,6 +93,8 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._tls: dict[ClientCertificate | None, ssl.SSLContext] = {}
         self._closed = False
+        self.answered = asyncio.Event()
+        """Set once the server has answered anything at all."""
 
     async def send(self, request: HttpRequest) -> bytes:
         """The body of the answer. Raises StatusError or UnreachableError when repetition did not help."""
@@ -105,7 +112,7 @@ class Transport:
         )
         response = await self._repeated(request, lambda: self._open(request, timeout))
         try:
-            yield _pieces(request, response)
+            yield self._pieces(request, response)
         finally:
             # Closed, not released: the rest of an endless answer is not worth waiting for.
             response.close()
@@ -124,7 +131,10 @@ class Transport:
             except ClusterError as error:
                 failures += 1
                 wait = self._retries.delay(
-                    error, is_read=request.method in _READS, failures=failures
+                    error,
+                    is_read=request.method in _READS,
+                    failures=failures,
+                    answered=self.answered.is_set(),
                 )
                 if wait is None:
                     raise
@@ -133,14 +143,16 @@ class Transport:
 
     async def _send_once(self, request: HttpRequest) -> bytes:
         timeout = aiohttp.ClientTimeout(
-            total=self._limits.request_seconds, connect=self._limits.connect_seconds
+            total=self._limits.request_seconds,
+            connect=self._limits.connect_seconds,
+            sock_read=self._limits.silent_seconds,
         )
         async with self._slots:
             response = await self._open(request, timeout)
             try:
                 return await response.read()
             except _FAILURES as error:
-                raise _unreachable(request, error) from error
+                raise self._unreachable(request, error) from error
             finally:
                 response.release()
 
@@ -173,13 +185,14 @@ class Transport:
                 proxy=connection.proxy or None,
                 allow_redirects=False,
             )
+            self.answered.set()
             if response.status < _FIRST_NON_SUCCESS:
                 _log_warnings(request, response)
                 return response
             async with response:
                 body = await response.read()
         except _FAILURES as error:
-            raise _unreachable(request, error) from error
+            raise self._unreachable(request, error) from error
         raise error_from_response(response.status, body, response.headers.get("Retry-After"))
 
     def _open_session(self) -> aiohttp.ClientSession:
@@ -198,6 +211,41 @@ class Transport:
                 read_bufsize=_READ_BUFFER,
             )
         return self._session
+
+    async def _pieces(
+        self, request: HttpRequest, response: aiohttp.ClientResponse
+    ) -> AsyncIterator[bytes]:
+        try:
+            async for piece in response.content.iter_any():
+                yield piece
+        except _FAILURES as error:
+            raise self._unreachable(request, error) from error
+
+    def _unreachable(self, request: HttpRequest, error: Exception) -> UnreachableError:
+        """What went wrong, by its class, in words for people."""
+        what = f"{request.method} {request.path}"
+        if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+            why = _tls_cause(error)
+            return UntrustedError(f"{what}: {why}", why=why)
+        if isinstance(error, aiohttp.ClientConnectorError):
+            kind = NoConnectionError
+            if isinstance(error, aiohttp.ClientConnectorDNSError):
+                kind = UnknownHostError
+            why = _cause(error)
+            return kind(f"{what}: no connection to {error.host}:{error.port}: {why}", why=why)
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            why = f"no connection within {self._limits.connect_seconds:g} s"
+            return NoConnectionError(f"{what}: {why}", why=why)
+        if isinstance(error, TimeoutError):
+            why = f"no answer within {self._patience(error):g} s"
+            return SilentError(f"{what}: {why}", why=why)
+        why = str(error) or type(error).__name__
+        return UnreachableError(f"{what}: {why}", outcome_unknown=True, why=why)
+
+    def _patience(self, error: TimeoutError) -> float:
+        """For how long an answer was waited for. The limit on silence has an error of its own."""
+        is_silence = isinstance(error, aiohttp.SocketTimeoutError)
+        return self._limits.silent_seconds if is_silence else self._limits.request_seconds
 
     def _tls_for(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
         if certificate not in self._tls:
@@ -227,36 +275,30 @@ class Transport:
         return headers
 
 
-async def _pieces(request: HttpRequest, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    try:
-        async for piece in response.content.iter_any():
-            yield piece
-    except _FAILURES as error:
-        raise _unreachable(request, error) from error
-
-
 def _address(connection: Connection, request: HttpRequest) -> URL:
     query = f"?{urlencode(request.query)}" if request.query else ""
     return URL(f"{connection.server}{request.path}{query}", encoded=True)
 
 
-def _unreachable(request: HttpRequest, error: Exception) -> UnreachableError:
-    text = f"{request.method} {request.path}: {_what_happened(error)}"
-    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
-        return UntrustedError(text)
-    never_sent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    return UnreachableError(text, outcome_unknown=not never_sent)
+def _tls_cause(error: Exception) -> str:
+    """What TLS has against the server, without what aiohttp puts around it."""
+    found = error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        found = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorSSLError):
+        found = error.os_error
+    if isinstance(found, ssl.SSLCertVerificationError):
+        return f"the certificate is not trusted: {found.verify_message}"
+    if isinstance(found, ssl.SSLError) and found.reason:
+        return f"TLS fails: {found.reason.lower().replace('_', ' ')}"
+    return str(error)
 
 
-def _what_happened(error: Exception) -> str:
-    """In words for people: where no connection is made, aiohttp's own name an object in memory."""
-    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(
-        error, aiohttp.ClientSSLError
-    ):
-        number = error.os_error.errno or 0
-        cause = os.strerror(number) if number > 0 else error.os_error.strerror
-        return f"no connection to {error.host}:{error.port}: {cause or error.os_error}"
-    return str(error) or type(error).__name__
+def _cause(error: aiohttp.ClientConnectorError) -> str:
+    """In words for people: aiohttp's own name an object in memory."""
+    number = error.os_error.errno or 0
+    cause = os.strerror(number) if number > 0 else error.os_error.strerror
+    return (cause or str(error.os_error)).lower()
 
 
 def _log_warnings(request: HttpRequest, response: aiohttp.ClientResponse) -> None:

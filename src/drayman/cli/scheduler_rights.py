@@ -1,0 +1,114 @@
+"""The rights of `drayman scheduler`: as a manifest to grant them, and asked for at the cluster before it begins."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from drayman.cli.errors import UserError
+from drayman.scheduler.rights import LEADING, LEASE_NAMESPACE, RIGHTS, Right
+
+if TYPE_CHECKING:
+    from drayman.cluster import HttpClient
+
+_log: Final = logging.getLogger(__name__)
+
+NAME: Final = "drayman-scheduler"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_VERSION: Final = f"{_GROUP}/v1"
+
+
+def manifest() -> list[dict[str, Any]]:
+    """A service account, and roles with exactly the rights of a scheduler, bound to it."""
+    where = {"name": NAME, "namespace": LEASE_NAMESPACE}
+    subjects = [{"kind": "ServiceAccount", **where}]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": dict(where)}
+    return [
+        account,
+        _role("ClusterRole", {"name": NAME}, RIGHTS),
+        _binding("ClusterRole", {"name": NAME}, subjects),
+        _role("Role", where, LEADING),
+        _binding("Role", where, subjects),
+    ]
+
+
+def _role(kind: str, metadata: dict[str, str], rights: Iterable[Right]) -> dict[str, Any]:
+    rules = [
+        {
+            "apiGroups": [right.group],
+            "resources": [right.resource],
+            **({"resourceNames": [right.name]} if right.name else {}),
+            "verbs": list(right.verbs),
+        }
+        for right in rights
+    ]
+    return {"apiVersion": _VERSION, "kind": kind, "metadata": dict(metadata), "rules": rules}
+
+
+def _binding(kind: str, metadata: dict[str, str], subjects: list[Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": _VERSION,
+        "kind": f"{kind}Binding",
+        "metadata": dict(metadata),
+        "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": NAME},
+        "subjects": [dict(subject) for subject in subjects],
+    }
+
+
+async def require_rights(client: HttpClient, *, leader_elect: bool) -> None:
+    """Raises UserError, which names what is missing, where the cluster does not let the asker schedule."""
+    from drayman.cluster.errors import ForbiddenError, NotFoundError
+
+    wanted = (*RIGHTS, *LEADING) if leader_elect else RIGHTS
+    try:
+        missing = await _missing(client, wanted)
+    except (ForbiddenError, NotFoundError) as error:
+        # A cluster may keep its rights to itself. Then what is missing shows in what is refused.
+        _log.warning("cannot ask what a scheduler may do here: %s", error)
+        return
+    if missing:
+        raise UserError(
+            f"on {client.connection} the scheduler lacks the rights to {'; '.join(map(str, missing))}."
+            " `drayman scheduler --print-rbac | kubectl apply -f -` grants all it needs to the service"
+            f" account {NAME} in {LEASE_NAMESPACE}: run it as that one"
+        )
+
+
+async def _missing(client: HttpClient, wanted: Sequence[Right]) -> list[Right]:
+    """What the cluster does not allow of what is wanted, in the same order."""
+    asked = [(right, verb) for right in wanted for verb in right.verbs]
+    # One alone, which a cluster that is not there lets us know by; then all the others at once.
+    answers = [await _may(client, *asked[0])]
+    answers += await asyncio.gather(*(_may(client, *each) for each in asked[1:]))
+    denied = [each for each, allowed in zip(asked, answers, strict=True) if not allowed]
+    found: list[Right] = []
+    for right in wanted:
+        verbs = tuple(verb for of, verb in denied if of is right)
+        if verbs:
+            found.append(replace(right, verbs=verbs))
+    return found
+
+
+async def _may(client: HttpClient, right: Right, verb: str) -> bool:
+    from drayman.cluster.resources import generic
+
+    reviews = generic(
+        "authorization.k8s.io/v1",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        namespaced=False,
+    )
+    resource, _, subresource = right.resource.partition("/")
+    asked = {
+        "group": right.group,
+        "resource": resource,
+        "subresource": subresource,
+        "verb": verb,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    answer = await client.create(reviews, {"spec": {"resourceAttributes": asked}})
+    return bool(answer.get("status", {}).get("allowed"))
