@@ -27,6 +27,7 @@ WAITS: Final = 1
 """How `explain` and `plan` end where something has to wait."""
 STATUSES: Final = {
     "drayman explain pod/waits": WAITS,
+    "drayman explain --all": WAITS,
     "kubectl drayman explain pod/waits -o json": WAITS,
     "drayman plan -f examples/plan/job.yaml --times 20": WAITS,
 }
