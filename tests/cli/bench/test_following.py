@@ -46,7 +46,8 @@ class Impatient:
             application = web.Application(client_max_size=1 << 24)
             handler = partial(self._pass_on, session)
             application.router.add_route("*", "/{path:.*}", handler)
-            runner = web.AppRunner(application)
+            # A watch may wait for an event that never comes: it ends with whoever has asked for it.
+            runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=1.0)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             host, port = runner.addresses[0][:2]
@@ -115,4 +116,4 @@ def test_a_watch_that_ends_is_resumed(tmp_path: Path) -> None:
         figures = json.loads(result.stdout)
     assert figures["pods"] == 10
     assert figures["cluster"] == {"name": "context short", "server": between.url}
-    assert between.watches > 3
+    assert between.watches >= 3  # the first was ended, the third was expired
