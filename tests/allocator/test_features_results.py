@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from drayman.allocator import Policy
 from oracle.build import (
     GPU,
     NIC,
@@ -116,8 +117,9 @@ def test_consumed_capacity_is_rounded_by_the_policy(
     assert found == {"memory": amount(consumed), "links": 2}
 
 
-def config_of(case: JsonObject) -> list[tuple[str, list[str], str]]:
-    (result,) = results_of(case)
+def config_of(case: JsonObject, policy: Policy = BEST) -> list[tuple[str, list[str], str]]:
+    results_of(case)
+    (result,) = answer(case, policy)["results"]
     return [
         (c["source"], c.get("requests", []), c["opaque"]["parameters"]["mode"])
         for c in result["devices"].get("config", [])
@@ -146,11 +148,13 @@ def test_claim_configuration_is_there_once_with_all_requests_it_names() -> None:
         opaque(GPU, "all"),
     ]
     case = problem([GPUS], claim(exactly("a"), exactly("b"), exactly("c"), config=config))
-    assert config_of(case) == [
+    once = [
         ("FromClaim", ["a", "b"], "pair"),
         ("FromClaim", ["c"], "one"),
         ("FromClaim", [], "all"),
     ]
+    assert config_of(case) == once
+    assert config_of(case, FIRST_FIT) == [once[0], *once], "as Kubernetes has it"
 
 
 def test_configuration_of_alternatives_follows_the_choice() -> None:

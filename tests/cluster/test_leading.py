@@ -27,7 +27,11 @@ async def pair() -> AsyncIterator[tuple[FakeApiServer, HttpClient]]:
 
 
 def elector(
-    client: HttpClient, identity: str = "me", deadline: float = 0.5, lease: int = 1
+    client: HttpClient,
+    identity: str = "me",
+    deadline: float = 0.5,
+    lease: int = 1,
+    retry_period: float = 0.01,
 ) -> LeaderElector:
     return LeaderElector(
         client,
@@ -37,7 +41,7 @@ def elector(
             identity=identity,
             lease_seconds=lease,
             renew_deadline=deadline,
-            retry_period=0.01,
+            retry_period=retry_period,
         ),
     )
 
@@ -59,6 +63,18 @@ async def test_a_leader_renews_and_in_the_end_gives_up_its_lease() -> None:
         await elector(client).lead(work)
         assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
         assert server.objects[LEASE]["spec"]["leaseTransitions"] == 1
+
+
+async def test_a_lease_is_given_up_though_a_renewal_had_no_answer() -> None:
+    """The lease was renewed after the leader last heard of it: it is given up in its newest form."""
+    async with pair() as (server, client):
+
+        async def work() -> None:
+            lease = server.objects[LEASE]
+            await server.put(*LEASE, apiVersion=lease["apiVersion"], spec=lease["spec"])
+
+        await elector(client, deadline=60.0, lease=60, retry_period=30.0).lead(work)
+        assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
 
 
 async def test_a_silent_holder_is_succeeded() -> None:

@@ -11,11 +11,16 @@ from oracle.nodes import JsonObject
 
 
 def assemble(
-    model: Model, entries: Sequence[Entry], chosen: Sequence[Sequence[int]]
+    model: Model,
+    entries: Sequence[Entry],
+    chosen: Sequence[Sequence[int]],
+    *,
+    repeated: bool = True,
 ) -> list[JsonObject]:
     """The AllocationResults of a full placement, one per claim.
 
-    `chosen` has the index of the alternative of every request, by claim. Share ids are numbered.
+    `chosen` has the index of the alternative of every request, by claim. Share ids are numbered. With `repeated` an entry of a claim's
+    configuration is there for each request that it names, as Kubernetes has it.
     """
     results = []
     shares = 0
@@ -29,7 +34,7 @@ def assemble(
         if devices:
             content["results"] = devices
         alternatives = [r.choices[n] for r, n in zip(claim.requests, chosen[number], strict=True)]
-        if config := expected_config(model, claim, alternatives):
+        if config := expected_config(model, claim, alternatives, repeated=repeated):
             content["config"] = config
         result: JsonObject = {"devices": content}
         if selector := expected_node_selector(model, [entry.device for entry in mine]):
@@ -69,9 +74,9 @@ def expected_fields(model: Model, choice: Alternative, index: int) -> JsonObject
 
 
 def expected_config(
-    model: Model, claim: Claim, alternatives: Sequence[Alternative]
+    model: Model, claim: Claim, alternatives: Sequence[Alternative], *, repeated: bool
 ) -> list[JsonObject]:
-    """Class configuration, once per class; then the claim's, of which each entry is there once if it is for a request that is served."""
+    """Class configuration, once per class; then the claim's: each entry once if it is for a request that is served, or once for each."""
     config: list[JsonObject] = []
     served: dict[str, list[str]] = {}
     for choice in alternatives:
@@ -81,9 +86,9 @@ def expected_config(
         config += [{"source": "FromClass", "requests": names, **item} for item in own]
     for item in (claim.spec["spec"].get("devices") or {}).get("config") or []:
         wanted = item.get("requests") or []
-        served_names = {name for c in alternatives for name in (c.parent, c.name)}
-        if not wanted or served_names & set(wanted):
-            config.append({"source": "FromClaim", **item})
+        hits = sum(bool({choice.parent, choice.name} & set(wanted)) for choice in alternatives)
+        times = hits if repeated else min(hits, 1)
+        config += [{"source": "FromClaim", **item}] * (times if wanted else 1)
     return config
 
 

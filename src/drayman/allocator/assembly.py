@@ -2,7 +2,7 @@
 
 An entry of configuration is there once and lists all requests that it is for, which is what a driver looks at. Kubernetes 1.36 writes an
 entry of the claim again for each request that it names: the same parameters several times over, and with some dozen of them more than
-the API server accepts in a status.
+the API server accepts in a status. Policy `first-fit`, whose results are compared with those of Kubernetes, does the same.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ class AmbiguousNodeSelectorError(Exception):
 
 
 def assemble(
-    tables: Tables, placements: Sequence[tuple[Alternative, int]]
+    tables: Tables, placements: Sequence[tuple[Alternative, int]], *, repeats_config: bool
 ) -> tuple[ClaimPlan, ...]:
-    """What each claim gets. Raises AmbiguousNodeSelectorError."""
+    """What each claim gets. Raises AmbiguousNodeSelectorError.
+
+    With `repeats_config` an entry of a claim's configuration is there once for each request that it names.
+    """
     plans = []
     for index, claim in enumerate(tables.claims):
         mine = [(a, position) for a, position in placements if a.claim == index]
@@ -46,7 +49,7 @@ def assemble(
         allocation = AllocationResult(
             devices=DeviceAllocationResult(
                 results=tuple(_entry(tables, claim, a, position) for a, position in mine),
-                config=tuple(_config(claim, served)),
+                config=tuple(_config(claim, served, repeats_config)),
             ),
             node_selector=_node_selector(records, tables.view.node),
         )
@@ -88,7 +91,7 @@ def share_name(claim: ResourceClaim, request: str, record: DeviceRecord) -> str:
 
 
 def _config(
-    claim: ResourceClaim, served: Sequence[Alternative]
+    claim: ResourceClaim, served: Sequence[Alternative], repeats: bool
 ) -> Iterable[DeviceAllocationConfiguration]:
     by_class: dict[str, list[Alternative]] = {}
     for alternative in served:
@@ -100,7 +103,8 @@ def _config(
                 source="FromClass", requests=names, opaque=of_class.opaque
             )
     for config in claim.spec.devices.config:
-        if not config.requests or any(_names(config.requests, a) for a in served):
+        times = sum(_names(config.requests, a) for a in served) if config.requests else 1
+        for _ in range(times if repeats else min(times, 1)):
             yield DeviceAllocationConfiguration(
                 source="FromClaim", requests=config.requests, opaque=config.opaque
             )

@@ -72,7 +72,7 @@ def _first_fit(view: NodeView, question: Question, max_steps: int) -> Outcome:
         return Exhausted(run.steps)
     if placements is None:
         return _refuse(tables, run.steps)
-    return _plan(tables, placements, run.steps, None)
+    return _plan(tables, placements, run.steps, None, repeats_config=True)
 
 
 def _best(view: NodeView, question: Question, max_steps: int) -> Outcome:
@@ -182,9 +182,11 @@ def _plan(
     steps: int,
     cost: Cost | None,
     warnings: tuple[SelectorWarning, ...] = (),
+    *,
+    repeats_config: bool = False,
 ) -> Plan | Fault:
     try:
-        claims = assemble(tables, placements)
+        claims = assemble(tables, placements, repeats_config=repeats_config)
     except AmbiguousNodeSelectorError as error:
         return Fault(str(error), Scope.FATAL, steps)
     served = {alternative.request: alternative.index for alternative, _ in placements}
@@ -201,7 +203,14 @@ def _plan(
         shown = focused(view, question)
         if not _is_same_problem(tables, shown, question):
             return None
-        found = _plan(replace(tables, view=shown), placements, steps, cost, warnings)
+        found = _plan(
+            replace(tables, view=shown),
+            placements,
+            steps,
+            cost,
+            warnings,
+            repeats_config=repeats_config,
+        )
         return found if isinstance(found, Plan) else None
 
     return Plan(claims, _basis(tables, placements), steps, alternatives, assess, repeat, warnings)

@@ -157,11 +157,14 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Lets the next one in at once. Where that fails, the lease runs out by itself."""
-        if self._lease is None or self.holder != self._election.identity:
-            return
-        spec = self._lease["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}
         try:
-            self._lease = await self._client.update(LEASES, self._lease | {"spec": spec})
+            while self._lease is not None and self.holder == self._election.identity:
+                spec = self._lease["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}
+                try:
+                    self._lease = await self._client.update(LEASES, self._lease | {"spec": spec})
+                except ConflictError:
+                    # A renewal whose answer nobody waited for was written all the same.
+                    self._lease = await self._read_or_create()
         except ClusterError as error:
             _log.info("lease %s runs out by itself: %s", self._election.name, error)
 
