@@ -64,7 +64,7 @@ def assert_best(asked: JsonObject) -> None:
     if optimum is None:
         assert line["outcome"] != "allocated"
         return
-    expected = assemble(model, optimum.entries, optimum.chosen)
+    expected = assemble(model, optimum.entries, optimum.chosen, repeated=False)
     assert normal(line.get("results")) == normal(expected)
 
 

@@ -73,7 +73,7 @@ async def test_a_lease_is_given_up_though_a_renewal_had_no_answer() -> None:
             lease = server.objects[LEASE]
             await server.put(*LEASE, apiVersion=lease["apiVersion"], spec=lease["spec"])
 
-        await elector(client, deadline=60.0, lease=60, retry_period=30.0).lead(work)
+        await elector(client, deadline=60.0, lease=90, retry_period=30.0).lead(work)
         assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
 
 
