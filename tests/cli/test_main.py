@@ -65,6 +65,15 @@ def test_help_has_examples_and_fits_80_columns(arguments: list[str], option: str
     assert max(map(len, result.output.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("words", [[], ["top"], ["node"], ["device"], ["bench"]], ids=" ".join)
+def test_lists_of_commands_are_whole_sentences(words: list[str]) -> None:
+    """What a command does is told in its line of 80 columns, and not broken off."""
+    listed = CliRunner().invoke(cli, [*words, "--help"], terminal_width=80).stdout
+    lines = listed.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert lines
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from typing import Final
 
 _MOST: Final = 3
+_TELLING: Final = 3
+"""Letters of a name that was left unfinished; fewer begin too many names to tell which is meant."""
 
 
 def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
     """The end of a sentence that says that there is no such name: the nearest that exist, and where all of them are to be found."""
     from difflib import get_close_matches  # a command that goes well has no use for it
 
-    found = get_close_matches(name, sorted(known), n=_MOST)
+    names = sorted(known)
+    begun = [each for each in names if len(name) >= _TELLING and each.startswith(name)]
+    close = get_close_matches(name, names, n=_MOST)
+    found = [*begun, *(each for each in close if each not in begun)][:_MOST]
     lists = f"{listed_by} lists them" if listed_by else ""
     if found:
         return f"; did you mean {' or '.join(found)}?" + (f" {lists}" if lists else "")

@@ -33,7 +33,11 @@ Exit status: 0 at least one fits, 1 none fits, 2 there is no answer.
 """
 
 
-@click.command(epilog=_EPILOG, options_metavar="-f FILE [OPTIONS]")
+@click.command(
+    short_help="Say how many copies of a claim fit, and what runs out first.",
+    epilog=_EPILOG,
+    options_metavar="-f FILE [OPTIONS]",
+)
 @click.option(
     "-f",
     "--filename",

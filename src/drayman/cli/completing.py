@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _VARIABLE: Final = "_DRAYMAN_COMPLETE"
-_EXPLAINED: Final = ("pod", "resourceclaim", "job")
 
 _EPILOG: Final = """\b
 Examples:
@@ -27,7 +26,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(short_help="Print the script that completes commands in a shell.", epilog=_EPILOG)
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
@@ -63,7 +62,9 @@ def explained_kinds(
     """The kinds that can be explained. The name comes after a space, as kubectl takes it too."""
     if ctx.params.get(parameter.name or ""):
         return []
-    return _items(kind for kind in _EXPLAINED if kind.startswith(incomplete))
+    from drayman.cli.explain.naming import KINDS
+
+    return _items(kind for kind in KINDS if kind.startswith(incomplete))
 
 
 def workload_names(

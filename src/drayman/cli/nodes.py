@@ -43,7 +43,10 @@ def node() -> None:
 _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=True)
 
 
-@click.command(epilog="\b\nExamples:\n  drayman node fail example-0 example-1\n")
+@click.command(
+    short_help="Make nodes silent: no heartbeats, nothing starts or stops.",
+    epilog="\b\nExamples:\n  drayman node fail example-0 example-1\n",
+)
 @_NODES
 @cluster_options
 def fail(
@@ -80,7 +83,10 @@ def recover(
     talk(kubeconfig, data_dir, work, context=context)
 
 
-@click.command(epilog="\b\nExamples:\n  drayman node drain example-0 --timeout 30\n")
+@click.command(
+    short_help="Evict the pods of nodes and let no new ones in.",
+    epilog="\b\nExamples:\n  drayman node drain example-0 --timeout 30\n",
+)
 @_NODES
 @click.option(
     "--timeout",

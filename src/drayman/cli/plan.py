@@ -36,7 +36,11 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
 """
 
 
-@click.command(epilog=_EPILOG, options_metavar="-f FILE [OPTIONS]")
+@click.command(
+    short_help="Say where the pods of manifests would go, or why they wait.",
+    epilog=_EPILOG,
+    options_metavar="-f FILE [OPTIONS]",
+)
 @click.option(
     "-f",
     "--filename",

@@ -26,7 +26,7 @@ Examples:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(short_help="List the hardware that `drayman up` can simulate.", epilog=_EPILOG)
 @click.argument("name", required=False, shell_complete=profile_names)
 @format_option
 def profiles(name: str | None, output_format: str | None) -> None:

@@ -78,7 +78,8 @@ def taint(
 
 
 @click.command(
-    epilog="\b\nExamples:\n  drayman device untaint example-0/gpu-0 example.com/broken\n"
+    short_help="Remove the taints that `drayman device taint` gave a device.",
+    epilog="\b\nExamples:\n  drayman device untaint example-0/gpu-0 example.com/broken\n",
 )
 @_DEVICE
 @click.argument("key", required=False)
@@ -110,7 +111,10 @@ def untaint(
     talk(kubeconfig, data_dir, work, context=context)
 
 
-@click.command(epilog="\b\nExamples:\n  drayman device remove gpu.example.com/example-0/gpu-1\n")
+@click.command(
+    short_help="Take a device away, as a driver does whose device is lost.",
+    epilog="\b\nExamples:\n  drayman device remove gpu.example.com/example-0/gpu-1\n",
+)
 @_DEVICE
 @cluster_options
 def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: str) -> None:

@@ -24,7 +24,9 @@ Examples:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(
+    short_help="Print what explain, plan and capacity need of a cluster.", epilog=_EPILOG
+)
 @click.option(
     "-o",
     "--output",

@@ -191,6 +191,9 @@ def test_a_claim(full: Kubectl, explain: Explain) -> None:
         (["deploy/nobody"], "there is no deployment/nobody in namespace team-a"),
         (["node/nobody"], "there is no node/nobody"),
         (["ns", "nobody"], "there is no namespace/nobody"),
+        (["pod/frist"], "there is no pod/frist in namespace team-a; did you mean first?"),
+        (["node/example-9"], "there is no node/example-9; did you mean example-1 or example-0"),
+        (["ns/team-q"], "there is no namespace/team-q; did you mean team-"),
         (["service/first"], "cannot be explained"),
         (["pod/first", "--all"], "leave out KIND/NAME"),
         ([], "what is to be explained?"),
@@ -200,6 +203,21 @@ def test_a_claim(full: Kubectl, explain: Explain) -> None:
 def test_what_there_is_no_answer_to(explain: Explain, words: list[str], sentence: str) -> None:
     """Exit status 2, with one sentence on standard error."""
     result = explain(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("namespace", "sentence"),
+    [
+        ("tema-a", "because there is no namespace tema-a; did you mean team-a"),
+        ("default", "in namespace default; there is one in namespace team-a: name it with"),
+    ],
+)
+def test_a_pod_of_another_namespace(full: Kubectl, namespace: str, sentence: str) -> None:
+    """What is wrong is said: the namespace does not exist, or the pod is in another."""
+    where = ("--kubeconfig", str(full.server.kubeconfig))
+    result = run("pod/first", *where, "--namespace", namespace)
     assert (result.exit_code, result.stdout) == (2, "")
     assert sentence in " ".join(result.stderr.split())
 

@@ -102,12 +102,26 @@ def test_an_overview_counts_what_it_leaves_out() -> None:
     assert "drayman explain job/sweep -n default" in text
 
 
+def test_a_holder_of_devices_in_several_pools_has_a_line_for_each() -> None:
+    """No line begins with the sign between two pools, however wide the terminal is."""
+    mig, whole = "gpu.nvidia.com/dgx-h100-mig-0", "gpu.nvidia.com/dgx-h100-1"
+    devices = tuple(f"{pool}/gpu-{number}" for pool in (mig, whole) for number in range(4, 8))
+    holder = Holder(
+        devices=devices, namespace="default", workload="Deployment/web", count=2, pods=("a", "b")
+    )
+    held = replace(WAITS, holders=(holder,))
+    for width in range(60, 140):
+        lines = [line.strip() for line in drawn(held, width).splitlines()]
+        assert not [line for line in lines if line.startswith(";")]
+
+
 def test_what_runs_is_told_with_the_alternatives() -> None:
     """The chosen node is marked; only scores in which nodes differ have a column; nothing is to be remedied."""
     text = drawn(RUNS, 80)
     assert "*  dgx-h100-0" in text
     assert "PCIe" in text
     assert "split roots: PCIe roots with some devices taken and some left" in text
+    assert "balance: how much CPU and memory is left there, and how evenly; more is better" in text
     assert "lost" not in text
     assert "what would help" not in text
 

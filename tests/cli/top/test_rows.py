@@ -14,10 +14,11 @@ from drayman.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from drayman.cli.top.claim_rows import claim_row
+from drayman.cli.top.claim_rows import CLAIM_COLUMNS, claim_row
 from drayman.cli.top.ordering import sorted_devices, sorted_pools
 from drayman.cli.top.reading import reading_of
-from drayman.cli.top.rows import MANY_NODES, device_rows, pool_rows
+from drayman.cli.top.rows import DEVICE_COLUMNS, MANY_NODES, device_rows, pool_rows
+from drayman.cli.top.table import Table
 
 GPU = "gpu.nvidia.com/dgx-h100-0/gpu-0"
 OTHER = "gpu.nvidia.com/dgx-h100-1/gpu-0"
@@ -109,3 +110,21 @@ def test_pools_sort_by_what_they_have_most_of() -> None:
     assert sorted_pools(rows, "used")[0].pool.id.pool == "dgx-h100-1"
     assert sorted_pools(rows, "total")[0].pool.id.pool == "dgx-h100-mig-0"
     assert sorted_pools(rows, "name")[0].pool.id == ("compute-domain.nvidia.com", "dgx-h100-0")
+
+
+def test_devices_and_claims_can_be_told_apart_on_a_terminal() -> None:
+    """In 80 columns nodes, drivers and holders are cut before the names that people look for and type."""
+    names = [f"pci-0000-{bus}-00-0" for bus in ("40", "c0", "4f", "ce", "5e")]
+    pod, left = "default/trainer-6f4657ddd8-jbjsc", "egressBandwidth 100/100"
+    devices = [
+        ("dgx-h100-mig-0", "compute-domain.nvidia.com", "-", name, "nic", "unavailable", pod, left)
+        for name in names
+    ]
+    shown = Table(DEVICE_COLUMNS, devices).text(80).plain
+    assert [line.split()[2] for line in shown.splitlines()[1:]] == names
+    names = [f"serve-{each}-gpu-q7p5d" for each in "abc"]
+    claims = [
+        ("default", name, "reserved", "dgx-h100-mig-0", "4", pod, "2m11s", name) for name in names
+    ]
+    shown = Table(CLAIM_COLUMNS, claims).text(80).plain
+    assert [line.split()[1] for line in shown.splitlines()[1:]] == names

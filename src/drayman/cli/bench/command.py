@@ -38,7 +38,7 @@ def bench() -> None:
     """Measure a cluster from outside."""
 
 
-@bench.command(epilog=_EPILOG)
+@bench.command(short_help="Measure how many pods per second are bound.", epilog=_EPILOG)
 @click.option(
     "--workload",
     "name",

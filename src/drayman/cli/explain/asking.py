@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from drayman.api.near_names import did_you_mean
 from drayman.cli.errors import UserError
-from drayman.cli.explain.naming import CLUSTER, NODE, Subject
+from drayman.cli.explain.naming import CLUSTER, NAMESPACE, NODE, Subject
 
 if TYPE_CHECKING:
     from drayman.api.meta import ObjectMeta
     from drayman.cluster.resources import Resource
     from drayman.explain.answer import Explanation
-    from drayman.simulate.world import World
-
-T = TypeVar("T")
+    from drayman.simulate.world import Objects, World
 
 
 def explanation_of(world: World, subject: Subject, namespace: str) -> Explanation:
@@ -23,49 +22,72 @@ def explanation_of(world: World, subject: Subject, namespace: str) -> Explanatio
     if found is not None:
         return found
     _refuse_unseen(world, subject, namespace)
-    if not subject.is_namespaced:
-        raise UserError(f"there is no {subject}")
-    raise UserError(
-        f"there is no {subject} in namespace {namespace}; name another with --namespace"
-    )
+    raise _no_such_object(world, subject, namespace)
 
 
 def _explained(world: World, subject: Subject, namespace: str) -> Explanation | None:
+    from drayman.explain.overview import explain_all, explain_namespace
+
+    if subject.kind == CLUSTER:
+        return explain_all(world)
+    if subject.kind == NAMESPACE:
+        return explain_namespace(world, subject.name) if _is_known(world, subject.name) else None
+    key = (namespace if subject.is_namespaced else "", subject.name)
+    explain = _explainer(subject.kind)
+    for each in _those(world.objects, subject.kind):
+        if _key(each) == key:
+            return explain(world, each)
+    return None
+
+
+def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
     from drayman.explain.claim import explain_claim
     from drayman.explain.node import explain_node
-    from drayman.explain.overview import explain_all, explain_namespace
     from drayman.explain.pod import explain_pod
     from drayman.explain.workload import explain_job, explain_workload
 
-    objects = world.objects
+    explainers: Mapping[str, Callable[[World, Any], Explanation]] = {
+        "pod": explain_pod,
+        "resourceclaim": explain_claim,
+        "job": explain_job,
+        NODE: explain_node,
+    }
+    return explainers.get(kind, explain_workload)
 
-    def told(those: Iterable[T], explain: Callable[[World, T], Explanation]) -> Explanation | None:
-        key = (namespace if subject.is_namespaced else "", subject.name)
-        for each in those:
-            if _key(each) == key:
-                return explain(world, each)
-        return None
 
-    match subject.kind:
-        case "pod":
-            return told(objects.pods, explain_pod)
-        case "resourceclaim":
-            return told(objects.claims, explain_claim)
-        case "job":
-            return told(objects.jobs, explain_job)
-        case "deployment":
-            return told(objects.deployments, explain_workload)
-        case "replicaset":
-            return told(objects.replica_sets, explain_workload)
-        case "statefulset":
-            return told(objects.stateful_sets, explain_workload)
-        case "daemonset":
-            return told(objects.daemon_sets, explain_workload)
-        case kind if kind == NODE:
-            return told(objects.nodes, explain_node)
-        case kind if kind == CLUSTER:
-            return explain_all(world)
-    return explain_namespace(world, subject.name) if _is_known(world, subject.name) else None
+def _those(objects: Objects, kind: str) -> Iterable[object]:
+    """The objects of a kind that were read."""
+    those: Mapping[str, Iterable[object]] = {
+        "pod": objects.pods,
+        "resourceclaim": objects.claims,
+        "job": objects.jobs,
+        "deployment": objects.deployments,
+        "replicaset": objects.replica_sets,
+        "statefulset": objects.stateful_sets,
+        "daemonset": objects.daemon_sets,
+        NODE: objects.nodes,
+        NAMESPACE: objects.namespaces,
+    }
+    return those[kind]
+
+
+def _no_such_object(world: World, subject: Subject, namespace: str) -> UserError:
+    """The error, with what may have been meant: a similar name, or the same one in another namespace."""
+    keys = [_key(each) for each in _those(world.objects, subject.kind)]
+    if not subject.is_namespaced:
+        meant = did_you_mean(subject.name, {name for _, name in keys})
+        return UserError(f"there is no {subject}{meant}")
+    if not _is_known(world, namespace):
+        known = {each.metadata.name for each in world.objects.namespaces}
+        meant = did_you_mean(namespace, known, "`kubectl get namespaces`")
+        return UserError(f"there is no {subject}, because there is no namespace {namespace}{meant}")
+    meant = did_you_mean(subject.name, {name for where, name in keys if where == namespace})
+    if elsewhere := sorted(where for where, name in keys if name == subject.name):
+        meant = f"; there is one in namespace {elsewhere[0]}: name it with --namespace"
+    return UserError(
+        f"there is no {subject} in namespace {namespace}"
+        f"{meant or '; name another with --namespace'}"
+    )
 
 
 def _is_known(world: World, namespace: str) -> bool:

@@ -45,7 +45,7 @@ Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(short_help="Say why something waits, and what would help.", epilog=_EPILOG)
 @click.argument("words", metavar="[KIND/NAME]", nargs=-1, shell_complete=explained_kinds)
 @click.option(
     "--all",

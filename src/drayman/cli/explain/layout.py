@@ -87,8 +87,8 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join([*shown, f"and {rest:,} more"] if rest > 0 else shown)
 
 
-def devices_listed(devices: Sequence[str], node: str = "") -> str:
-    """Devices in a row. Driver and pool are told once for those that have them in common.
+def devices_listed(devices: Sequence[str], node: str = "", between: str = "; ") -> str:
+    """Devices in a row. Driver and pool are told once for those that have them in common; other pools come after `between`.
 
     On a node that is named already, devices of its own pools go by their names, unless two drivers have the same.
     """
@@ -101,7 +101,7 @@ def devices_listed(devices: Sequence[str], node: str = "") -> str:
         pools.setdefault(plain(pool), []).append(plain(name))
     rows = [", ".join(each) + (f" of {pool}" if pool else "") for pool, each in pools.items()]
     rest = len(devices) - MOST_NAMES
-    return "; ".join(rows) + (f" and {rest:,} more" if rest > 0 else "")
+    return between.join(rows) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def broken(expression: str, room: int) -> str:

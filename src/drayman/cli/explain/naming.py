@@ -29,6 +29,8 @@ _GROUPS: Final = {
     "job": "batch",
     **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
 }
+KINDS: Final = tuple(_KINDS)
+"""What can be explained, by the names that are shown to people."""
 _NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
 
 
@@ -85,5 +87,5 @@ def _kind(word: str) -> str:
     plural, _, group = word.lower().partition(".")
     kind = _NAMES.get(plural)
     if kind is None or (group and group != _GROUPS.get(kind, "")):
-        raise click.UsageError(f"{word!r} cannot be explained; these can: {', '.join(_KINDS)}.")
+        raise click.UsageError(f"{word!r} cannot be explained; these can: {', '.join(KINDS)}.")
     return kind

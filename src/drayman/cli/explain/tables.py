@@ -19,6 +19,8 @@ from drayman.explain.wording import counted
 MOST_HOLDERS: Final = 10
 MOST_LOSSES: Final = 6
 
+_BALANCE: Final = "how much CPU and memory is left there, and how evenly; more is better"
+
 _NODES: Final = 6
 _DEVICES: Final = 9
 _LEAST_DETAIL: Final = 12
@@ -117,9 +119,9 @@ def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
     found = explanation.holders
     for holder in found[:MOST_HOLDERS]:
         priority = "" if holder.priority is None else str(holder.priority)
-        drawn.add_row(
-            _holder(holder), devices_listed(holder.devices), priority, age(holder.since, now)
-        )
+        # A line for each pool: the sign between two would not always find room behind the first.
+        devices = devices_listed(holder.devices, between="\n")
+        drawn.add_row(_holder(holder), devices, priority, age(holder.since, now))
     yield indented(drawn)
     if rest := len(found[MOST_HOLDERS:]) + explanation.holders_left_out:
         yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
@@ -164,7 +166,9 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     yield indented(drawn)
     for criterion in (criterion for criterion in criteria if criterion.meaning):
         yield prose((f"{criterion.title}: {criterion.meaning}", "dim"), indent=INDENT)
-    if len(found) == 1:
+    if len(found) > 1:
+        yield prose((f"balance: {_BALANCE}", "dim"), indent=INDENT)
+    else:
         other = "" if found[0].refusal else "other "
         yield prose((f"no {other}node would take it", "dim"), indent=INDENT)
 

@@ -26,7 +26,7 @@ Examples:
 """
 
 
-@click.command("map", epilog=_EPILOG)
+@click.command("map", short_help="Show where devices are and how they are used.", epilog=_EPILOG)
 @click.argument("node_name", metavar="[NODE]", required=False)
 @click.option("--nodes", "unfold", is_flag=True, help="A line for every node, too.")
 @click.option(

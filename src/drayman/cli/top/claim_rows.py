@@ -75,7 +75,7 @@ class ClaimRow:
 
 CLAIM_COLUMNS: Final = (
     Column("NAMESPACE", may_be_cut=True),
-    Column("NAME", may_be_cut=True),
+    Column("NAME", may_be_cut=True, matters=True),
     Column("STATE"),
     Column("NODE", may_be_cut=True),
     Column("DEVICES", is_number=True),

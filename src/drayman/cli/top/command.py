@@ -185,7 +185,8 @@ def claims(
 
 
 @click.command(
-    epilog="\b\nExamples:\n  drayman top pools\n  drayman top pools --driver gpu.example.com -o json\n"
+    short_help="List pools: their slices, and how their devices are used.",
+    epilog="\b\nExamples:\n  drayman top pools\n  drayman top pools --driver gpu.example.com -o json\n",
 )
 @click.option("--node", "node_name", metavar="NODE", help="Only pools of this node.")
 @click.option("--driver", metavar="DRIVER", help="Only pools of this driver.")

@@ -88,7 +88,7 @@ DEVICE_COLUMNS: Final = (
     Column("NODE", may_be_cut=True),
     Column("DRIVER", may_be_cut=True),
     Column("POOL", may_be_cut=True, empty=NOTHING),
-    Column("DEVICE", may_be_cut=True),
+    Column("DEVICE", may_be_cut=True, matters=True),
     Column("KIND", if_room=True),
     Column("STATE"),
     Column("HOLDER", may_be_cut=True),
