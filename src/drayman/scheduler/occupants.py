@@ -19,7 +19,7 @@ from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
 _OVERDUE_S: Final = 60.0
-"""After its grace period a pod goes within moments. One that is still there much later is not to be waited for."""
+"""After its grace period a pod goes within moments. One that is still there much later is neither waited for nor asked again."""
 
 
 class Occupants:
@@ -43,10 +43,11 @@ class Occupants:
         return all(each >= priority for each in self._priorities)
 
     def on(self, node: str, now: float) -> Sequence[Occupant]:
+        """Those on a node who go anyway, or would if they were asked."""
         return [
-            Occupant(pod, self._claims(pod), self._is_leaving(pod, now))
+            Occupant(pod, self._claims(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
-            if self._state.node_of(pod.metadata.uid) == node
+            if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
         ]
 
     def has_anybody_to_go(self, node: str, priority: int) -> bool:
@@ -61,15 +62,17 @@ class Occupants:
         return [claim for claim in self._state.allocated_claims() if self._is_unused(claim)]
 
     def are_awaited(self, nomination: Nomination, now: float) -> bool:
-        """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room."""
-        departing = {pod.metadata.uid for pod in nomination.departing}
-        return any(self._is_here(pod, now) for pod in nomination.departing) or any(
-            self._is_held(claim, departing) for claim in nomination.freed
-        )
+        """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room.
 
-    def _is_here(self, pod: Pod, now: float) -> bool:
-        found = self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-        return found is not None and not _is_overdue(found, now)
+        Not if one of them does not go: the room will not come then, and nor will the devices that it has.
+        """
+        departing = {pod.metadata.uid for pod in nomination.departing}
+        named = (pod.metadata for pod in nomination.departing)
+        found = [self._find(each.namespace, each.name, each.uid) for each in named]
+        here = [pod for pod in found if pod is not None]
+        if any(_is_overdue(pod, now) for pod in here):
+            return False
+        return bool(here) or any(self._is_held(claim, departing) for claim in nomination.freed)
 
     def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
         """Whether a claim has its devices still, and nobody but those who go uses it."""
@@ -78,10 +81,8 @@ class Occupants:
             return False
         return all(user.uid in departing for user in known.status.reserved_for)
 
-    def _is_leaving(self, pod: Pod, now: float) -> bool:
-        if self._is_asked(pod.metadata.uid):
-            return True
-        return pod.metadata.deletion_timestamp is not None and not _is_overdue(pod, now)
+    def _is_leaving(self, pod: Pod) -> bool:
+        return pod.metadata.deletion_timestamp is not None or self._is_asked(pod.metadata.uid)
 
     def _is_unused(self, claim: ResourceClaim) -> bool:
         users = claim.status.reserved_for
