@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from drayman.cli.explain.naming import KINDS
 from drayman.cli.main import COMMANDS, cli
 
 START = shlex.join([sys.executable, "-c", "from drayman.cli.main import main; main()"])
@@ -49,7 +50,7 @@ CASES: dict[str, tuple[list[str], set[str]]] = {
     "formats": (["drayman", "top", "pools", "-o", ""], {"json", "yaml"}),
     "profiles": (["drayman", "profiles", "dgx-h2"], {"dgx-h200", "dgx-h200-mig"}),
     "profiles to simulate": (["drayman", "up", "--profile", "gb"], {"gb200-nvl72"}),
-    "kinds to explain": (["drayman", "explain", ""], {"pod", "resourceclaim", "job"}),
+    "kinds to explain": (["drayman", "explain", ""], set(KINDS)),
     "no kind where a name is due": (["drayman", "explain", "pod", ""], set()),
     "shells": (["drayman", "completion", ""], {"bash", "zsh", "fish"}),
 }

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _VARIABLE: Final = "_DRAYMAN_COMPLETE"
-_EXPLAINED: Final = ("pod", "resourceclaim", "job")
 
 _EPILOG: Final = """\b
 Examples:
@@ -61,9 +60,11 @@ def explained_kinds(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The kinds that can be explained. The name comes after a space, as kubectl takes it too."""
+    from drayman.cli.explain.naming import KINDS
+
     if ctx.params.get(parameter.name or ""):
         return []
-    return _items(kind for kind in _EXPLAINED if kind.startswith(incomplete))
+    return _items(kind for kind in KINDS if kind.startswith(incomplete))
 
 
 def workload_names(

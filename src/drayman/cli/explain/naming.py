@@ -13,7 +13,7 @@ NAMESPACE: Final = "namespace"
 NODE: Final = "node"
 _UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
 
-_KINDS: Final = {
+KINDS: Final = {
     "pod": ("pod", "pods", "po"),
     "resourceclaim": ("resourceclaim", "resourceclaims", "claim", "claims"),
     "job": ("job", "jobs"),
@@ -24,12 +24,13 @@ _KINDS: Final = {
     NODE: ("node", "nodes", "no"),
     NAMESPACE: ("namespace", "namespaces", "ns"),
 }
+"""What can be explained, and the names that it goes by."""
 _GROUPS: Final = {
     "resourceclaim": "resource.k8s.io",
     "job": "batch",
     **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
 }
-_NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
+_NAMES: Final = {name: kind for kind, names in KINDS.items() for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +86,5 @@ def _kind(word: str) -> str:
     plural, _, group = word.lower().partition(".")
     kind = _NAMES.get(plural)
     if kind is None or (group and group != _GROUPS.get(kind, "")):
-        raise click.UsageError(f"{word!r} cannot be explained; these can: {', '.join(_KINDS)}.")
+        raise click.UsageError(f"{word!r} cannot be explained; these can: {', '.join(KINDS)}.")
     return kind
