@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.holders import Holders
@@ -16,7 +16,6 @@ from drayman.explain.wording import and_list, counted
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import only_node_of
-from drayman.placement.state import FINISHED
 from drayman.simulate.world import World
 
 
@@ -49,7 +48,7 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
         pod
         for pod in world.objects.pods
         if pod.metadata.namespace == namespace
-        and pod.status.phase not in FINISHED
+        and not is_finished(pod)
         and name in _claim_names(pod)
     ]
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
@@ -60,7 +59,7 @@ def users_by_claim(world: World) -> set[tuple[str, str]]:
     return {
         (pod.metadata.namespace, name)
         for pod in world.objects.pods
-        if pod.status.phase not in FINISHED
+        if not is_finished(pod)
         for name in _claim_names(pod)
         if name
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.meta import ObjectMeta
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.claim import explain_claim, users_by_claim
@@ -18,7 +18,6 @@ from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.wording import and_list, counted
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
-from drayman.placement.state import FINISHED
 from drayman.simulate.world import World
 
 
@@ -36,7 +35,7 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
     pods = [
         pod
         for pod in world.objects.pods
-        if pod.status.phase not in FINISHED and namespace in (None, pod.metadata.namespace)
+        if not is_finished(pod) and namespace in (None, pod.metadata.namespace)
     ]
     parts = _ordered([*waiting_pods(world, pods), *_others(world, namespace)])
     return Explanation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.claim_generation import make_claim
-from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.core import Pod, PodResourceClaim, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Headline
 from drayman.explain.lost import lost_by_pod, node_state
@@ -24,7 +24,7 @@ from drayman.placement.claims import (
     missing_group,
     readiness,
 )
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 from drayman.simulate.world import World
 
@@ -93,7 +93,7 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
 def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
     metadata, status, node = pod.metadata, pod.status, pod.spec.node_name
-    if status.phase in FINISHED:
+    if is_finished(pod):
         return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
     if metadata.deletion_timestamp is not None:
         where = f" and still on node {node}" if node else ""

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.allocator import Plan
-from drayman.api.core import Namespace, Node, Pod
+from drayman.api.core import Namespace, Node, Pod, is_finished
 from drayman.api.resource import (
     AllocationResult,
     DeviceClass,
@@ -47,7 +47,6 @@ from drayman.placement.wake import Wake
 
 ClaimKey = tuple[str, str]
 """Namespace and name."""
-FINISHED: Final = ("Succeeded", "Failed")
 _MOST_MARKS: Final = 200_000
 _Results = tuple[DeviceRequestAllocationResult, ...]
 
@@ -142,7 +141,7 @@ class ClusterState:
     def set_placed_pod(self, pod: Pod) -> None:
         """A pod that has a node. Finished ones no longer count."""
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if pod.status.phase in FINISHED:
+        if is_finished(pod):
             self.remove_pod(uid)
             return
         known = self._placed.get(uid)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
@@ -14,7 +14,7 @@ from drayman.cluster.resources import PODS
 from drayman.placement.claims import names_of_claims
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
@@ -97,7 +97,7 @@ class Occupants:
     def _find(self, namespace: str, name: str, uid: str) -> Pod | None:
         """A pod that exists and has not ended."""
         found = self._pods.get(name, namespace)
-        if found is None or found.metadata.uid != uid or found.status.phase in FINISHED:
+        if found is None or found.metadata.uid != uid or is_finished(found):
             return None
         return found
 
@@ -127,6 +127,6 @@ def _is_overdue(pod: Pod, now: float) -> bool:
 
 
 def _node_of(pod: Pod) -> tuple[str, ...]:
-    if not pod.spec.node_name or pod.status.phase in FINISHED:
+    if not pod.spec.node_name or is_finished(pod):
         return ()
     return (pod.spec.node_name,)

@@ -22,6 +22,7 @@ from drayman.api.core import (
     Pod,
     Toleration,
     Volume,
+    is_finished,
 )
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, OwnerReference
@@ -34,7 +35,7 @@ from drayman.api.workloads import (
     StatefulSet,
 )
 from drayman.placement.fit import FITS, PodNeeds
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.state import ClusterState
 
 Owner: TypeAlias = Job | Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet
 
@@ -155,7 +156,7 @@ class Expansion:
             return
         there = self.existing(workload)
         done = sum(pod.status.phase == "Succeeded" for pod in there)
-        running = [pod for pod in there if pod.status.phase not in FINISHED]
+        running = [pod for pod in there if not is_finished(pod)]
         wanted = job.spec.parallelism
         if job.spec.completions is not None:
             wanted = min(wanted, job.spec.completions - done)
@@ -169,7 +170,7 @@ class Expansion:
             yield self._made_from(workload, pod, f"{job.metadata.name}-{index}")
 
     def _replicas(self, workload: Workload, template: Pod, replicas: int) -> Iterator[ExpandedPod]:
-        active = [p for p in self.existing(workload) if p.status.phase not in FINISHED]
+        active = [p for p in self.existing(workload) if not is_finished(p)]
         yield from self._numbered(workload, template, replicas - len(active))
 
     def _stateful(self, workload: Workload, stateful_set: StatefulSet) -> Iterator[ExpandedPod]:
@@ -232,7 +233,7 @@ class Expansion:
 def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
     """That nothing is to be made, which does not say that all is well."""
     said = "it is there already" if workload.owner is None else "it has all of its pods already"
-    waiting = sum(not pod.spec.node_name and pod.status.phase not in FINISHED for pod in existing)
+    waiting = sum(not pod.spec.node_name and not is_finished(pod) for pod in existing)
     if not waiting:
         return said
     who = "it" if workload.owner is None else f"{waiting:,} of them"
