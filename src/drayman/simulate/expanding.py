@@ -26,6 +26,7 @@ from drayman.api.core import (
 )
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.node_taints import DAEMONS_TOLERATE
 from drayman.api.struct import Json
 from drayman.api.workloads import (
     DaemonSet,
@@ -50,14 +51,6 @@ _JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _SET_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _SET_INDEX: Final = "apps.kubernetes.io/pod-index"
 _NAME_FIELD: Final = "metadata.name"
-_DAEMONS_TOLERATE: Final = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
 _ORDERED: Final = ("", "OrderedReady")
 
 
@@ -284,7 +277,7 @@ def _with_volumes(pod: Pod, stateful_set: StatefulSet, name: str) -> Pod:
 def _tolerant(pod: Pod) -> Pod:
     """A daemon looks after its node also when that is in trouble."""
     added = tuple(
-        Toleration(key=key, operator="Exists", effect=effect) for key, effect in _DAEMONS_TOLERATE
+        Toleration(key=key, operator="Exists", effect=effect) for key, effect in DAEMONS_TOLERATE
     )
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 
