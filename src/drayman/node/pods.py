@@ -286,16 +286,8 @@ class SimulatedPods:
         parts: Parts = {
             ("status", name): part for name, part in status_of(run.pod, run.progress).items()
         }
-        status = PartsWrite(
-            PODS,
-            meta.name,
-            meta.namespace,
-            parts,
-            uid=meta.uid,
-            # Its conditions are written as a whole, and others write some of them.
-            resource_version=meta.resource_version,
-            field_manager=MANAGER,
-        )
+        # For the pod as it is known: its conditions are written as a whole, and others write some of them.
+        status = PartsWrite.of(PODS, run.pod, parts, field_manager=MANAGER)
         return Change(
             (status, *more),
             lambda error: self._refused(meta.uid, error),

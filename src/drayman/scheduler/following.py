@@ -9,7 +9,7 @@ from drayman.api.core import Pod, is_finished
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
-from drayman.api.volume_binding import claims_of
+from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
@@ -207,7 +207,7 @@ class Follower:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
         keys = tuple((namespace, name) for name in names_of_claims(pod))
         if pod.spec.volumes:
-            keys = (*keys, *(_volume_key(namespace, name) for name in claims_of(pod)))
+            keys = (*keys, *(_volume_key(namespace, name) for name in volume_claims_of(pod)))
         group = key_of(pod)
         if group is not None:
             keys = (*keys, _noted(group))
