@@ -15,7 +15,7 @@ from drayman.explain.waiting import unready
 from drayman.explain.wording import and_list, counted
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import holder_of
-from drayman.placement.claims import only_node_of
+from drayman.placement.claims import names_of_claims, only_node_of
 from drayman.simulate.world import World
 
 
@@ -49,7 +49,7 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
         for pod in world.objects.pods
         if pod.metadata.namespace == namespace
         and not is_finished(pod)
-        and name in _claim_names(pod)
+        and name in names_of_claims(pod)
     ]
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
 
@@ -60,14 +60,7 @@ def users_by_claim(world: World) -> set[tuple[str, str]]:
         (pod.metadata.namespace, name)
         for pod in world.objects.pods
         if not is_finished(pod)
-        for name in _claim_names(pod)
-        if name
-    }
-
-
-def _claim_names(pod: Pod) -> set[str | None]:
-    return {entry.resource_claim_name for entry in pod.spec.resource_claims} | {
-        status.resource_claim_name for status in pod.status.resource_claim_statuses
+        for name in names_of_claims(pod)
     }
 
 

@@ -16,7 +16,7 @@ from drayman.explain.lost import node_state
 from drayman.explain.naming import taint_title
 from drayman.explain.node_fit import FitTest, NodeFit, Unfit
 from drayman.explain.on_node import device_limit
-from drayman.explain.owners import Maker, maker_of
+from drayman.explain.owners import Maker, known_as
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import waiting
@@ -148,7 +148,7 @@ def _passed_by(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Expla
         told = known_by_demand[demand.key]
         if told is None:
             continue
-        whose = maker_of(pod) or Maker("Pod", pod.metadata.name)
+        whose = known_as(pod)
         key = (pod.metadata.namespace, whose, told.reason.value)
         known = groups.get(key)
         groups[key] = (

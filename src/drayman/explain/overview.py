@@ -13,7 +13,7 @@ from drayman.api.core import Pod, is_finished
 from drayman.api.meta import ObjectMeta
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.claim import explain_claim, users_by_claim
-from drayman.explain.owners import Maker, maker_of
+from drayman.explain.owners import Maker, known_as, maker_of
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.wording import and_list, counted
@@ -56,7 +56,7 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
     for pod in pods:
         told = headlines.of(pod)
         if told.reason.kind is not None:
-            whose = maker_of(pod) or Maker("Pod", pod.metadata.name)
+            whose = known_as(pod)
             key = (told.reason, pod.metadata.namespace, whose)
             groups.setdefault(key, []).append((pod, told))
     return [

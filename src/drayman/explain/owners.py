@@ -33,3 +33,8 @@ def maker_of(pod: Pod) -> Maker | None:
     if owner.kind == "ReplicaSet" and template and deployment != owner.name:
         return Maker("Deployment", deployment)
     return Maker(owner.kind, owner.name)
+
+
+def known_as(pod: Pod) -> Maker:
+    """What makes the pod, or the pod itself if nothing does."""
+    return maker_of(pod) or Maker("Pod", pod.metadata.name)

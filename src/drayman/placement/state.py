@@ -30,7 +30,7 @@ from drayman.inventory.features import Features
 from drayman.inventory.inventory import Inventory
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
-from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import (
     Neighbourhood,
@@ -266,6 +266,13 @@ class ClusterState:
         """The claim for the extended resources of a pod, if it exists."""
         key = self._extended_claims.get(pod_uid)
         return None if key is None else self.find_claim(*key)
+
+    def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """The claims of a pod that exist, with that for extended resources, and those too that are on their way out."""
+        namespace = pod.metadata.namespace
+        found = [self.find_claim(namespace, name) for name in names_of_claims(pod)]
+        found.append(self.extended_claim_of(pod.metadata.uid))
+        return tuple(claim for claim in found if claim is not None)
 
     # Deciding.
 

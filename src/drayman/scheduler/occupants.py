@@ -11,7 +11,6 @@ from drayman.api.resource import ResourceClaim
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS
-from drayman.placement.claims import names_of_claims
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
 from drayman.placement.state import ClusterState
@@ -45,7 +44,7 @@ class Occupants:
     def on(self, node: str, now: float) -> Sequence[Occupant]:
         """Those on a node who go anyway, or would if they were asked."""
         return [
-            Occupant(pod, self._claims(pod), self._is_leaving(pod))
+            Occupant(pod, self._state.claims_used_by(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
             if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
         ]
@@ -100,13 +99,6 @@ class Occupants:
         if found is None or found.metadata.uid != uid or is_finished(found):
             return None
         return found
-
-    def _claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
-        """The claims of a pod that exist, also those that are on their way out."""
-        namespace = pod.metadata.namespace
-        found = [self._state.find_claim(namespace, name) for name in names_of_claims(pod)]
-        found.append(self._state.extended_claim_of(pod.metadata.uid))
-        return tuple(claim for claim in found if claim is not None)
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         pod = notice.object

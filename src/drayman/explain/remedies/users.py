@@ -17,7 +17,6 @@ from drayman.api.core import Pod, is_finished
 from drayman.api.meta import controller_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
-from drayman.placement.claims import ClaimsNotReadyError, claims_of
 from drayman.placement.state import ClusterState, NodeState
 from drayman.simulate.world import World
 
@@ -151,13 +150,8 @@ class Users:
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """The claims of a pod that have devices."""
-        try:
-            claims = claims_of(pod, self._state.find_claim)
-        except ClaimsNotReadyError:
-            claims = ()
-        extended = self._state.extended_claim_of(pod.metadata.uid)
-        found = claims if extended is None else (*claims, extended)
-        return [claim for claim in found if claim.status.allocation is not None]
+        used = self._state.claims_used_by(pod)
+        return [claim for claim in used if claim.status.allocation is not None]
 
     def _stays(self, pod: Pod) -> bool:
         if pod.metadata.uid == self._own.metadata.uid:
