@@ -57,10 +57,6 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
     return None if since is None else max(0.0, since + min_ready_seconds - now)
 
 
-def is_available(pod: Pod, min_ready_seconds: int, now: float) -> bool:
-    return available_in(pod, min_ready_seconds, now) == 0.0
-
-
 def finished_at(pod: Pod) -> float:
     """When a pod ended: as its containers say, else when it ceased to be ready, was deleted or, at worst, was made."""
     ended = _containers_ended(pod)
