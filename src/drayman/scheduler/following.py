@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -33,6 +33,7 @@ from drayman.cluster.turns import Turns
 from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
 from drayman.placement.groups import GroupKey, key_of
 from drayman.placement.nominations import Nominations
+from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.state import ClaimKey, ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
@@ -218,20 +219,6 @@ class Follower:
         self._named[uid] = keys
         for key in keys:
             self._users.setdefault(key, set()).add(uid)
-
-
-def awaits_scheduler(pod: Pod) -> bool:
-    """Whether somebody is to find a node for a pod that has none."""
-    return (
-        not is_finished(pod)
-        and pod.metadata.deletion_timestamp is None
-        and not pod.spec.scheduling_gates
-    )
-
-
-def scheduler_of(pod: Pod) -> str:
-    """The name of the scheduler that a pod is left to."""
-    return pod.spec.scheduler_name or "default-scheduler"
 
 
 def _noted(group: GroupKey) -> ClaimKey:
