@@ -38,6 +38,14 @@ class ObjectMeta(ApiStruct):
     finalizers: tuple[str, ...] = ()
 
 
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The owner that manages an object, if it has one."""
+    for owner in metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
+
+
 class TemplateMeta(ObjectMeta):
     """Metadata for objects made from a template. Declares what templates must not set, so that it can be refused."""
 

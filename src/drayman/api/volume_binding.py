@@ -35,6 +35,14 @@ BETA_DEFAULT_CLASS: Final = "storageclass.beta.kubernetes.io/is-default-class"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 """The provisioner of classes whose volumes people make."""
 WAIT_FOR_CONSUMER: Final = "WaitForFirstConsumer"
+AVAILABLE: Final = "Available"
+"""The phase of a volume that nobody has."""
+BOUND: Final = "Bound"
+"""The phase of a claim or a volume that has its counterpart."""
+LOST: Final = "Lost"
+"""The phase of a claim whose volume is gone."""
+RELEASED: Final = "Released"
+"""The phase of a volume whose claim is gone."""
 FILESYSTEM: Final = "Filesystem"
 STORAGE: Final = "storage"
 
@@ -42,7 +50,7 @@ _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _SET: Final = "yes"
 
 
-def claims_of(pod: Pod) -> Iterator[str]:
+def volume_claims_of(pod: Pod) -> Iterator[str]:
     """The names of the volume claims that a pod uses: those that it names, and those that are made for it."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal
 
+from drayman.api.core import FINISHED
 from drayman.api.struct import Json
 from drayman.apiserver.negotiation import META_GROUP, View
 from drayman.apiserver.resources import Column, Resource
@@ -82,7 +83,7 @@ def row_conditions(obj: Object) -> list[Json]:
     if obj.get("kind") != "Pod":
         return []
     phase = (obj.get("status") or {}).get("phase")
-    if phase not in ("Succeeded", "Failed"):
+    if phase not in FINISHED:
         return []
     messages = {
         "Succeeded": "The pod has completed successfully.",

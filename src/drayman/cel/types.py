@@ -110,5 +110,3 @@ def parameter(name: str) -> Type:
 
 
 TYPE = Type(Kind.TYPE, "type")
-LIST_OF_DYN = list_of(DYN)
-MAP_OF_DYN = map_of(DYN, DYN)

@@ -60,10 +60,10 @@ def explained_kinds(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The kinds that can be explained. The name comes after a space, as kubectl takes it too."""
-    if ctx.params.get(parameter.name or ""):
-        return []
     from drayman.cli.explain.naming import KINDS
 
+    if ctx.params.get(parameter.name or ""):
+        return []
     return _items(kind for kind in KINDS if kind.startswith(incomplete))
 
 

@@ -92,6 +92,15 @@ async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
         yield client
 
 
+@asynccontextmanager
+async def lasting_client_of(connection: Connection) -> AsyncIterator[HttpClient]:
+    """A client for work that goes on: a server that is away or slow for a while is asked again."""
+    with without_system_certificates():
+        from drayman.cluster import HttpClient
+    async with HttpClient(connection) as client:
+        yield client
+
+
 @contextmanager
 def in_words(connection: Connection) -> Iterator[None]:
     """What goes wrong with a cluster, as a sentence that names it and says what to do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -40,18 +41,12 @@ class Found:
 async def devices(client: Client) -> list[Found]:
     """Every device of the newest generation of its pool, in the order of the slices' names."""
     from drayman.cluster.resources import RESOURCE_SLICES
+    from drayman.inventory.pool import newest_slices
 
     slices = (await client.list_all(RESOURCE_SLICES)).items
-    newest: dict[tuple[str, str], int] = {}
-    for item in slices:
-        key = (item.spec.driver, item.spec.pool.name)
-        newest[key] = max(newest.get(key, 0), item.spec.pool.generation)
-    return [
-        found
-        for item in sorted(slices, key=lambda item: item.metadata.name)
-        if item.spec.pool.generation == newest[(item.spec.driver, item.spec.pool.name)]
-        for found in _of_slice(item)
-    ]
+    newest = chain.from_iterable(newest_slices(slices).values())
+    in_order = sorted(newest, key=lambda item: item.metadata.name)
+    return [found for item in in_order for found in _of_slice(item)]
 
 
 def _of_slice(item: ResourceSlice) -> Iterable[Found]:

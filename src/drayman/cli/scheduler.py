@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli.cluster.options import waiting_options
-from drayman.cli.connecting import client_of, cluster_options, in_words
+from drayman.cli.connecting import client_of, cluster_options, in_words, lasting_client_of
 from drayman.cli.errors import UserError, printable
 from drayman.cli.output import say
 from drayman.cli.which_cluster import connection_to
@@ -123,6 +123,7 @@ async def _run(connection: Connection, options: SchedulerOptions, leader_elect: 
             click.echo(
                 printable(f"scheduling pods of {names} on {nodes} of {connection}"), err=True
             )
+        async with lasting_client_of(connection) as client:
             await _work(client, options, leader_elect)
     except asyncio.CancelledError:
         say("stopped")

@@ -44,6 +44,22 @@ class PartsWrite(Generic[T]):
     resource_version: str = ""
     field_manager: str = ""
 
+    @staticmethod
+    def of(
+        resource: Resource[T], value: T, parts: Parts, *, field_manager: str = ""
+    ) -> PartsWrite[T]:
+        """For an object as it is known here: ConflictError if somebody has written it meanwhile."""
+        known = resource.codec.identity(value)
+        return PartsWrite(
+            resource,
+            known.name,
+            known.namespace or None,
+            parts,
+            uid=known.uid,
+            resource_version=known.resource_version,
+            field_manager=field_manager,
+        )
+
     @property
     def options(self) -> WriteOptions:
         return WriteOptions(field_manager=self.field_manager)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from drayman.api.core import Pod, PodResourceClaim
-from drayman.api.meta import OwnerReference
+from drayman.api.core import Pod, PodResourceClaim, is_finished
+from drayman.api.meta import OwnerReference, controller_of
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.placement.claims import GROUP_API
@@ -16,7 +16,7 @@ MOST_CONSUMERS: Final = 256
 
 def is_done(pod: Pod) -> bool:
     """Whether a pod will not run (any more), so that it needs no devices."""
-    if pod.status.phase in ("Succeeded", "Failed"):
+    if is_finished(pod):
         return True
     return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
 
@@ -51,23 +51,16 @@ def claim_keys(pod: Pod) -> Iterator[str]:
     return (f"{pod.metadata.namespace}/{name}" for name in claim_names(pod))
 
 
-def controller_of(claim: ResourceClaim) -> OwnerReference | None:
-    for owner in claim.metadata.owner_references:
-        if owner.controller:
-            return owner
-    return None
-
-
 def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
     """The pod that a claim was made for."""
-    owner = controller_of(claim)
+    owner = controller_of(claim.metadata)
     is_pod = owner is not None and owner.api_version == "v1" and owner.kind == "Pod"
     return owner if is_pod else None
 
 
 def owning_group(claim: ResourceClaim) -> OwnerReference | None:
     """The group of pods that a claim was made for."""
-    owner = controller_of(claim)
+    owner = controller_of(claim.metadata)
     is_group = (
         owner is not None
         and owner.kind == "PodGroup"
@@ -78,7 +71,7 @@ def owning_group(claim: ResourceClaim) -> OwnerReference | None:
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether a claim was generated for a pod, or for the group that the pod is in."""
-    owner = controller_of(claim)
+    owner = controller_of(claim.metadata)
     if owner is None:
         return False
     if owner.uid == pod.metadata.uid:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.holders import Holders
@@ -15,8 +15,7 @@ from drayman.explain.waiting import unready
 from drayman.explain.wording import and_list, counted
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import holder_of
-from drayman.placement.claims import only_node_of
-from drayman.placement.state import FINISHED
+from drayman.placement.claims import names_of_claims, only_node_of
 from drayman.simulate.world import World
 
 
@@ -49,8 +48,8 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
         pod
         for pod in world.objects.pods
         if pod.metadata.namespace == namespace
-        and pod.status.phase not in FINISHED
-        and name in _claim_names(pod)
+        and not is_finished(pod)
+        and name in names_of_claims(pod)
     ]
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
 
@@ -60,15 +59,8 @@ def users_by_claim(world: World) -> set[tuple[str, str]]:
     return {
         (pod.metadata.namespace, name)
         for pod in world.objects.pods
-        if pod.status.phase not in FINISHED
-        for name in _claim_names(pod)
-        if name
-    }
-
-
-def _claim_names(pod: Pod) -> set[str | None]:
-    return {entry.resource_claim_name for entry in pod.spec.resource_claims} | {
-        status.resource_claim_name for status in pod.status.resource_claim_statuses
+        if not is_finished(pod)
+        for name in names_of_claims(pod)
     }
 
 

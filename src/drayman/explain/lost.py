@@ -72,13 +72,8 @@ def node_state(world: World, name: str) -> str:
 
 def claims_in_use(world: World, pod: Pod) -> tuple[ResourceClaim, ...]:
     """The claims of a pod that exist and have devices."""
-    named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
-    named |= {status.resource_claim_name for status in pod.status.resource_claim_statuses}
-    extended = world.state.extended_claim_of(pod.metadata.uid)
-    if extended is not None:
-        named.add(extended.metadata.name)
-    found = (world.claim(pod.metadata.namespace, name) for name in sorted(filter(None, named)))
-    return tuple(each for each in found if each is not None and each.status.allocation is not None)
+    used = world.state.claims_used_by(pod)
+    return tuple(claim for claim in used if claim.status.allocation is not None)
 
 
 def results_of(claim: ResourceClaim) -> Sequence[DeviceRequestAllocationResult]:

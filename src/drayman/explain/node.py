@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from drayman.api.core import Node, Pod
+from drayman.api.core import Node, Pod, is_finished
 from drayman.explain.answer import DeviceCount, Explanation, Headline, Holder
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
@@ -16,7 +16,7 @@ from drayman.explain.lost import node_state
 from drayman.explain.naming import taint_title
 from drayman.explain.node_fit import FitTest, NodeFit, Unfit
 from drayman.explain.on_node import device_limit
-from drayman.explain.owners import Maker, maker_of
+from drayman.explain.owners import Maker, known_as
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import waiting
@@ -26,7 +26,7 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
-from drayman.placement.state import FINISHED, NodeState
+from drayman.placement.state import NodeState
 from drayman.simulate.occupancy import Standing, State, count, doubted
 from drayman.simulate.world import World
 
@@ -51,7 +51,7 @@ def explain_node(world: World, node: Node) -> Explanation:
     name = node.metadata.name
     standings = _standings(world, node)
     versions = {**world.versions, "node": node.metadata.resource_version}
-    pods = [p for p in world.objects.pods if p.status.phase not in FINISHED]
+    pods = [p for p in world.objects.pods if not is_finished(p)]
     here = sum(pod.spec.node_name == name for pod in pods)
     return Explanation(
         kind="Node",
@@ -148,7 +148,7 @@ def _passed_by(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Expla
         told = known_by_demand[demand.key]
         if told is None:
             continue
-        whose = maker_of(pod) or Maker("Pod", pod.metadata.name)
+        whose = known_as(pod)
         key = (pod.metadata.namespace, whose, told.reason.value)
         known = groups.get(key)
         groups[key] = (

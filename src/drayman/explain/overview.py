@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.meta import ObjectMeta
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.claim import explain_claim, users_by_claim
-from drayman.explain.owners import Maker, maker_of
+from drayman.explain.owners import Maker, known_as, maker_of
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.wording import and_list, counted
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
-from drayman.placement.state import FINISHED
 from drayman.simulate.world import World
 
 
@@ -36,7 +35,7 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
     pods = [
         pod
         for pod in world.objects.pods
-        if pod.status.phase not in FINISHED and namespace in (None, pod.metadata.namespace)
+        if not is_finished(pod) and namespace in (None, pod.metadata.namespace)
     ]
     parts = _ordered([*waiting_pods(world, pods), *_others(world, namespace)])
     return Explanation(
@@ -57,7 +56,7 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
     for pod in pods:
         told = headlines.of(pod)
         if told.reason.kind is not None:
-            whose = maker_of(pod) or Maker("Pod", pod.metadata.name)
+            whose = known_as(pod)
             key = (told.reason, pod.metadata.namespace, whose)
             groups.setdefault(key, []).append((pod, told))
     return [

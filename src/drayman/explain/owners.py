@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.api.core import Pod
-from drayman.api.meta import OwnerReference
+from drayman.api.meta import controller_of
 
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 """Label of the pods of a Deployment; the name of their ReplicaSet is that of the Deployment and this."""
@@ -23,13 +23,9 @@ class Maker(Struct, frozen=True):
         return f"{self.kind}/{self.name}"
 
 
-def controller_of(pod: Pod) -> OwnerReference | None:
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
-
-
 def maker_of(pod: Pod) -> Maker | None:
     """What makes the pod. A ReplicaSet that a Deployment has made is nothing that people have written."""
-    owner = controller_of(pod)
+    owner = controller_of(pod.metadata)
     if owner is None:
         return None
     template = pod.metadata.labels.get(POD_TEMPLATE_HASH)
@@ -37,3 +33,8 @@ def maker_of(pod: Pod) -> Maker | None:
     if owner.kind == "ReplicaSet" and template and deployment != owner.name:
         return Maker("Deployment", deployment)
     return Maker(owner.kind, owner.name)
+
+
+def known_as(pod: Pod) -> Maker:
+    """What makes the pod, or the pod itself if nothing does."""
+    return maker_of(pod) or Maker("Pod", pod.metadata.name)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
@@ -29,7 +29,7 @@ from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
-from drayman.placement.state import FINISHED, NodeState
+from drayman.placement.state import NodeState
 from drayman.simulate.world import World
 
 
@@ -105,7 +105,7 @@ def _not_to_be_placed(
     world: World, pod: Pod, first: Headline, *, with_remedies: bool
 ) -> Explanation:
     base = msgspec.structs.replace(_base(world, pod, first), node=pod.spec.node_name)
-    if pod.spec.node_name and pod.status.phase not in FINISHED:
+    if pod.spec.node_name and not is_finished(pod):
         base = msgspec.structs.replace(base, devices=devices_of(world, pod))
         if first.reason is not Reason.TERMINATING:
             found = alternatives_of_running(world, pod)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from drayman.allocator.question import WantedDevices
@@ -22,6 +23,7 @@ from drayman.explain.answer import Spelling
 from drayman.explain.conditions import ATTRIBUTE, CAPACITY
 from drayman.explain.naming import claim_title
 from drayman.explain.survey import Outlook, Survey
+from drayman.inventory.pool import newest_slices
 
 _MOST_SIMILAR: Final = 3
 _FAR: Final = 1 << 10
@@ -47,7 +49,7 @@ class KnownNames:
     def _count(self, *, of_attributes: bool) -> Mapping[str, int]:
         # Devices of one make have the same names, so sets of names are counted first.
         sets: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        for piece in _newest(self._slices):
+        for piece in chain.from_iterable(newest_slices(self._slices).values()):
             for device in piece.spec.devices or ():
                 held = tuple(device.attributes if of_attributes else device.capacity)
                 sets[piece.spec.driver, held] += 1
@@ -56,18 +58,6 @@ class KnownNames:
             for name in names:
                 found[full_name(driver, name)] += devices
         return found
-
-
-def _newest(slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
-    """The slices of the latest generation of each pool."""
-    found = tuple(slices)
-    latest: dict[tuple[str, str], int] = {}
-    for piece in found:
-        key = (piece.spec.driver, piece.spec.pool.name)
-        latest[key] = max(latest.get(key, 0), piece.spec.pool.generation)
-    for piece in found:
-        if latest[piece.spec.driver, piece.spec.pool.name] == piece.spec.pool.generation:
-            yield piece
 
 
 def full_name(driver: str, name: str) -> str:

@@ -6,10 +6,8 @@ exist yet, or devices that it has been given and that their driver has still to 
 
 from __future__ import annotations
 
-from typing import Final
-
 from drayman.api.claim_generation import make_claim
-from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.core import Pod, PodResourceClaim, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Headline
 from drayman.explain.lost import lost_by_pod, node_state
@@ -24,15 +22,13 @@ from drayman.placement.claims import (
     missing_group,
     readiness,
 )
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.schedulers import SERVED, scheduler_of
+from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 from drayman.simulate.world import World
 
-SCHEDULERS: Final = frozenset({"default-scheduler", "drayman"})
-"""The schedulers whose decisions are explained."""
 
-
-def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SCHEDULERS) -> Headline | None:
+def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
     """Why no node is to be looked for, or none any more; None if one is."""
     own = _settled(world, pod) or _of_the_pod(pod, schedulers)
     if own is not None:
@@ -93,7 +89,7 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
 def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
     metadata, status, node = pod.metadata, pod.status, pod.spec.node_name
-    if status.phase in FINISHED:
+    if is_finished(pod):
         return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
     if metadata.deletion_timestamp is not None:
         where = f" and still on node {node}" if node else ""
@@ -112,12 +108,14 @@ def _of_the_pod(pod: Pod, schedulers: frozenset[str]) -> Headline | None:
     if gates:
         noun = "a scheduling gate" if len(gates) == 1 else f"{len(gates)} scheduling gates"
         return Headline.of(Reason.GATED, f"The pod is held back by {noun}: {and_list(gates)}.")
-    scheduler = pod.spec.scheduler_name or "default-scheduler"
-    if scheduler not in schedulers:
-        served = and_list([f'"{name}"' for name in sorted(schedulers)])
-        text = f'The pod is left to the scheduler "{scheduler}"; Drayman serves {served}.'
-        return Headline.of(Reason.OTHER_SCHEDULER, text)
-    return None
+    return None if scheduler_of(pod) in schedulers else left_to_another(pod, schedulers)
+
+
+def left_to_another(pod: Pod, schedulers: frozenset[str]) -> Headline:
+    """Why a scheduler of these names does not look at a pod that names none of them."""
+    served = and_list([f'"{name}"' for name in sorted(schedulers)])
+    text = f'The pod is left to the scheduler "{scheduler_of(pod)}"; Drayman serves {served}.'
+    return Headline.of(Reason.OTHER_SCHEDULER, text)
 
 
 def _claims(state: ClusterState, pod: Pod) -> tuple[ResourceClaim, ...]:
@@ -182,8 +180,3 @@ def unready(claim: ResourceClaim, now: float) -> Headline | None:
 def _sentence(error: Exception) -> str:
     text = str(error)
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def left_alone(pod: Pod, schedulers: frozenset[str]) -> Headline | None:
-    """Why a scheduler of these names does not look at a pod, for what the pod itself says; None if it does."""
-    return _of_the_pod(pod, schedulers)

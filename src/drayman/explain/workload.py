@@ -8,18 +8,17 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.jobs import Job
-from drayman.api.meta import ObjectMeta
+from drayman.api.meta import ObjectMeta, controller_of
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation, Headline
-from drayman.explain.owners import Maker, controller_of, maker_of
+from drayman.explain.owners import Maker, maker_of
 from drayman.explain.pod import PodHeadlines, explain_pod
 from drayman.explain.reasons import Reason
 from drayman.explain.remedies import remedies_for_job
 from drayman.explain.remedies.replacing import LOST
 from drayman.explain.wording import counted
-from drayman.placement.state import FINISHED
 from drayman.simulate.world import World
 
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
@@ -135,12 +134,12 @@ def _living(world: World, namespace: str, belongs: Callable[[Pod], bool]) -> lis
     return [
         pod
         for pod in world.objects.pods
-        if pod.metadata.namespace == namespace and pod.status.phase not in FINISHED and belongs(pod)
+        if pod.metadata.namespace == namespace and not is_finished(pod) and belongs(pod)
     ]
 
 
 def _controller_uid(pod: Pod) -> str:
-    owner = controller_of(pod)
+    owner = controller_of(pod.metadata)
     return "" if owner is None else owner.uid
 
 

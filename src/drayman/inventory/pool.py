@@ -7,7 +7,7 @@ which generation counts and whether it is whole, without looking at slices that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TypeAlias
 
@@ -28,6 +28,19 @@ class PoolState(Enum):
     USABLE = "usable"
     INCOMPLETE = "incomplete"  # the driver is still publishing
     INVALID = "invalid"  # its slices contradict each other
+
+
+def newest_slices(slices: Iterable[ResourceSlice]) -> dict[PoolId, list[ResourceSlice]]:
+    """The slices of each pool that are of its newest generation, whether all of them are there or not."""
+    newest: dict[PoolId, list[ResourceSlice]] = {}
+    for slice_ in slices:
+        known = newest.setdefault(PoolId(slice_.spec.driver, slice_.spec.pool.name), [])
+        generation = known[0].spec.pool.generation if known else slice_.spec.pool.generation
+        if slice_.spec.pool.generation > generation:
+            known.clear()
+        if slice_.spec.pool.generation >= generation:
+            known.append(slice_)
+    return newest
 
 
 class SliceRecord:

@@ -14,7 +14,7 @@ from drayman.api.resource import (
     NetworkDeviceData,
     ResourceClaim,
 )
-from drayman.cluster.parts import PartsWrite
+from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from drayman.node.model import MANAGER
 from drayman.node.preparing import results
@@ -64,16 +64,8 @@ def devices_write(
     claim: ResourceClaim, devices: Sequence[AllocatedDeviceStatus]
 ) -> PartsWrite[ResourceClaim]:
     """Replaces the devices of a claim's status, if the claim is still as it is known here."""
-    meta = claim.metadata
-    return PartsWrite(
-        RESOURCE_CLAIMS,
-        meta.name,
-        meta.namespace,
-        {("status", "devices"): [to_dict(device) for device in devices]},
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        field_manager=MANAGER,
-    )
+    parts: Parts = {("status", "devices"): [to_dict(device) for device in devices]}
+    return PartsWrite.of(RESOURCE_CLAIMS, claim, parts, field_manager=MANAGER)
 
 
 def _with_conditions(

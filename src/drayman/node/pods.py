@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.cache import Cache
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
@@ -38,7 +38,6 @@ POD: Final = "pod"
 REPORT: Final = "report"
 UNPREPARE: Final = "unprepare"
 
-_OVER: Final = ("Succeeded", "Failed")
 _GROUPS: Final = "podgroups"
 _CONFLICT_DELAY: Final = 0.05
 """Seconds until a claim that somebody else has just written is known as it is now."""
@@ -89,7 +88,7 @@ class SimulatedPods:
             self._runs[uid] = run
         elif not _is_older(pod, run.pod):
             run.pod = pod
-        if pod.status.phase in _OVER and not run.is_over:
+        if is_finished(pod) and not run.is_over:
             # Somebody else has given it up, and with it its claims.
             run.stopped(_now())
             self._leave(run)
@@ -287,16 +286,8 @@ class SimulatedPods:
         parts: Parts = {
             ("status", name): part for name, part in status_of(run.pod, run.progress).items()
         }
-        status = PartsWrite(
-            PODS,
-            meta.name,
-            meta.namespace,
-            parts,
-            uid=meta.uid,
-            # Its conditions are written as a whole, and others write some of them.
-            resource_version=meta.resource_version,
-            field_manager=MANAGER,
-        )
+        # For the pod as it is known: its conditions are written as a whole, and others write some of them.
+        status = PartsWrite.of(PODS, run.pod, parts, field_manager=MANAGER)
         return Change(
             (status, *more),
             lambda error: self._refused(meta.uid, error),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drayman.api.resource import Device, DeviceRequestAllocationResult, ResourceSlice
 from drayman.cluster.informer import Notice
+from drayman.inventory.pool import newest_slices
 
 _Pool = tuple[str, str]
 """Driver and name."""
@@ -29,9 +30,8 @@ class PublishedDevices:
     def find(self, result: DeviceRequestAllocationResult) -> Device | None:
         """The device that was allocated; None if it is not there any more."""
         pool = self._pools.get((result.driver, result.pool), {})
-        newest = max((item.spec.pool.generation for item in pool.values()), default=0)
-        for item in pool.values():
-            if item.spec.pool.generation == newest:
+        for newest in newest_slices(pool.values()).values():
+            for item in newest:
                 for device in item.spec.devices or ():
                     if device.name == result.device:
                         return device

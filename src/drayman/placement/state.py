@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.allocator import Plan
-from drayman.api.core import Namespace, Node, Pod
+from drayman.api.core import Namespace, Node, Pod, is_finished
 from drayman.api.resource import (
     AllocationResult,
     DeviceClass,
@@ -30,7 +30,7 @@ from drayman.inventory.features import Features
 from drayman.inventory.inventory import Inventory
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
-from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import (
     Neighbourhood,
@@ -47,7 +47,6 @@ from drayman.placement.wake import Wake
 
 ClaimKey = tuple[str, str]
 """Namespace and name."""
-FINISHED: Final = ("Succeeded", "Failed")
 _MOST_MARKS: Final = 200_000
 _Results = tuple[DeviceRequestAllocationResult, ...]
 
@@ -142,7 +141,7 @@ class ClusterState:
     def set_placed_pod(self, pod: Pod) -> None:
         """A pod that has a node. Finished ones no longer count."""
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if pod.status.phase in FINISHED:
+        if is_finished(pod):
             self.remove_pod(uid)
             return
         known = self._placed.get(uid)
@@ -267,6 +266,13 @@ class ClusterState:
         """The claim for the extended resources of a pod, if it exists."""
         key = self._extended_claims.get(pod_uid)
         return None if key is None else self.find_claim(*key)
+
+    def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """The claims of a pod that exist, with that for extended resources, and those too that are on their way out."""
+        namespace = pod.metadata.namespace
+        found = [self.find_claim(namespace, name) for name in names_of_claims(pod)]
+        found.append(self.extended_claim_of(pod.metadata.uid))
+        return tuple(claim for claim in found if claim is not None)
 
     # Deciding.
 

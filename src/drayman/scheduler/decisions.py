@@ -131,16 +131,7 @@ def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[Resou
     if wanted.status.devices != known.status.devices:
         entries = [codec.to_dict(entry) for entry in wanted.status.devices]
         parts["status", "devices"] = entries or None
-    metadata = known.metadata
-    return PartsWrite(
-        RESOURCE_CLAIMS,
-        metadata.name,
-        metadata.namespace,
-        parts,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-        field_manager=MANAGER,
-    )
+    return PartsWrite.of(RESOURCE_CLAIMS, known, parts, field_manager=MANAGER)
 
 
 def creation_writes(claim: ResourceClaim) -> list[Write]:

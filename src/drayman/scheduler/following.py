@@ -9,7 +9,7 @@ from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
-from drayman.api.volume_binding import claims_of
+from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
@@ -33,7 +33,8 @@ from drayman.cluster.turns import Turns
 from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
 from drayman.placement.groups import GroupKey, key_of
 from drayman.placement.nominations import Nominations
-from drayman.placement.state import FINISHED, ClaimKey, ClusterState
+from drayman.placement.schedulers import awaits_scheduler, scheduler_of
+from drayman.placement.state import ClaimKey, ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.queue import Queue
@@ -207,7 +208,7 @@ class Follower:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
         keys = tuple((namespace, name) for name in names_of_claims(pod))
         if pod.spec.volumes:
-            keys = (*keys, *(_volume_key(namespace, name) for name in claims_of(pod)))
+            keys = (*keys, *(_volume_key(namespace, name) for name in volume_claims_of(pod)))
         group = key_of(pod)
         if group is not None:
             keys = (*keys, _noted(group))
@@ -218,20 +219,6 @@ class Follower:
         self._named[uid] = keys
         for key in keys:
             self._users.setdefault(key, set()).add(uid)
-
-
-def awaits_scheduler(pod: Pod) -> bool:
-    """Whether somebody is to find a node for a pod that has none."""
-    return (
-        pod.status.phase not in FINISHED
-        and pod.metadata.deletion_timestamp is None
-        and not pod.spec.scheduling_gates
-    )
-
-
-def scheduler_of(pod: Pod) -> str:
-    """The name of the scheduler that a pod is left to."""
-    return pod.spec.scheduler_name or "default-scheduler"
 
 
 def _noted(group: GroupKey) -> ClaimKey:

@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS
-from drayman.placement.claims import names_of_claims
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
 _OVERDUE_S: Final = 60.0
-"""After its grace period a pod goes within moments. One that is still there much later is not to be waited for."""
+"""After its grace period a pod goes within moments. One that is still there much later is neither waited for nor asked again."""
 
 
 class Occupants:
@@ -43,10 +42,11 @@ class Occupants:
         return all(each >= priority for each in self._priorities)
 
     def on(self, node: str, now: float) -> Sequence[Occupant]:
+        """Those on a node who go anyway, or would if they were asked."""
         return [
-            Occupant(pod, self._claims(pod), self._is_leaving(pod, now))
+            Occupant(pod, self._state.claims_used_by(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
-            if self._state.node_of(pod.metadata.uid) == node
+            if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
         ]
 
     def has_anybody_to_go(self, node: str, priority: int) -> bool:
@@ -61,15 +61,17 @@ class Occupants:
         return [claim for claim in self._state.allocated_claims() if self._is_unused(claim)]
 
     def are_awaited(self, nomination: Nomination, now: float) -> bool:
-        """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room."""
-        departing = {pod.metadata.uid for pod in nomination.departing}
-        return any(self._is_here(pod, now) for pod in nomination.departing) or any(
-            self._is_held(claim, departing) for claim in nomination.freed
-        )
+        """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room.
 
-    def _is_here(self, pod: Pod, now: float) -> bool:
-        found = self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-        return found is not None and not _is_overdue(found, now)
+        Not if one of them does not go: the room will not come then, and nor will the devices that it has.
+        """
+        departing = {pod.metadata.uid for pod in nomination.departing}
+        named = (pod.metadata for pod in nomination.departing)
+        found = [self._find(each.namespace, each.name, each.uid) for each in named]
+        here = [pod for pod in found if pod is not None]
+        if any(_is_overdue(pod, now) for pod in here):
+            return False
+        return bool(here) or any(self._is_held(claim, departing) for claim in nomination.freed)
 
     def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
         """Whether a claim has its devices still, and nobody but those who go uses it."""
@@ -78,10 +80,8 @@ class Occupants:
             return False
         return all(user.uid in departing for user in known.status.reserved_for)
 
-    def _is_leaving(self, pod: Pod, now: float) -> bool:
-        if self._is_asked(pod.metadata.uid):
-            return True
-        return pod.metadata.deletion_timestamp is not None and not _is_overdue(pod, now)
+    def _is_leaving(self, pod: Pod) -> bool:
+        return pod.metadata.deletion_timestamp is not None or self._is_asked(pod.metadata.uid)
 
     def _is_unused(self, claim: ResourceClaim) -> bool:
         users = claim.status.reserved_for
@@ -96,16 +96,9 @@ class Occupants:
     def _find(self, namespace: str, name: str, uid: str) -> Pod | None:
         """A pod that exists and has not ended."""
         found = self._pods.get(name, namespace)
-        if found is None or found.metadata.uid != uid or found.status.phase in FINISHED:
+        if found is None or found.metadata.uid != uid or is_finished(found):
             return None
         return found
-
-    def _claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
-        """The claims of a pod that exist, also those that are on their way out."""
-        namespace = pod.metadata.namespace
-        found = [self._state.find_claim(namespace, name) for name in names_of_claims(pod)]
-        found.append(self._state.extended_claim_of(pod.metadata.uid))
-        return tuple(claim for claim in found if claim is not None)
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         pod = notice.object
@@ -126,6 +119,6 @@ def _is_overdue(pod: Pod, now: float) -> bool:
 
 
 def _node_of(pod: Pod) -> tuple[str, ...]:
-    if not pod.spec.node_name or pod.status.phase in FINISHED:
+    if not pod.spec.node_name or is_finished(pod):
         return ()
     return (pod.spec.node_name,)

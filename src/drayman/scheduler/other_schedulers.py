@@ -15,8 +15,9 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
-from drayman.explain.waiting import left_alone
-from drayman.scheduler.following import DELETED, awaits_scheduler, scheduler_of
+from drayman.explain.waiting import left_to_another
+from drayman.placement.schedulers import awaits_scheduler, scheduler_of
+from drayman.scheduler.following import DELETED
 
 REASON: Final = "FailedScheduling"
 PATIENCE_S: Final = 2.0
@@ -64,5 +65,5 @@ class UnservedPods:
         uid = pod.metadata.uid
         self._due.pop(uid, None)
         self._told.add(uid)
-        note = str(left_alone(pod, self._names))
+        note = str(left_to_another(pod, self._names))
         self._recorder.record(Reference.to(PODS, pod), "Warning", REASON, note, "Scheduling")

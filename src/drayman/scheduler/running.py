@@ -29,6 +29,7 @@ from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import NotFound, Placer
+from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
@@ -65,7 +66,7 @@ UNDER_WAY: Final = 4
 class SchedulerOptions:
     """How a scheduler works."""
 
-    names: frozenset[str] = frozenset({"default-scheduler", "drayman"})
+    names: frozenset[str] = SERVED
     """The schedulerName of pods it cares for."""
     policy: Policy = Policy.BEST
     alone: bool = False
@@ -100,7 +101,7 @@ class Scheduler:
         )
         self.state = ClusterState(self._options.features, self._wake)
         self._nominations = Nominations(self.state)
-        self._recorder = EventRecorder(client, "default-scheduler")
+        self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
         self._unserved = UnservedPods(self._recorder, self._options.names)
         self._cycle = Cycle(

@@ -7,17 +7,16 @@ make a volume for the node takes the name of the node off the claim: then the po
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.api import codec
-from drayman.api.meta import ObjectMeta
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import Json
 from drayman.api.volume_binding import SELECTED_NODE, is_bound, is_set_aside
 from drayman.cluster.parts import Parts, PartsWrite
-from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS, Resource
+from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
 from drayman.cluster.writes import Write
 from drayman.placement.fit.volume_matching import reaches
 from drayman.placement.state import ClusterState
@@ -26,7 +25,6 @@ from drayman.scheduler.decisions import MANAGER, Placement
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _CLAIM_REF: Final = ("spec", "claimRef")
-T = TypeVar("T")
 
 
 class Progress(Struct, frozen=True):
@@ -50,23 +48,11 @@ def volume_writes(taken: Taken) -> list[Write]:
             parts[_CLAIM_REF] = codec.to_dict(volume.spec.claim_ref)
         if volume.metadata.annotations:
             parts[_ANNOTATIONS] = dict(volume.metadata.annotations)
-        writes.append(_write(PERSISTENT_VOLUMES, volume.metadata, parts))
+        writes.append(PartsWrite.of(PERSISTENT_VOLUMES, volume, parts, field_manager=MANAGER))
     for claim in taken.claims:
-        annotated: Json = dict(claim.metadata.annotations)
-        writes.append(_write(VOLUME_CLAIMS, claim.metadata, {_ANNOTATIONS: annotated}))
+        annotated: Parts = {_ANNOTATIONS: dict(claim.metadata.annotations)}
+        writes.append(PartsWrite.of(VOLUME_CLAIMS, claim, annotated, field_manager=MANAGER))
     return writes
-
-
-def _write(resource: Resource[T], metadata: ObjectMeta, parts: Parts) -> PartsWrite[T]:
-    return PartsWrite(
-        resource,
-        metadata.name,
-        metadata.namespace or None,
-        parts,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-        field_manager=MANAGER,
-    )
 
 
 def progress(state: ClusterState, placement: Placement) -> Progress:

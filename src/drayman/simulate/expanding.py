@@ -22,9 +22,11 @@ from drayman.api.core import (
     Pod,
     Toleration,
     Volume,
+    is_finished,
 )
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.node_taints import DAEMONS_TOLERATE
 from drayman.api.struct import Json
 from drayman.api.workloads import (
     DaemonSet,
@@ -34,7 +36,7 @@ from drayman.api.workloads import (
     StatefulSet,
 )
 from drayman.placement.fit import FITS, PodNeeds
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.state import ClusterState
 
 Owner: TypeAlias = Job | Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet
 
@@ -49,14 +51,6 @@ _JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _SET_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _SET_INDEX: Final = "apps.kubernetes.io/pod-index"
 _NAME_FIELD: Final = "metadata.name"
-_DAEMONS_TOLERATE: Final = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
 _ORDERED: Final = ("", "OrderedReady")
 
 
@@ -155,7 +149,7 @@ class Expansion:
             return
         there = self.existing(workload)
         done = sum(pod.status.phase == "Succeeded" for pod in there)
-        running = [pod for pod in there if pod.status.phase not in FINISHED]
+        running = [pod for pod in there if not is_finished(pod)]
         wanted = job.spec.parallelism
         if job.spec.completions is not None:
             wanted = min(wanted, job.spec.completions - done)
@@ -169,7 +163,7 @@ class Expansion:
             yield self._made_from(workload, pod, f"{job.metadata.name}-{index}")
 
     def _replicas(self, workload: Workload, template: Pod, replicas: int) -> Iterator[ExpandedPod]:
-        active = [p for p in self.existing(workload) if p.status.phase not in FINISHED]
+        active = [p for p in self.existing(workload) if not is_finished(p)]
         yield from self._numbered(workload, template, replicas - len(active))
 
     def _stateful(self, workload: Workload, stateful_set: StatefulSet) -> Iterator[ExpandedPod]:
@@ -232,7 +226,7 @@ class Expansion:
 def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
     """That nothing is to be made, which does not say that all is well."""
     said = "it is there already" if workload.owner is None else "it has all of its pods already"
-    waiting = sum(not pod.spec.node_name and pod.status.phase not in FINISHED for pod in existing)
+    waiting = sum(not pod.spec.node_name and not is_finished(pod) for pod in existing)
     if not waiting:
         return said
     who = "it" if workload.owner is None else f"{waiting:,} of them"
@@ -283,7 +277,7 @@ def _with_volumes(pod: Pod, stateful_set: StatefulSet, name: str) -> Pod:
 def _tolerant(pod: Pod) -> Pod:
     """A daemon looks after its node also when that is in trouble."""
     added = tuple(
-        Toleration(key=key, operator="Exists", effect=effect) for key, effect in _DAEMONS_TOLERATE
+        Toleration(key=key, operator="Exists", effect=effect) for key, effect in DAEMONS_TOLERATE
     )
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 

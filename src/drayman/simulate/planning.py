@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
 from drayman.placement.asking import Asker
-from drayman.placement.state import FINISHED
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
@@ -143,7 +142,7 @@ def _pending(world: World) -> Iterator[Turn]:
         pod
         for pod in world.objects.pods
         if not pod.spec.node_name
-        and pod.status.phase not in FINISHED
+        and not is_finished(pod)
         and pod.metadata.deletion_timestamp is None
     )
     for pod in sorted(pods, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from drayman.api.resource import Device, ResourceSlice
 from drayman.inventory.identity import DeviceId, PoolId
-from drayman.inventory.pool import PoolState, ResolvedPool
+from drayman.inventory.pool import PoolState, ResolvedPool, newest_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,9 @@ def published(
     problems: Mapping[tuple[str, str], ResolvedPool],
 ) -> tuple[PublishedPool, ...]:
     """The pools of these slices by driver and name. `problems` is what nodes find wrong with some of them."""
-    newest: dict[PoolId, list[ResourceSlice]] = {}
-    for slice_ in slices:
-        known = newest.setdefault(PoolId(slice_.spec.driver, slice_.spec.pool.name), [])
-        generation = known[0].spec.pool.generation if known else slice_.spec.pool.generation
-        if slice_.spec.pool.generation > generation:
-            known.clear()
-        if slice_.spec.pool.generation >= generation:
-            known.append(slice_)
     return tuple(
         _pool(pool_id, current, problems.get(pool_id))
-        for pool_id, current in sorted(newest.items())
+        for pool_id, current in sorted(newest_slices(slices).items())
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from drayman.api.core import Namespace, Node, Pod
+from drayman.api.core import Namespace, Node, Pod, is_finished
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
@@ -34,7 +34,7 @@ from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.pool import PoolState
-from drayman.placement.state import FINISHED, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.simulate.pools import published
 
@@ -195,7 +195,7 @@ def state_of(objects: Objects, features: Features | None = None) -> ClusterState
     for claim in objects.claims:
         state.set_claim(claim)
     for pod in objects.pods:
-        if pod.spec.node_name and pod.status.phase not in FINISHED:
+        if pod.spec.node_name and not is_finished(pod):
             state.set_placed_pod(pod)
     return state
 

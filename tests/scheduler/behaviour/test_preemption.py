@@ -6,6 +6,7 @@ controller either, so that claims give back their devices when the test says.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -27,12 +28,24 @@ BUDGET_VALUES = DISRUPTION_BUDGETS.as_values()
 NODES = ("node-a", "node-b")
 
 
+class Clock:
+    """The scheduler's. A test may put it forward."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_s
+
+
 @asynccontextmanager
-async def scheduler_alone(folder: Path) -> AsyncIterator[Stage]:
+async def scheduler_alone(folder: Path, clock: Clock) -> AsyncIterator[Stage]:
     """A server and a scheduler: what controllers and kubelets do, the test does."""
     settings = SchedulerOptions(first_backoff_s=0.05, longest_backoff_s=0.2)
     async with over_http(folder) as client:
-        stage = Stage(client, (lambda client, informers: Scheduler(client, informers, settings),))
+        stage = Stage(
+            client, (lambda client, informers: Scheduler(client, informers, settings, clock=clock),)
+        )
         await stage.start()
         try:
             yield stage
@@ -41,8 +54,13 @@ async def scheduler_alone(folder: Path) -> AsyncIterator[Stage]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> AbstractAsyncContextManager[Stage]:
-    return scheduler_alone(tmp_path)
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def alone(tmp_path: Path, clock: Clock) -> AbstractAsyncContextManager[Stage]:
+    return scheduler_alone(tmp_path, clock)
 
 
 async def two_full_nodes(stage: Stage, *, grace: int = 30) -> None:
@@ -170,6 +188,24 @@ async def test_a_scheduler_that_begins_meanwhile_asks_nobody_else(
         await give_back(stage, victim)
         await stage.bound("urgent")
         assert await asked(stage) == [victim]
+
+
+async def test_a_victim_that_does_not_go_is_not_asked_twice(
+    alone: AbstractAsyncContextManager[Stage], clock: Clock
+) -> None:
+    """Where a node is cut off, its pods do not go when they are asked to: after a while another one is asked instead."""
+    async with alone as stage:
+        await two_full_nodes(stage, grace=1)
+        await important(stage, "urgent")
+        (stuck,) = await until_asked(stage)
+        clock.ahead_s = 600
+        await stage.node("node-c")
+        (other,) = {"first", "second"} - {stuck}
+        assert await until_asked(stage, 2) == ["first", "second"]
+        await let_go(stage, other)
+        await give_back(stage, other)
+        await stage.bound("urgent")
+        assert await stage.get_pod(stuck) is not None
 
 
 async def test_two_that_come_together_share_the_room_of_one_victim(

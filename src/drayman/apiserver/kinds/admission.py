@@ -11,6 +11,7 @@ from typing import Final
 
 from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
+from drayman.api.node_taints import NOT_READY, UNREACHABLE
 from drayman.api.quantity import Quantity
 from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
@@ -24,8 +25,6 @@ from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_a
 from drayman.apiserver.strategy import Object
 
 _GRACE_S: Final = 300
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
 RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"

@@ -15,6 +15,7 @@ from drayman.api.validation.field_errors import (
     too_long,
 )
 from drayman.api.validation.names import driver_name
+from drayman.api.volume_binding import BOUND
 from drayman.apiserver.kinds.checks import label_selector, one_of, unchanged
 from drayman.apiserver.kinds.pods.defaults import default_source
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default, text_at
@@ -79,7 +80,7 @@ def check_claim_spec(spec: Object, path: str) -> Errors:
 
 def _check_claim_update(new: Object, old: Object, _context: Context) -> Errors:
     after, before = dict(map_at(new, "spec")), map_at(old, "spec")
-    if text_at(old, "status", "phase") == "Bound":
+    if text_at(old, "status", "phase") == BOUND:
         restore(after, before, "resources")
         restore(after, before, "volumeAttributesClassName")
     if not before.get("volumeName"):

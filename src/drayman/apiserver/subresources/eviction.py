@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from drayman.api.codec import convert
+from drayman.api.core import FINISHED
 from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.apiserver.batch import Batch
@@ -29,7 +30,6 @@ KIND: Final = GroupVersionKind("policy", "v1", "Eviction")
 BUDGETS: Final = "poddisruptionbudgets.policy"
 MOST_DISRUPTED: Final = 2000
 """Evictions a budget keeps account of until its controller has confirmed them."""
-_FINISHED: Final = ("Succeeded", "Failed")
 _CONDITION: Final = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -60,7 +60,7 @@ async def evict(call: Call) -> Result:
 def _may_ignore_budgets(pod: Object) -> bool:
     """A pod that does not run yet or no longer disrupts nothing by going."""
     phase = (pod.get("status") or {}).get("phase", "Pending")
-    return phase in (*_FINISHED, "Pending") or "deletionTimestamp" in pod["metadata"]
+    return phase in (*FINISHED, "Pending") or "deletionTimestamp" in pod["metadata"]
 
 
 async def _delete(call: Call, existing: Stored) -> None:

@@ -257,10 +257,8 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
         )
     try:
         record = _wait_ready(folder, child)
-    except (
-        KeyboardInterrupt,
-        UserError,
-    ):  # the end of the terminal is no reason: it is to outlive that
+    except (KeyboardInterrupt, UserError):
+        # Not where the terminal goes away: the child is to outlive that.
         child.terminate()
         raise
     click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")

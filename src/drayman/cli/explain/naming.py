@@ -13,7 +13,7 @@ NAMESPACE: Final = "namespace"
 NODE: Final = "node"
 _UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
 
-_KINDS: Final = {
+KINDS: Final = {
     "pod": ("pod", "pods", "po"),
     "resourceclaim": ("resourceclaim", "resourceclaims", "claim", "claims"),
     "job": ("job", "jobs"),
@@ -24,14 +24,13 @@ _KINDS: Final = {
     NODE: ("node", "nodes", "no"),
     NAMESPACE: ("namespace", "namespaces", "ns"),
 }
+"""What can be explained, and the names that it goes by."""
 _GROUPS: Final = {
     "resourceclaim": "resource.k8s.io",
     "job": "batch",
     **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
 }
-KINDS: Final = tuple(_KINDS)
-"""What can be explained, by the names that are shown to people."""
-_NAMES: Final = {name: kind for kind, names in _KINDS.items() for name in names}
+_NAMES: Final = {name: kind for kind, names in KINDS.items() for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Protocol
 
 from drayman.api.claim_generation import POD_CLAIM_NAME, make_claim
 from drayman.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
+from drayman.api.meta import controller_of
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.controllers.pod_claims import (
-    controller_of,
     is_done,
     is_made_for,
     recorded_claim,
@@ -102,7 +102,7 @@ def _shared_claim(group: PodGroup, entry: PodResourceClaim, known: Known) -> Res
 
 
 def _is_own(claim: ResourceClaim, group: PodGroup) -> bool:
-    owner = controller_of(claim)
+    owner = controller_of(claim.metadata)
     return owner is not None and owner.uid == group.metadata.uid
 
 

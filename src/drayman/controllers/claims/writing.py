@@ -99,15 +99,7 @@ def release_writes(release: Release) -> list[Write]:
         parts["metadata", "finalizers"] = _other_finalizers(claim)
     if not parts:
         return [_deletion(claim)] if release.deletes else []
-    write = PartsWrite(
-        RESOURCE_CLAIMS,
-        meta.name,
-        meta.namespace,
-        parts,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        field_manager=_MANAGER,
-    )
+    write = PartsWrite.of(RESOURCE_CLAIMS, claim, parts, field_manager=_MANAGER)
     is_deleting = meta.deletion_timestamp is not None
     if release.deletes or (is_deleting and release.removes_finalizer):
         return [RemoveWrite(write)]
@@ -172,15 +164,9 @@ def reservation_writes(reservations: Sequence[Reservation]) -> list[Write]:
 
 def _reservation(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> Write:
     consumers = (*claim.status.reserved_for, consumer)
-    return PartsWrite(
-        RESOURCE_CLAIMS,
-        claim.metadata.name,
-        claim.metadata.namespace,
-        {("status", "reservedFor"): [codec.to_dict(consumer) for consumer in consumers]},
-        uid=claim.metadata.uid,
-        resource_version=claim.metadata.resource_version,
-        field_manager=_MANAGER,
-    )
+    entries: list[Json] = [codec.to_dict(consumer) for consumer in consumers]
+    parts: Parts = {("status", "reservedFor"): entries}
+    return PartsWrite.of(RESOURCE_CLAIMS, claim, parts, field_manager=_MANAGER)
 
 
 def _status_of(release: Release) -> dict[str, Json]:

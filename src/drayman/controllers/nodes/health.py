@@ -12,21 +12,28 @@ from typing import Final
 import msgspec
 
 from drayman.api.core import Node, NodeCondition, Taint
+from drayman.api.node_taints import (
+    DISK_PRESSURE,
+    MEMORY_PRESSURE,
+    NETWORK_UNAVAILABLE,
+    NOT_READY,
+    PID_PRESSURE,
+    UNREACHABLE,
+    UNSCHEDULABLE,
+)
 from drayman.controllers.workloads import moments
-from drayman.placement.fit.readiness import NOT_READY, UNREACHABLE, is_ready
+from drayman.placement.fit.readiness import is_ready
 
-OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _PRESSURES: Final = {
-    "MemoryPressure": "node.kubernetes.io/memory-pressure",
-    "DiskPressure": "node.kubernetes.io/disk-pressure",
-    "PIDPressure": "node.kubernetes.io/pid-pressure",
-    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+    "MemoryPressure": MEMORY_PRESSURE,
+    "DiskPressure": DISK_PRESSURE,
+    "PIDPressure": PID_PRESSURE,
+    "NetworkUnavailable": NETWORK_UNAVAILABLE,
 }
 _FROM_THE_NODE: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """Conditions that only the node itself can know."""
 _MANAGED: Final = {
-    *((key, "NoSchedule") for key in (*_PRESSURES.values(), _UNSCHEDULABLE)),
+    *((key, "NoSchedule") for key in (*_PRESSURES.values(), UNSCHEDULABLE)),
     *((key, effect) for key in (NOT_READY, UNREACHABLE) for effect in ("NoSchedule", "NoExecute")),
 }
 """Taints that are set and taken away here; all others are somebody else's."""
@@ -78,7 +85,7 @@ def _wanted(
     node: Node, conditions: tuple[NodeCondition, ...], *, evicting: bool
 ) -> Iterator[tuple[str, str]]:
     if node.spec.unschedulable:
-        yield _UNSCHEDULABLE, "NoSchedule"
+        yield UNSCHEDULABLE, "NoSchedule"
     for condition in conditions:
         if condition.type_ == "Ready" and condition.status != "True":
             key = UNREACHABLE if condition.status == "Unknown" else NOT_READY

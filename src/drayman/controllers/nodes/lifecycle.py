@@ -15,6 +15,7 @@ from typing import Final
 
 from drayman.api import codec
 from drayman.api.core import Node
+from drayman.api.node_taints import NOT_READY
 from drayman.api.workloads import Lease
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
@@ -26,7 +27,7 @@ from drayman.controllers.nodes.health import conditions_of, taints_of
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, set_condition
 from drayman.controllers.workloads.pod_state import is_ready as is_pod_ready
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
-from drayman.placement.fit.readiness import NOT_READY, is_ready
+from drayman.placement.fit.readiness import is_ready
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 

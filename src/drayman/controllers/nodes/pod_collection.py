@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import time
 
-from drayman.api.core import Node, Pod
+from drayman.api.core import Node, Pod, is_finished
+from drayman.api.node_taints import OUT_OF_SERVICE
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES
-from drayman.controllers.nodes.health import OUT_OF_SERVICE
 from drayman.controllers.nodes.lifecycle import NodeOptions
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
-from drayman.controllers.workloads.pod_state import is_deleted, is_finished
+from drayman.controllers.workloads.pod_state import is_deleted
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.readiness import is_ready
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from drayman.api.core import Pod
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.controllers.pod_claims import has_claims
-from drayman.controllers.taint_eviction.pools import PoolId, Pools
+from drayman.controllers.taint_eviction.pools import Pools
 from drayman.controllers.taint_eviction.rule_status import Counts
 from drayman.controllers.taint_eviction.taints import (
     NO_EXECUTE,
@@ -19,6 +18,7 @@ from drayman.controllers.taint_eviction.taints import (
     pod_eviction,
     selects,
 )
+from drayman.inventory.pool import newest_slices
 
 
 def count(
@@ -65,19 +65,12 @@ def _pending(
 
 def _published(rule: DeviceTaintRule, slices: tuple[ResourceSlice, ...]) -> int:
     """The devices that a rule selects, of the newest generation of each pool."""
-    newest: Counter[PoolId] = Counter()
-    for found in slices:
-        newest[_pool(found)] = max(newest[_pool(found)], found.spec.pool.generation)
     return sum(
-        selects(rule, *_pool(found), device.name)
-        for found in slices
-        if found.spec.pool.generation == newest[_pool(found)]
+        selects(rule, *pool, device.name)
+        for pool, newest in newest_slices(slices).items()
+        for found in newest
         for device in found.spec.devices or ()
     )
-
-
-def _pool(slice_: ResourceSlice) -> PoolId:
-    return slice_.spec.driver, slice_.spec.pool.name
 
 
 def _allocated(rule: DeviceTaintRule, claims: Iterable[ResourceClaim]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -17,6 +17,8 @@ from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, Storage
 from drayman.api.struct import Json
 from drayman.api.volume_binding import (
     BETA_STORAGE_PROVISIONER,
+    BOUND,
+    LOST,
     SELECTED_NODE,
     STORAGE_PROVISIONER,
     bound_to,
@@ -39,8 +41,6 @@ from drayman.controllers.volumes.provisioning import simulated_volume, volume_na
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.volumes import Volumes
 
-BOUND: Final = "Bound"
-_LOST: Final = "Lost"
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _VOLUME_VALUES: Final = PERSISTENT_VOLUMES.as_values()
 
@@ -137,7 +137,7 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
             parts["status", "phase"] = BOUND
         writes: list[Write] = []
         if parts:
-            writes.append(_parts_write(PERSISTENT_VOLUMES, volume, parts))
+            writes.append(PartsWrite.of(PERSISTENT_VOLUMES, volume, parts))
         writes += _claim_writes(claim, volume, {})
         await self._write(writes)
 
@@ -163,12 +163,12 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
     async def _turn_down(self, claim: PersistentVolumeClaim, node: str) -> None:
         """The node is gone. Without its name on the claim the scheduler chooses another."""
         left = {k: v for k, v in claim.metadata.annotations.items() if k != SELECTED_NODE}
-        await self._write([_parts_write(VOLUME_CLAIMS, claim, {_ANNOTATIONS: left or None})])
+        await self._write([PartsWrite.of(VOLUME_CLAIMS, claim, {_ANNOTATIONS: left or None})])
         note = f"failed to get target node: node {node} not found"
         self.tell(claim, "Warning", "ProvisioningFailed", note)
 
     async def _lose(self, claim: PersistentVolumeClaim, reason: str, note: str) -> None:
-        if claim.status.phase == _LOST:
+        if claim.status.phase == LOST:
             return
         if reason == "ClaimLost":
             # What the cache does not have may have been made a moment ago.
@@ -180,7 +180,7 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
                 self._volumes.set_volume(found)
                 self.queue.retry((claim.metadata.namespace, claim.metadata.name))
                 return
-        await self._write([_parts_write(VOLUME_CLAIMS, claim, {("status", "phase"): _LOST})])
+        await self._write([PartsWrite.of(VOLUME_CLAIMS, claim, {("status", "phase"): LOST})])
         self.tell(claim, "Warning", reason, note)
 
     async def _write(self, writes: Sequence[Write]) -> None:
@@ -213,16 +213,4 @@ def _claim_writes(
     if status != claim.status:
         for name, value in codec.to_dict(status).items():
             parts["status", name] = value
-    return [_parts_write(VOLUME_CLAIMS, claim, parts)] if parts else []
-
-
-def _parts_write(resource: Any, value: Any, parts: dict[Path, Json]) -> PartsWrite[Any]:
-    metadata = value.metadata
-    return PartsWrite(
-        resource,
-        metadata.name,
-        metadata.namespace or None,
-        parts,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
+    return [PartsWrite.of(VOLUME_CLAIMS, claim, parts)] if parts else []

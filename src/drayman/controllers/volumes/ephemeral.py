@@ -8,7 +8,7 @@ from typing import Final
 from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.storage import PersistentVolumeClaim
-from drayman.api.volume_binding import claims_of, ephemeral_claim
+from drayman.api.volume_binding import ephemeral_claim, volume_claims_of
 from drayman.cluster.client import Client
 from drayman.cluster.errors import AlreadyExistsError
 from drayman.cluster.informer import Notice
@@ -45,7 +45,7 @@ class EphemeralVolumeController(Reconciler[Pod]):
             return
         metadata = notice.object.metadata
         for pod in self.in_namespace(metadata.namespace):
-            if metadata.name in claims_of(pod):
+            if metadata.name in volume_claims_of(pod):
                 self.queue.add((metadata.namespace, pod.metadata.name))
 
     async def reconcile(self, key: Key) -> None:

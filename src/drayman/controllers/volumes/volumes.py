@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Final
 
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import Json
-from drayman.api.volume_binding import BOUND_BY_CONTROLLER, PROVISIONED_BY, is_set_aside
+from drayman.api.volume_binding import (
+    AVAILABLE,
+    BOUND,
+    BOUND_BY_CONTROLLER,
+    PROVISIONED_BY,
+    RELEASED,
+    is_set_aside,
+)
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
@@ -16,10 +22,6 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.parts import PartsWrite, Path
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
-from drayman.placement.fit.volume_matching import AVAILABLE
-
-_BOUND: Final = "Bound"
-_RELEASED: Final = "Released"
 
 
 class VolumeController(Reconciler[PersistentVolume]):
@@ -46,7 +48,7 @@ class VolumeController(Reconciler[PersistentVolume]):
         if claim is None:
             await self._reclaim(volume)
         elif claim.spec.volume_name == volume.metadata.name:
-            await self._set_phase(volume, _BOUND)
+            await self._set_phase(volume, BOUND)
         elif claim.spec.volume_name:
             await self._let_go(volume)
 
@@ -71,12 +73,12 @@ class VolumeController(Reconciler[PersistentVolume]):
     async def _reclaim(self, volume: PersistentVolume) -> None:
         match volume.spec.persistent_volume_reclaim_policy:
             case "Delete":
-                await self._set_phase(volume, _RELEASED)
+                await self._set_phase(volume, RELEASED)
                 await self._delete(volume)
             case "Recycle":  # there is nothing on it that would have to be wiped
                 await self._let_go(volume)
             case _:
-                await self._set_phase(volume, _RELEASED)
+                await self._set_phase(volume, RELEASED)
 
     async def _let_go(self, volume: PersistentVolume) -> None:
         """The claim is gone, or has got another volume: this one is for others."""
@@ -98,16 +100,7 @@ class VolumeController(Reconciler[PersistentVolume]):
             await self._write(volume, {("status", "phase"): phase})
 
     async def _write(self, volume: PersistentVolume, parts: dict[Path, Json]) -> None:
-        metadata = volume.metadata
-        version = metadata.resource_version
-        write = PartsWrite(
-            PERSISTENT_VOLUMES,
-            metadata.name,
-            None,
-            parts,
-            uid=metadata.uid,
-            resource_version=version,
-        )
+        write = PartsWrite.of(PERSISTENT_VOLUMES, volume, parts)
         (written,) = await self.client.write_many([write])
         if isinstance(written, PersistentVolume):
             self.wrote(written)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from drayman.api.meta import ObjectMeta
+from drayman.api.meta import ObjectMeta, controller_of
 from drayman.cluster.informer import Informer, Notice
-from drayman.controllers.workloads.pod_state import controller_of
 
 
 class HasMetadata(Protocol):

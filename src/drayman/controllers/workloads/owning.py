@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from drayman.api import codec
 from drayman.api.labels import LabelMatcher, compile_selector
-from drayman.api.meta import LabelSelector, ObjectMeta
+from drayman.api.meta import LabelSelector, ObjectMeta, controller_of
 from drayman.api.struct import Json
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
@@ -22,7 +22,6 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.patches import Patch, merge_patch, strategic_merge_patch
 from drayman.cluster.resources import Resource
 from drayman.controllers.workloads.holdings import HasMetadata, Holdings
-from drayman.controllers.workloads.pod_state import controller_of
 from drayman.controllers.workloads.reconciling import Clock, Reconciler
 
 

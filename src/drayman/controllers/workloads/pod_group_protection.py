@@ -8,13 +8,12 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.pod_groups import PodGroup
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import POD_GROUPS, PODS
-from drayman.controllers.workloads.pod_state import is_finished
 from drayman.controllers.workloads.protection import Protection, is_leaving
 from drayman.controllers.workloads.reconciling import Clock, Key
 

@@ -7,26 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from drayman.api.core import ContainerStatus, Pod, PodCondition
-from drayman.api.meta import ObjectMeta, OwnerReference
+from drayman.api.core import ContainerStatus, Pod, PodCondition, is_finished
 from drayman.controllers.workloads import moments
 
-FINISHED: Final = ("Succeeded", "Failed")
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "": 0, "Unknown": 1}
 _RUNNING: Final = 2
-
-
-def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
-    """The owner that manages an object, if it has one."""
-    for owner in metadata.owner_references:
-        if owner.controller:
-            return owner
-    return None
-
-
-def is_finished(pod: Pod) -> bool:
-    return pod.status.phase in FINISHED
 
 
 def is_deleted(pod: Pod) -> bool:
@@ -35,11 +21,11 @@ def is_deleted(pod: Pod) -> bool:
 
 def is_active(pod: Pod) -> bool:
     """Whether a pod runs or will run, and nobody wants it gone."""
-    return pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED
+    return pod.metadata.deletion_timestamp is None and not is_finished(pod)
 
 
 def is_terminating(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in FINISHED
+    return pod.metadata.deletion_timestamp is not None and not is_finished(pod)
 
 
 def condition_of(pod: Pod, type_: str) -> PodCondition | None:
@@ -69,10 +55,6 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
         return 0.0
     since = ready_since(pod)
     return None if since is None else max(0.0, since + min_ready_seconds - now)
-
-
-def is_available(pod: Pod, min_ready_seconds: int, now: float) -> bool:
-    return available_in(pod, min_ready_seconds, now) == 0.0
 
 
 def finished_at(pod: Pod) -> float:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
-from drayman.api.volume_binding import claims_of
+from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PERSISTENT_VOLUMES, PODS, VOLUME_CLAIMS
-from drayman.controllers.workloads.pod_state import is_finished
 from drayman.controllers.workloads.protection import Protection, is_leaving
 from drayman.controllers.workloads.reconciling import Clock, Key
 
@@ -33,7 +32,9 @@ def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
         return True
     # One that was made for a pod is its own; an earlier pod of the same name may have left one behind.
     owners = claim.metadata.owner_references
-    return claim.metadata.name in claims_of(pod) and any(o.uid == pod.metadata.uid for o in owners)
+    return claim.metadata.name in volume_claims_of(pod) and any(
+        o.uid == pod.metadata.uid for o in owners
+    )
 
 
 class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
@@ -62,7 +63,7 @@ class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
         pod = notice.object
         if not pod.spec.volumes or (notice.type != "DELETED" and not is_finished(pod)):
             return
-        for name in claims_of(pod):
+        for name in volume_claims_of(pod):
             self.queue.add((pod.metadata.namespace, name))
 
 

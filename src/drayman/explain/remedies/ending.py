@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
+from drayman.api.meta import controller_of
 from drayman.cel.times import Duration
 from drayman.explain.answer import Operation, Remedy
-from drayman.explain.owners import controller_of
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.commands import wait_command
@@ -105,7 +105,7 @@ def _waiting(endings: Sequence[_Ending], fit: Fit) -> Remedy:
 
 
 def _job_of(pod: Pod) -> str | None:
-    owner = controller_of(pod)
+    owner = controller_of(pod.metadata)
     return owner.uid if owner is not None and owner.kind == "Job" else None
 
 

@@ -20,9 +20,9 @@ from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Trials
 from drayman.explain.waiting import waiting
 from drayman.explain.wording import and_list
+from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.simulate.world import World
 
-SCHEDULER: Final = "default-scheduler"
 _MOST_NAMES: Final = 2
 
 
@@ -63,10 +63,10 @@ def resumed_job(world: World, job: Job, trials: Trials) -> Iterator[Remedy]:
 def other_scheduler(world: World, pod: Pod, trials: Trials) -> Iterator[Remedy]:
     """A pod that is left to somebody who may not exist."""
     name = pod.spec.scheduler_name
-    if name and name != SCHEDULER:
-        sentence = f"leave the pod to {SCHEDULER} instead of {name}"
+    if name and name != DEFAULT_SCHEDULER:
+        sentence = f"leave the pod to {DEFAULT_SCHEDULER} instead of {name}"
         yield from _changed(
-            world, pod, trials, sentence, (put(SCHEDULER, "spec", "schedulerName"),)
+            world, pod, trials, sentence, (put(DEFAULT_SCHEDULER, "spec", "schedulerName"),)
         )
 
 

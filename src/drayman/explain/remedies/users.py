@@ -13,12 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
+from drayman.api.meta import controller_of
 from drayman.api.resource import ResourceClaim
-from drayman.explain.owners import controller_of
 from drayman.inventory.bitsets import positions
-from drayman.placement.claims import ClaimsNotReadyError, claims_of
-from drayman.placement.state import FINISHED, ClusterState, NodeState
+from drayman.placement.state import ClusterState, NodeState
 from drayman.simulate.world import World
 
 _LASTING: Final = ("DaemonSet", "Node")
@@ -151,18 +150,13 @@ class Users:
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """The claims of a pod that have devices."""
-        try:
-            claims = claims_of(pod, self._state.find_claim)
-        except ClaimsNotReadyError:
-            claims = ()
-        extended = self._state.extended_claim_of(pod.metadata.uid)
-        found = claims if extended is None else (*claims, extended)
-        return [claim for claim in found if claim.status.allocation is not None]
+        used = self._state.claims_used_by(pod)
+        return [claim for claim in used if claim.status.allocation is not None]
 
     def _stays(self, pod: Pod) -> bool:
         if pod.metadata.uid == self._own.metadata.uid:
             return True
-        owner, own = controller_of(pod), controller_of(self._own)
+        owner, own = controller_of(pod.metadata), controller_of(self._own.metadata)
         if owner is None:
             return False
         return owner.kind in _LASTING or (own is not None and owner.uid == own.uid)
@@ -173,7 +167,7 @@ class Users:
         return {
             pod.metadata.uid: pod
             for pod in self._world.objects.pods
-            if pod.spec.node_name and pod.status.phase not in FINISHED
+            if pod.spec.node_name and not is_finished(pod)
         }
 
     @cached_property
@@ -187,7 +181,7 @@ class Users:
     def _by_owner(self) -> dict[tuple[str, str], list[Pod]]:
         found: dict[tuple[str, str], list[Pod]] = {}
         for pod in self._pods.values():
-            owner = controller_of(pod)
+            owner = controller_of(pod.metadata)
             if owner is not None:
                 found.setdefault((owner.kind, owner.uid), []).append(pod)
         return found

@@ -10,10 +10,9 @@ from enum import StrEnum
 from typing import Final
 
 from drayman.api.core import Node, NodeCondition
-from drayman.placement.fit.taints import REPELLING, UNSCHEDULABLE_TAINT
+from drayman.api.node_taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from drayman.placement.fit.taints import REPELLING
 
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _READY: Final = "Ready"
 
 
@@ -41,6 +40,6 @@ def closed_by(node: Node) -> tuple[Closed, ...]:
     says_so = any(c.type_ == _READY for c in node.status.conditions)
     if (says_so and not is_ready(node.status.conditions)) or keys & {NOT_READY, UNREACHABLE}:
         found.append(Closed.NOT_READY)
-    if node.spec.unschedulable or UNSCHEDULABLE_TAINT.key in keys:
+    if node.spec.unschedulable or UNSCHEDULABLE in keys:
         found.append(Closed.CORDONED)
     return tuple(found)

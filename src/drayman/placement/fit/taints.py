@@ -7,8 +7,9 @@ from typing import Final
 
 from drayman.api.core import Taint, Toleration
 from drayman.api.labels import parse_integer
+from drayman.api.node_taints import UNSCHEDULABLE
 
-UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+UNSCHEDULABLE_TAINT: Final = Taint(key=UNSCHEDULABLE, effect="NoSchedule")
 REPELLING: Final = ("NoSchedule", "NoExecute")
 DISCOURAGING: Final = "PreferNoSchedule"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from enum import Enum
-from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +21,7 @@ from drayman.api.labels import compile_selector as compile_labels
 from drayman.api.nodeselector import compile_selector
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.volume_binding import (
+    AVAILABLE,
     FILESYSTEM,
     capacity_of,
     class_name_of,
@@ -30,8 +30,6 @@ from drayman.api.volume_binding import (
 )
 from drayman.placement.fit.node import NodeFacts
 from drayman.placement.fit.node_choice import HOSTNAME
-
-AVAILABLE: Final = "Available"
 
 
 class Mismatch(Enum):

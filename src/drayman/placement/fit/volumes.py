@@ -22,6 +22,7 @@ from drayman.api.storage import (
     StorageClass,
 )
 from drayman.api.volume_binding import (
+    LOST,
     SELECTED_NODE,
     class_name_of,
     ephemeral_claim,
@@ -250,7 +251,7 @@ def _absent(name: str, ref: VolumeRef) -> str:
 
 def _problem(needs: PodNeeds, claim: PersistentVolumeClaim, ref: VolumeRef) -> str:
     name = claim.metadata.name
-    if claim.status.phase == "Lost":
+    if claim.status.phase == LOST:
         volume = claim.spec.volume_name
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
     if claim.metadata.deletion_timestamp is not None:

@@ -14,6 +14,7 @@ from drayman.apiserver.errors import bad_request
 from drayman.apiserver.kinds.pods.pod_level import default_pod_level
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default
 from drayman.apiserver.strategy import Object
+from drayman.placement.schedulers import DEFAULT_SCHEDULER
 
 CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 MOST_CONTAINERS: Final = 1_000
@@ -25,7 +26,7 @@ PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _SPEC_DEFAULTS: Final = (
     ("restartPolicy", "Always"),
     ("dnsPolicy", "ClusterFirst"),
-    ("schedulerName", "default-scheduler"),
+    ("schedulerName", DEFAULT_SCHEDULER),
 )
 _CONTAINER_DEFAULTS: Final = (
     ("terminationMessagePath", "/dev/termination-log"),

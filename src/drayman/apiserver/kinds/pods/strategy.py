@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from drayman.api.core import FINISHED
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
 from drayman.api.validation.field_errors import forbidden
@@ -23,7 +24,6 @@ from drayman.apiserver.kinds.rules import Errors, StatusRules, metadata_of
 from drayman.apiserver.recurring import Recurring, RecurringChange
 from drayman.apiserver.strategy import Context, Object, Strategy, restore
 
-FINISHED: Final = ("Succeeded", "Failed")
 _QUICK_STATUS: Final = (
     *("conditions", "phase", "message", "reason", "nominatedNodeName", "startTime"),
     *("hostIP", "hostIPs", "podIP", "podIPs", "initContainerStatuses", "containerStatuses"),

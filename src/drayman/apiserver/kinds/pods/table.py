@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from drayman.api.core import FINISHED
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, number_at, text_at
 from drayman.apiserver.kinds.tables import (
@@ -18,8 +19,6 @@ from drayman.apiserver.kinds.tables import (
     text,
 )
 from drayman.apiserver.strategy import Object
-
-_FINISHED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(slots=True)
@@ -62,7 +61,7 @@ def summary(pod: Object) -> Summary:
     if at(pod, "metadata", "deletionTimestamp") is not None:
         if text_at(pod, "status", "reason") == "NodeLost":
             found.status = "Unknown"
-        elif text_at(pod, "status", "phase") not in _FINISHED:
+        elif text_at(pod, "status", "phase") not in FINISHED:
             found.status = "Terminating"
     return found
 

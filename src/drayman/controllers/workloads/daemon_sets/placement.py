@@ -10,20 +10,13 @@ from typing import Final, NamedTuple
 
 from drayman.api import codec
 from drayman.api.core import Affinity, Node, NodeSelector, Pod, Toleration
+from drayman.api.node_taints import DAEMONS_TOLERATE, NETWORK_UNAVAILABLE
 from drayman.api.nodeselector import compile_selector
 from drayman.api.struct import ApiStruct, Json
 from drayman.placement.fit.taints import is_tolerated
 
 _NAME_FIELD: Final = "metadata.name"
-_TOLERATED: Final = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
-_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", "NoSchedule"),)
+_ON_HOST_NETWORK: Final = ((NETWORK_UNAVAILABLE, "NoSchedule"),)
 
 
 class _Placing(ApiStruct):
@@ -73,7 +66,7 @@ class Placement:
         )
 
     def _tolerated(self) -> tuple[tuple[str, str], ...]:
-        return (*_TOLERATED, *(_ON_HOST_NETWORK if self._spec.host_network else ()))
+        return (*DAEMONS_TOLERATE, *(_ON_HOST_NETWORK if self._spec.host_network else ()))
 
     def tied(self, spec: dict[str, Json], node_name: str) -> dict[str, Json]:
         """The spec of a pod for one node."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drayman.api.core import Node, Pod
+from drayman.api.core import Node, Pod, is_finished
 from drayman.api.workloads import DaemonSet, DaemonSetStatus
 from drayman.controllers.workloads import shares
 from drayman.controllers.workloads.daemon_sets.placement import Fit, Placement, node_of
@@ -15,7 +15,6 @@ from drayman.controllers.workloads.owning_pods import MOST_PER_ROUND, soonest
 from drayman.controllers.workloads.pod_state import (
     available_in,
     is_deleted,
-    is_finished,
     is_ready,
 )
 from drayman.controllers.workloads.revisions import POD_LABEL

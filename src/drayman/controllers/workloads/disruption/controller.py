@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from drayman.api.core import Pod
-from drayman.api.meta import OwnerReference
+from drayman.api.meta import OwnerReference, controller_of
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
@@ -31,7 +31,6 @@ from drayman.controllers.workloads.disruption.planning import (
     status_of,
 )
 from drayman.controllers.workloads.owning import matcher_of
-from drayman.controllers.workloads.pod_state import controller_of
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 
 _SCALED: Final[tuple[Resource[Any], ...]] = (

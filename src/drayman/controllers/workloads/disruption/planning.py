@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.meta import Condition
 from drayman.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from drayman.controllers.workloads import moments, shares
-from drayman.controllers.workloads.pod_state import is_finished, is_ready
+from drayman.controllers.workloads.pod_state import is_ready
 
 CONDITION: Final = "DisruptionAllowed"
 EVICTION_PATIENCE_S: Final = 120.0

@@ -9,6 +9,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, JobCondition
+from drayman.api.meta import controller_of
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.informer import Notice
@@ -24,7 +25,6 @@ from drayman.controllers.workloads.jobs.deciding import FAILING, Decision, decid
 from drayman.controllers.workloads.jobs.failures import BackoffTimes, FailureRow
 from drayman.controllers.workloads.jobs.pods import FINALIZER, body, is_tracked
 from drayman.controllers.workloads.owning_pods import MOST_AT_ONCE, PodOwner
-from drayman.controllers.workloads.pod_state import controller_of
 from drayman.controllers.workloads.reconciling import Clock, Key
 
 _OURS: Final = (None, "kubernetes.io/job-controller")

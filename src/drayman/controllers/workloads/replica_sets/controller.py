@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from drayman.api.core import Pod
+from drayman.api.meta import controller_of
 from drayman.api.workloads import ReplicaSet, ReplicationController
 from drayman.cluster.errors import ClusterError
 from drayman.cluster.resources import REPLICA_SETS, REPLICATION_CONTROLLERS
 from drayman.controllers.workloads.owning_pods import PodOwner, pod_body
-from drayman.controllers.workloads.pod_state import controller_of
 from drayman.controllers.workloads.reconciling import Key
 from drayman.controllers.workloads.replica_sets.planning import (
     ReplicaKeeper,

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drayman.api.core import Pod
+from drayman.api.core import Pod, is_finished
 from drayman.api.workloads import StatefulSet, StatefulSetStatus
 from drayman.controllers.workloads.owning_pods import MOST_PER_ROUND, soonest
 from drayman.controllers.workloads.pod_state import (
     available_in,
     is_deleted,
-    is_finished,
     is_ready,
 )
 from drayman.controllers.workloads.revisions import POD_LABEL

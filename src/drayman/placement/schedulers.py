@@ -1,0 +1,26 @@
+"""Which scheduler a pod is left to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.core import Pod, is_finished
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+"""Meant by pods that name none."""
+SERVED: Final = frozenset({DEFAULT_SCHEDULER, "drayman"})
+"""The names that Drayman's scheduler goes by unless it is told otherwise."""
+
+
+def scheduler_of(pod: Pod) -> str:
+    """The name of the scheduler that a pod is left to."""
+    return pod.spec.scheduler_name or DEFAULT_SCHEDULER
+
+
+def awaits_scheduler(pod: Pod) -> bool:
+    """Whether somebody is to find a node for a pod that has none."""
+    return (
+        not is_finished(pod)
+        and pod.metadata.deletion_timestamp is None
+        and not pod.spec.scheduling_gates
+    )
