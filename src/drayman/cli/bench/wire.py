@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
@@ -65,8 +66,10 @@ class Connection:
             raise RequestError(f"{method} {path}: {status} {answer[:500].decode(errors='replace')}")
         return answer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._writer.close()
+        with suppress(OSError):  # the other side may have been quicker
+            await self._writer.wait_closed()
 
     def _write(self, method: str, path: str, body: bytes, kind: str) -> None:
         head = (
@@ -119,7 +122,7 @@ class Crew:
         trace: TracebackType | None,
     ) -> None:
         for connection in self._all:
-            connection.close()
+            await connection.close()
 
     async def send(self, method: str, path: str, body: object = None, kind: str = "json") -> Any:
         """One request on whichever connection is free; its answer decoded."""
