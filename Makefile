@@ -19,6 +19,7 @@ venv: $(STAMP) ## create .venv from the lock; quick when nothing changed
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Drayman needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "setting up $(VENV), which takes a minute or two" >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .

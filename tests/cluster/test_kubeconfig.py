@@ -187,12 +187,14 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, value: object, message
         connection(tmp_path, value)
 
 
-@pytest.mark.parametrize("text", ["a: [", "\x00", "\t- x"])
-def test_what_is_no_yaml_is_refused(tmp_path: Path, text: str) -> None:
-    """The file is named."""
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: [", 1), ("\x00", 1), ("\t- x", 1), ("a: b\nc: d: e\n", 2)]
+)
+def test_what_is_no_yaml_is_refused(tmp_path: Path, text: str, line: int) -> None:
+    """File and line are named."""
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=str(path)):
+    with pytest.raises(ConfigurationError, match=f"^kubeconfig {path}:{line}: not valid YAML: "):
         Kubeconfig.load([path])
 
 

@@ -82,6 +82,11 @@ def parse_yaml(file: str, text: str, *, with_lines: bool = False) -> Iterator[Ya
 
 
 def _syntax_error(file: str, text: str, error: Exception) -> DocumentError:
+    return DocumentError(file, *syntax_problem(text, error))
+
+
+def syntax_problem(text: str, error: Exception) -> tuple[int, str]:
+    """The line in which YAML is wrong, or 0 if that cannot be told, and a sentence."""
     mark = getattr(error, "problem_mark", None)
     position = getattr(error, "position", None)  # of a character that no YAML may have
     line = 0
@@ -91,7 +96,7 @@ def _syntax_error(file: str, text: str, error: Exception) -> DocumentError:
     elif isinstance(position, int):
         line = text.count("\n", 0, position) + 1
     message = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    return DocumentError(file, line, f"not valid YAML: {message}")
+    return line, f"not valid YAML: {message}"
 
 
 class _Builder:

@@ -13,6 +13,8 @@ from drayman.cli.errors import UserError
 from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from drayman.drivers.profiles import HardwareNode, Profile
 
 _NARROWEST: Final = 20
@@ -58,14 +60,13 @@ def _list(found: list[Profile], output_format: str | None) -> None:
         return
     width = max(len(profile.name) for profile in found)
     out = console()
-    before = width + len("  NODES  ")
     click.echo(f"{'NAME':<{width}}  NODES  DESCRIPTION")
     for profile in found:
-        summary = profile.summary
-        if out.is_terminal:  # below itself where it does not fit; a pipe gets a line for each
-            lines = wrap(summary, max(out.width - before, _NARROWEST))
-            summary = f"\n{' ' * before}".join(lines)
-        click.echo(f"{profile.name:<{width}}  {profile.nodes_per_unit:>5}  {summary}")
+        before = f"{profile.name:<{width}}  {profile.nodes_per_unit:>5}  "
+        # A pipe gets a line for each.
+        click.echo(
+            _beside(before, profile.summary, out) if out.is_terminal else before + profile.summary
+        )
 
 
 def _objects(profile: Profile) -> dict[str, Any]:
@@ -91,9 +92,16 @@ def _show(profile: Profile) -> None:
     out.print(f"{len(unit)} {nodes} per unit; the first is {node.node.metadata.name}\n")
     for driver, text in _drivers(node):
         out.print(f"  {driver:<26} {text}")
-    out.print("\n  classes: " + ", ".join(item.metadata.name for item in node.classes))
+    classes = ", ".join(item.metadata.name for item in node.classes)
+    out.print(f"\n{_beside('  classes: ', classes, out)}")
     capacity = node.node.status.capacity
     out.print(f"  node:    {capacity['cpu']} CPUs, {capacity['memory']} of memory")
+
+
+def _beside(before: str, text: str, out: Console) -> str:
+    """The text after what is before it, and below itself where it does not fit."""
+    lines = wrap(text, max(out.width - len(before), _NARROWEST), break_on_hyphens=False)
+    return before + f"\n{' ' * len(before)}".join(lines)
 
 
 def _drivers(node: HardwareNode) -> list[tuple[str, str]]:
@@ -105,6 +113,9 @@ def _drivers(node: HardwareNode) -> list[tuple[str, str]]:
             devices[item.spec.driver] += 1
             example.setdefault(item.spec.driver, device.name)
     return [
-        (driver, f"{devices[driver]:>4} devices in {count:>2} slices, such as {example[driver]}")
+        (
+            driver,
+            f"{devices[driver]:>4} devices in {count:>2} {'slice' if count == 1 else 'slices'}, such as {example[driver]}",
+        )
         for driver, count in slices.items()
     ]

@@ -120,7 +120,7 @@ def test_a_second_start_on_the_same_directory(data: Path) -> None:
         for option in ([], ["--detach"]):
             sentence = refusal("up", "--port", "0", "--data-dir", data, *option)
             assert str(data) in sentence
-            assert f"in use by process {server.process.pid}" in sentence
+            assert f"in use by process {server.process.pid}, which serves https://" in sentence
 
 
 @pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])

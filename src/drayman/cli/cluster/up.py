@@ -120,7 +120,9 @@ def up(
         return
     with ExitStack() as stack:
         folder = folder_of(data_dir)
-        if ephemeral:
+        if not ephemeral:
+            _refuse_running(folder)
+        else:
             folder = Folder(
                 Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drayman-")))
             )
@@ -158,6 +160,15 @@ def _control_plane(
             binding_timeout_s=binding_timeout, longest_backoff_s=pod_max_backoff
         )
     return ControlPlane(scheduler, hardware)
+
+
+def _refuse_running(folder: Folder) -> None:
+    """Raises UserError if a cluster runs there. The lock of the store would refuse a second one, but does not know its address."""
+    running = folder.running()
+    if running is not None:
+        raise UserError(
+            f"{folder.path} is in use by process {running.pid}, which serves {running.url}"
+        )
 
 
 def _prepare(folder: Folder) -> None:
@@ -236,11 +247,7 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
         raise click.UsageError(
             "--detach needs a data directory to be found again by; leave --ephemeral out"
         )
-    running = folder.running()
-    if running is not None:
-        raise UserError(
-            f"{folder.path} is in use by process {running.pid}, which serves {running.url}"
-        )
+    _refuse_running(folder)
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
     _prepare(folder)
     try:

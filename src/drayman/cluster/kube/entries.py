@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from drayman.api.struct import Json
+from drayman.api.yaml_events import syntax_problem
 from drayman.cluster.errors import ConfigurationError
 
 
@@ -95,12 +96,15 @@ class KubeconfigFile(_Entry, frozen=True, kw_only=True):
 def read_file(path: Path) -> KubeconfigFile:
     """One file. Raises ConfigurationError, also where it does not exist."""
     try:
-        value = yaml.load(path.read_bytes(), Loader=_LOADER)
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"kubeconfig {path}: {error.strerror}") from error
+    try:
+        value = yaml.load(content, Loader=_LOADER)
     except yaml.YAMLError as error:
-        what = " ".join(str(error).split())
-        raise ConfigurationError(f"kubeconfig {path}: not valid YAML: {what}") from error
+        line, problem = syntax_problem(content.decode(errors="replace"), error)
+        where = f"{path}:{line}" if line else str(path)
+        raise ConfigurationError(f"kubeconfig {where}: {problem}") from error
     try:
         return msgspec.convert(_without_nulls(value if value is not None else {}), KubeconfigFile)
     except msgspec.ValidationError as error:
