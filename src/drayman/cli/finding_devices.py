@@ -83,9 +83,7 @@ async def taint_rules(client: Client) -> tuple[DeviceTaintRule, ...]:
 
 
 def is_about(rule: DeviceTaintRule, found: Found) -> bool:
-    """Whether a rule is about a device. What a selector does not say, it leaves open."""
-    selector = rule.spec.device_selector
-    if selector is None:
-        return False
-    wanted = (selector.driver, selector.pool, selector.device)
-    return all(part in (None, own) for part, own in zip(wanted, found.key, strict=True))
+    """Whether a rule taints a device."""
+    from drayman.inventory.taints import selects
+
+    return selects(rule, *found.key)

@@ -46,7 +46,7 @@ class Taints:
         """Key, value and effect of each taint that keeps a device from those who do not tolerate it."""
         own: tuple[DeviceTaint, ...] = record.device.taints
         if self.rules:
-            own += tuple(rule.spec.taint for rule in self.rules if _selects(rule, record))
+            own += tuple(rule.spec.taint for rule in self.rules if selects(rule, *record.id))
         return tuple((t.key, t.value, t.effect) for t in own if t.effect in _BLOCKING_EFFECTS)
 
     def untolerated(
@@ -73,15 +73,15 @@ class Untainted(Taints):
         return self._everything
 
 
-def _selects(rule: DeviceTaintRule, record: DeviceRecord) -> bool:
-    # A rule without a selector selects nothing, as the API says. In 1.36 the scheduler takes it for every device and the
-    # eviction controller for none.
+def selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
+    """Whether a rule is about a device. An empty selector selects all devices, an absent one none, as the API says.
+
+    In 1.36 the scheduler takes an absent one for every device and the eviction controller for none.
+    """
     selector = rule.spec.device_selector
-    if selector is None:
-        return False
-    driver, pool, device = record.id
     return (
-        selector.driver in (None, driver)
+        selector is not None
+        and selector.driver in (None, driver)
         and selector.pool in (None, pool)
         and selector.device in (None, device)
     )

@@ -8,50 +8,33 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
-from drayman.allocator import ClaimPlan, Plan, Policy
-from drayman.api.claim_generation import (
-    POD_CLAIM_NAME,
-    SUFFIX_ALPHABET,
-    SUFFIX_LENGTH,
-    make_claim,
-)
-from drayman.api.core import (
-    NodeAllocatableResourceClaimStatus,
-    Pod,
-    PodExtendedResourceClaimStatus,
-    PodResourceClaim,
-    PodResourceClaimStatus,
-)
-from drayman.api.quantity import Quantity
+from drayman.allocator import Policy
+from drayman.api.claim_generation import make_claim
+from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.turns import Turns
 from drayman.explain.answer import Headline
 from drayman.explain.headline import Headlines
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import given_back, lacking
-from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import (
     ClaimsNotReadyError,
     Lack,
     claims_of,
     consumer_of,
-    is_reserved_for,
     missing_group,
-    readiness,
 )
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.fit import FITS, Verdict, refused_everywhere, unschedulable_message
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
-from drayman.placement.times import timestamp_of
-from drayman.scheduler.decisions import Made, Placement, allocated
+from drayman.scheduler.decisions import Placement
+from drayman.scheduler.drafting import Drafting
 from drayman.scheduler.queue import Entry, Queue
 
 _log: Final = logging.getLogger(__name__)
@@ -61,7 +44,6 @@ PATIENCE_S: Final = 1.0
 MAKING_S: Final = 30.0
 """How long a claim may be in the making. A controller that has thousands of them to make is at work, and nobody's to warn about."""
 _MOST_PLACERS: Final = 256
-_LONGEST_BASE: Final = 58
 _INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 
 
@@ -120,7 +102,7 @@ class Cycle:
         # Copies of a pod are refused one after the other, with the same answer.
         self._last_opening: tuple[NotFound | None, str] = (None, "")
         self._turns = turns
-        self._chance = chance or random.Random()
+        self._drafting = Drafting(state, chance or random.Random())
         self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
 
     def decide(self, most: int) -> Decisions:
@@ -185,7 +167,7 @@ class Cycle:
             if verdict is not FITS:
                 not_yet = NotFound(dict.fromkeys(self._state.nodes, verdict), retry=True)
                 return self._refuse(entry, demand, not_yet, now)
-            placement = self._place(entry, demand, found, now)
+            placement = self._drafting.placement(entry, demand, found, now)
             self._nominations.fulfil(entry.uid)
             self._assume(placement, found)
         ours.update(claim.metadata.uid for claim in placement.claims)
@@ -229,10 +211,9 @@ class Cycle:
             return None
         name = entry.resource_claim_template_name or ""
         template = self._state.find_template(pod.metadata.namespace, name)
-        return None if template is None else make_claim(pod, entry, template, self._suffix())
-
-    def _suffix(self) -> str:
-        return "".join(self._chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+        return (
+            None if template is None else make_claim(pod, entry, template, self._drafting.suffix())
+        )
 
     def _placer(self, demand: Demand) -> Placer:
         if demand.only_node is not None:
@@ -278,43 +259,6 @@ class Cycle:
             self._last_opening = (not_found, text)
         return text
 
-    def _place(self, entry: Entry, demand: Demand, found: Found, now: float) -> Placement:
-        """What is to be written for a pod that has found a node. Changes nothing yet."""
-        pod, plan = entry.pod, found.plan
-        timestamp = timestamp_of(now)
-        group = self._state.groups.of(pod)
-        planned: Sequence[ClaimPlan] = plan.claims if plan is not None else ()
-        served = [
-            (item.claim, allocated(item.claim, item.allocation, pod, timestamp, group))
-            for item in planned[: len(demand.open)]
-        ]
-        changed = [claim for _, claim in served if claim.metadata.uid]
-        made = [Made(claim, holder_of(draft)) for draft, claim in served if not draft.metadata.uid]
-        changed += [
-            allocated(claim, None, pod, timestamp, group)
-            for claim in demand.held
-            # One that this round reserves for the pod's group must be written before the pod is bound, too.
-            if not is_reserved_for(claim, pod) or self._state.is_under_way(claim)
-        ]
-        placement = Placement(
-            entry, demand.needs, found.node.facts.name, tuple(changed), demand.held
-        )
-        placement.generated = _generated(pod, made)
-        if len(planned) > len(demand.open) and found.wanted.extended is not None:
-            claim = self._extended(planned[-1], pod, timestamp)
-            made.append(Made(claim, holder_of(planned[-1].claim)))
-            placement.extended_status = PodExtendedResourceClaimStatus(
-                request_mappings=found.wanted.extended.mappings,
-                resource_claim_name=claim.metadata.name,
-            )
-        placement.made = tuple(made)
-        self._add_mapped_resources(placement, plan)
-        placement.waits = any(
-            not readiness(claim).is_ready
-            for claim in (*changed, *demand.held, *(item.claim for item in made))
-        )
-        return placement
-
     def _assume(self, placement: Placement, found: Found) -> None:
         """Count the decision."""
         if found.plan is not None:
@@ -329,55 +273,3 @@ class Cycle:
         self._state.assume_pod(placement.needs, placement.node)
         if placement.pod.spec.scheduling_group is not None:
             self._state.groups.place(placement.pod)
-
-    def _extended(self, planned: ClaimPlan, pod: Pod, timestamp: str) -> ResourceClaim:
-        """The claim for extended resources, as it is to be created: allocated, and with a name of its own."""
-        claim = allocated(planned.claim, planned.allocation, pod, timestamp)
-        base = claim.metadata.generate_name[:_LONGEST_BASE]
-        metadata = msgspec.structs.replace(claim.metadata, name=f"{base}{self._suffix()}")
-        return msgspec.structs.replace(claim, metadata=metadata)
-
-    def _add_mapped_resources(self, placement: Placement, plan: Plan | None) -> None:
-        if not self._state.mapped_devices or plan is None:
-            return
-        statuses = [
-            NodeAllocatableResourceClaimStatus(
-                resource_claim_name=item.claim.metadata.name,
-                containers=_users(placement.pod, item.claim.metadata.name),
-                resources={name: Quantity(amount) for name, amount in amounts.items()},
-            )
-            for item in plan.claims
-            if (amounts := self._state.mapped_devices.taken_by(item.allocation))
-        ]
-        if statuses:
-            placement.mapped = tuple(sorted(statuses, key=lambda s: s.resource_claim_name))
-            taken = self._state.mapped_devices.requests_of(item.allocation for item in plan.claims)
-            placement.needs = placement.needs.plus(taken)
-
-
-def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
-    """The containers that use a claim."""
-    generated = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
-    entries = {
-        entry.name
-        for entry in pod.spec.resource_claims
-        if claim_name in (entry.resource_claim_name, generated.get(entry.name))
-    }
-    return tuple(
-        container.name
-        for container in (*pod.spec.init_containers, *pod.spec.containers)
-        if any(claim.name in entries for claim in container.resources.claims)
-    )
-
-
-def _generated(pod: Pod, made: Sequence[Made]) -> tuple[PodResourceClaimStatus, ...]:
-    """The entries of the pod's status for claims from templates, with those that are made now."""
-    if not made:
-        return ()
-    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
-    for item in made:
-        entry = item.claim.metadata.annotations[POD_CLAIM_NAME]
-        statuses[entry] = PodResourceClaimStatus(
-            name=entry, resource_claim_name=item.claim.metadata.name
-        )
-    return tuple(statuses[name] for name in sorted(statuses))

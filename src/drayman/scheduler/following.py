@@ -65,9 +65,8 @@ class Follower:
         self._nominations = nominations
         self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
-        self._users: dict[
-            ClaimKey, set[str]
-        ] = {}  # pods in the queue by the claims, the volume claims and the group they name
+        # Pods in the queue, by the claims, the volume claims and the group they name.
+        self._users: dict[ClaimKey, set[str]] = {}
         self._named: dict[str, tuple[ClaimKey, ...]] = {}  # the other way round
         self._present: set[str] = set()  # pods that exist and have no node
 
@@ -198,11 +197,7 @@ class Follower:
             self._queue.remove(uid)
             self._work()  # another of its shape may be in line instead
         self._binder.pod_gone(uid)
-        for key in self._named.pop(uid, ()):
-            users = self._users[key]
-            users.discard(uid)
-            if not users:
-                del self._users[key]
+        self._forget_claims(uid)
 
     def _note_claims(self, pod: Pod) -> None:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
@@ -214,11 +209,17 @@ class Follower:
             keys = (*keys, _noted(group))
         if self._named.get(uid, ()) == keys:
             return
-        for key in self._named.get(uid, ()):
-            self._users[key].discard(uid)
+        self._forget_claims(uid)
         self._named[uid] = keys
         for key in keys:
             self._users.setdefault(key, set()).add(uid)
+
+    def _forget_claims(self, uid: str) -> None:
+        for key in self._named.pop(uid, ()):
+            users = self._users[key]
+            users.discard(uid)
+            if not users:
+                del self._users[key]
 
 
 def _noted(group: GroupKey) -> ClaimKey:

@@ -15,8 +15,8 @@ from rich.console import Console
 from cli.explain.examples import ALL, LONGEST, MISSPELT, NAMESPACE, NOW, RUNS, WAITS
 from drayman.cli.explain.drawing import STYLES, Drawing
 from drayman.cli.explain.layout import age, broken, devices_listed, shell
-from drayman.explain.answer import Explanation, Holder
-from drayman.explain.reasons import Kind
+from drayman.explain.answer import Explanation, Headline, Holder
+from drayman.explain.reasons import Kind, Reason
 
 
 def drawn(explanation: Explanation, width: int, *, terminal: bool = False) -> str:
@@ -113,6 +113,40 @@ def test_a_holder_of_devices_in_several_pools_has_a_line_for_each() -> None:
     for width in range(60, 140):
         lines = [line.strip() for line in drawn(held, width).splitlines()]
         assert not [line for line in lines if line.startswith(";")]
+
+
+def part(kind: str, name: str, reason: Reason, *, count: int = 1) -> Explanation:
+    told = Headline.of(reason, "It waits.")
+    return Explanation(kind=kind, namespace="team-a", name=name, headline=told, count=count)
+
+
+def test_pods_are_told_of_what_has_some() -> None:
+    """A workload that has no pods yet is not said to have one."""
+    empty = part("Deployment", "empty", Reason.NO_PODS)
+    sweep = part("Job", "sweep", Reason.DEVICES_IN_USE, count=3)
+    text = drawn(replace(NAMESPACE, parts=(sweep, empty)), 80)
+    assert "job/sweep (3 pods)" in text
+    assert "deployment/empty " in text
+    assert "pod)" not in text
+
+
+@pytest.mark.parametrize(
+    ("parts", "command"),
+    [
+        ((("RayCluster", "rays"), ("Job", "sweep")), "drayman explain job/sweep -n team-a"),
+        ((("RayCluster", "rays"),), None),
+    ],
+    ids=["the first that can be", "none can be"],
+)
+def test_only_what_can_be_explained_is_to_be_asked_about(
+    parts: tuple[tuple[str, str], ...], command: str | None
+) -> None:
+    """Anything may make pods; the command that is proposed is one that works."""
+    waiting = tuple(part(kind, name, Reason.DEVICES_IN_USE) for kind, name in parts)
+    text = drawn(replace(NAMESPACE, parts=waiting), 80)
+    assert "raycluster/rays" in text
+    assert "drayman explain raycluster" not in text
+    assert command is None or command in text
 
 
 def test_what_runs_is_told_with_the_alternatives() -> None:

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, plain, prose, section
+from drayman.cli.explain.naming import KINDS
 from drayman.cli.explain.tables import indented, table
 from drayman.explain.answer import DeviceCount, Explanation
 from drayman.explain.reasons import Kind
@@ -19,8 +20,6 @@ from drayman.simulate.occupancy import State
 OVERVIEWS: Final = ("Namespace", "Cluster")
 MOST_ROWS: Final = 20
 """Of one reason; the rest is counted."""
-_PODS: Final = frozenset({"Pod", "ResourceClaim"})
-"""Kinds whose objects stand for themselves."""
 
 
 def waiting(
@@ -35,8 +34,9 @@ def waiting(
         yield ""
         yield title
         yield from _rows(parts, everywhere=everywhere)
-    if explanation.parts:
-        first = explanation.parts[0]
+    # Anything may make pods, and not all of that can be asked about.
+    first = next((part for part in explanation.parts if part.kind.lower() in KINDS), None)
+    if first is not None:
         command = f"drayman explain {_name(first)} -n {plain(first.namespace)}"
         yield section("what would help", "for one of them", prose((command, "cyan"), indent=INDENT))
 
@@ -65,9 +65,8 @@ def _rows(parts: Sequence[Explanation], *, everywhere: bool) -> Iterator[Rendera
     for part in parts[:MOST_ROWS]:
         name = _name(part)
         text = Text(f"{plain(part.namespace)} {name}" if everywhere and part.namespace else name)
-        if part.kind not in _PODS:
-            pods = counted(part.count, "pod")
-            text.append(f" ({pods})", "dim")
+        if part.count > 1:  # what has no pods yet stands for itself
+            text.append(f" ({counted(part.count, 'pod')})", "dim")
         found.add_row(text, Text(plain(part.headline.sentence), "dim"))
     yield indented(found)
     if rest := len(parts[MOST_ROWS:]):

@@ -16,9 +16,9 @@ from drayman.controllers.taint_eviction.taints import (
     FindClaim,
     Tainted,
     pod_eviction,
-    selects,
 )
 from drayman.inventory.pool import newest_slices
+from drayman.inventory.taints import selects
 
 
 def count(

@@ -23,7 +23,7 @@ from drayman.api.resource import (
 )
 from drayman.controllers.pod_claims import is_done, is_made_for, recorded_claim
 from drayman.controllers.taint_eviction.pools import Pools
-from drayman.inventory.taints import tolerates
+from drayman.inventory.taints import selects, tolerates
 from drayman.placement.claims import is_reserved_for
 
 NO_EXECUTE: Final = "NoExecute"
@@ -84,17 +84,6 @@ class Tainted:
         for index, taint in self.pools.taints_of(result.driver, result.pool, result.device):
             place = (result.driver, result.pool, result.device, index)
             yield Reason(True, place, _text(taint)), taint
-
-
-def selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
-    """Whether a rule is about a device. An empty selector selects all devices, an absent one none."""
-    selector = rule.spec.device_selector
-    return (
-        selector is not None
-        and selector.driver in (None, driver)
-        and selector.pool in (None, pool)
-        and selector.device in (None, device)
-    )
 
 
 def pod_eviction(pod: Pod, find: FindClaim, tainted: Tainted) -> Eviction | None:
