@@ -18,6 +18,8 @@ from drayman.placement.state import FINISHED, ClusterState
 from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
+_GRACE_S: Final = 30.0
+"""How long most pods have to end."""
 _OVERDUE_S: Final = 60.0
 """After its grace period a pod goes within moments. One that is still there much later is not to be waited for."""
 
@@ -43,10 +45,11 @@ class Occupants:
         return all(each >= priority for each in self._priorities)
 
     def on(self, node: str, now: float) -> Sequence[Occupant]:
+        """Those whose room can be had. One that was asked to go long ago and is still there cannot be asked any more."""
         return [
-            Occupant(pod, self._claims(pod), self._is_leaving(pod, now))
+            Occupant(pod, self._claims(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
-            if self._state.node_of(pod.metadata.uid) == node
+            if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
         ]
 
     def has_anybody_to_go(self, node: str, priority: int) -> bool:
@@ -62,14 +65,24 @@ class Occupants:
 
     def are_awaited(self, nomination: Nomination, now: float) -> bool:
         """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room."""
-        departing = {pod.metadata.uid for pod in nomination.departing}
-        return any(self._is_here(pod, now) for pod in nomination.departing) or any(
-            self._is_held(claim, departing) for claim in nomination.freed
-        )
+        here = self._still_here(nomination)
+        late = {pod.metadata.uid for pod in here if _is_overdue(pod, now)}
+        if len(late) < len(here):
+            return True
+        departing = {pod.metadata.uid for pod in nomination.departing} - late
+        return any(self._is_held(claim, departing) for claim in nomination.freed)
 
-    def _is_here(self, pod: Pod, now: float) -> bool:
-        found = self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-        return found is not None and not _is_overdue(found, now)
+    def overdue_at(self, nomination: Nomination, now: float) -> float | None:
+        """When the next of those who have still to go is no longer to be waited for; None where nobody has."""
+        deadlines = [_overdue_at(pod, now) for pod in self._still_here(nomination)]
+        return min((at for at in deadlines if at >= now), default=None)
+
+    def _still_here(self, nomination: Nomination) -> list[Pod]:
+        found = (
+            self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+            for pod in nomination.departing
+        )
+        return [pod for pod in found if pod is not None]
 
     def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
         """Whether a claim has its devices still, and nobody but those who go uses it."""
@@ -78,10 +91,8 @@ class Occupants:
             return False
         return all(user.uid in departing for user in known.status.reserved_for)
 
-    def _is_leaving(self, pod: Pod, now: float) -> bool:
-        if self._is_asked(pod.metadata.uid):
-            return True
-        return pod.metadata.deletion_timestamp is not None and not _is_overdue(pod, now)
+    def _is_leaving(self, pod: Pod) -> bool:
+        return pod.metadata.deletion_timestamp is not None or self._is_asked(pod.metadata.uid)
 
     def _is_unused(self, claim: ResourceClaim) -> bool:
         users = claim.status.reserved_for
@@ -120,9 +131,14 @@ class Occupants:
 
 
 def _is_overdue(pod: Pod, now: float) -> bool:
-    """Whether a pod should have been gone for long: the time of its deletion is that at which its grace ends."""
+    """Whether a pod should have been gone for long."""
+    return _overdue_at(pod, now) < now
+
+
+def _overdue_at(pod: Pod, now: float) -> float:
+    """The time of a pod's deletion is that at which its grace ends. Of one that is only now being asked, it is not known yet."""
     deadline = seconds_of(pod.metadata.deletion_timestamp)
-    return deadline is not None and deadline + _OVERDUE_S < now
+    return (now + _GRACE_S if deadline is None else deadline) + _OVERDUE_S
 
 
 def _node_of(pod: Pod) -> tuple[str, ...]:

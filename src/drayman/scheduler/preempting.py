@@ -64,6 +64,11 @@ class Preemptor:
             return Preempted(pod, nomination, victims.pods)
         return None if former is None else Preempted(pod, None)
 
+    def overdue_at(self, uid: str, now: float) -> float | None:
+        """When a pod that waits for others to go is to look for other room, though nothing happens."""
+        nomination = self._nominations.get(uid)
+        return None if nomination is None else self._occupants.overdue_at(nomination, now)
+
     def _victims(self, demand: Demand, not_found: NotFound, now: float) -> Victims | None:
         pod = demand.pod
         priority = pod.spec.priority or 0

@@ -229,11 +229,10 @@ class Scheduler:
     def _preempt(self, entry: Entry, demand: Demand, not_found: NotFound) -> None:
         now = self._clock()
         decision = self._preemptor.decide(demand, not_found, now)
-        if decision is None:
-            return
-        if decision.nomination is not None:
-            self.queue.sleep_alone(entry)
-        self._spawn(self._evictor.carry_out(decision, now))
+        if entry.uid in self._nominations:
+            self.queue.sleep_alone(entry, self._preemptor.overdue_at(entry.uid, now))
+        if decision is not None:
+            self._spawn(self._evictor.carry_out(decision, now))
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to tell each of them why."""

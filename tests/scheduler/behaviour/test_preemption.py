@@ -6,6 +6,7 @@ controller either, so that claims give back their devices when the test says.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -393,3 +394,49 @@ async def test_room_is_no_longer_kept_for_a_pod_that_found_other_room(
         await stage.bound("late")
         claim = await stage.allocated("late-claim")
         assert len(devices_of(claim)) == 2
+
+
+class Clock:
+    """The time, which the test can put forward."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_s
+
+
+async def test_who_does_not_go_is_not_waited_for_or_asked_again(tmp_path: Path) -> None:
+    """A victim that is still there long after its grace makes no room: the pod turns to another, and to nobody where there is none."""
+    clock = Clock()
+    async with over_http(tmp_path) as client:
+        stage = Stage(
+            client, (lambda client, informers: Scheduler(client, informers, clock=clock),)
+        )
+        await stage.start()
+        try:
+            await two_full_nodes(stage, grace=1)
+            await important(stage, "urgent", count=2)
+            (stuck,) = await until_asked(stage)
+            clock.ahead_s += 120
+            await stage.node("node-c")  # something happens
+            (other,) = set(await until_asked(stage, 2)) - {stuck}
+            clock.ahead_s += 120
+            await stage.node("node-d")
+            await stage.until_pod("urgent", lambda pod: not pod.status.nominated_node_name)
+            before = await notes_of_preemption(stage)
+            await stage.node("node-e")
+            await stage.keeps_waiting("urgent")
+            assert await notes_of_preemption(stage) == before
+            await let_go(stage, other)
+            await give_back(stage, other)
+            await stage.bound("urgent")
+        finally:
+            await stage.stop()
+
+
+async def notes_of_preemption(stage: Stage) -> int:
+    """How often anybody was told to have been preempted."""
+    listed = (await stage.client.list(EVENTS, NAMESPACE)).items
+    told = [event for event in listed if event["reason"] == "Preempted"]
+    return sum(event.get("series", {}).get("count", 1) for event in told)
