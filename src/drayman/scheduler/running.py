@@ -103,6 +103,13 @@ class Scheduler:
         self._recorder = EventRecorder(client, "default-scheduler")
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
         self._unserved = UnservedPods(self._recorder, self._options.names)
+        self._preemptor = Preemptor(
+            self.state,
+            Placer(self.state, self._options.policy),
+            self._nominations,
+            Occupants(informers, self.state, self._nominations.expects_to_go),
+            Budgets(informers.informer(DISRUPTION_BUDGETS).cache),
+        )
         self._cycle = Cycle(
             self.state,
             self.queue,
@@ -110,6 +117,7 @@ class Scheduler:
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
             turns=turns,
+            may_ask=self._preemptor.may_ask,
             nominations=self._nominations,
         )
         self._turns = turns
@@ -122,13 +130,6 @@ class Scheduler:
             binding_timeout_s=self._options.binding_timeout_s,
         )
         self._freeing = Freeing(client, self.state)
-        self._preemptor = Preemptor(
-            self.state,
-            Placer(self.state, self._options.policy),
-            self._nominations,
-            Occupants(informers, self.state, self._nominations.expects_to_go),
-            Budgets(informers.informer(DISRUPTION_BUDGETS).cache),
-        )
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = Follower(
             informers,
