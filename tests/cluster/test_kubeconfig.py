@@ -157,6 +157,13 @@ PROBLEMS = [
     ("unknown cluster", config() | {"clusters": []}, "no cluster 'c'; it has: none"),
     ("unknown user", config() | {"users": []}, "no user 'u'"),
     ("no address", config({"server": "example.com"}), "no http or https address"),
+    ("no port", config({"server": "https://localhost:99999"}), "no http or https address"),
+    ("half an address", config({"server": "https://[::1"}), "no http or https address"),
+    (
+        "half a proxy",
+        config({"server": "https://x", "proxy-url": "http://[::1"}),
+        "only http and https proxies",
+    ),
     ("socks proxy", config({"proxy-url": "socks5://p"}), "only http and https proxies"),
     ("bad base64", config({"certificate-authority-data": "?"}), "certificate-authority-data is not base64"),
     ("missing file", config({"certificate-authority": "gone"}), "certificate-authority: .*No such file"),

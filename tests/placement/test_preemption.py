@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drayman.allocator import Policy
@@ -15,9 +15,9 @@ from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand, Demands
-from drayman.placement.placing import Placer
+from drayman.placement.placing import Found, Placer
 from drayman.placement.preemption import Fits, Occupant, Preemption, Victims
-from drayman.placement.state import ClusterState
+from drayman.placement.state import ClusterState, NodeState
 from oracle.build import device_class, piece
 from oracle.observed import seen_in
 
@@ -203,6 +203,37 @@ def test_the_cheapest_node() -> None:
     assert names(crowd.victims(9, cpu=2)) in (["small"], ["tiny"])
 
 
+def test_no_number_of_hopeless_nodes_hides_one_that_helps() -> None:
+    """Nodes on which nobody's leaving would help do not count among those that are looked at."""
+    crowd = Crowd(150)
+    for number in range(150):
+        crowd.add(f"p{number}", 0, cpu=1, node=f"n{number}")
+    for number in range(150):
+        if number != 99:  # the last of all by name
+            crowd.add(f"q{number}", 9, cpu=3, node=f"n{number}")
+    crowd.add("large", 0, cpu=3, node="n99")
+    found = crowd.victims(5, cpu=4)
+    assert found is not None
+    assert (found.node, names(found)) == ("n99", ["large", "p99"])
+
+
+def test_nodes_that_cannot_be_better_are_not_looked_at() -> None:
+    """Where one victim of the lowest priority will do, and breaks as few budgets as possible, the search is over."""
+    crowd = Crowd(50)
+    for number in range(50):
+        crowd.add(f"p{number}", 0, cpu=4, node=f"n{number}")
+        crowd.protected.add(f"p{number}")
+    looked_at: set[str] = set()
+
+    def fits(node: NodeState) -> Found | None:
+        looked_at.add(node.facts.name)
+        return crowd.fits(1, 0)(node)
+
+    found = crowd.search.victims(5, list(crowd.state.nodes.values()), fits)
+    assert found is not None
+    assert looked_at == {found.node}
+
+
 def test_the_older_of_equals_stays() -> None:
     """Among pods of one priority those that started first are given back first."""
     crowd = Crowd()
@@ -339,6 +370,27 @@ def test_thinking_changes_nothing_and_no_victim_is_spare(
         _put_back(crowd, occupant)
         assert fits(node) is None, f"{occupant.pod.metadata.name} need not go"
         _remove(crowd, occupant)
+
+
+@given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
+def test_the_node_is_the_cheapest_of_all(
+    pods: list[tuple[int, int, bool, int, bool, bool]], priority: int, cpu: int, devices: int
+) -> None:
+    """All nodes together cost what the cheapest of them costs by itself."""
+    crowd = Crowd(2)
+    free = {f"n{n}": list(range(DEVICES)) for n in range(2)}
+    for number, (rank, cpus, has_device, node, is_protected, leaves) in enumerate(pods):
+        where = f"n{node}"
+        device = free[where].pop() if has_device and free[where] else None
+        crowd.add(f"p{number}", rank, cpu=cpus, device=device, node=where, leaving=leaves)
+        if is_protected:
+            crowd.protected.add(f"p{number}")
+    fits = crowd.fits(cpu, devices)
+    assume(not any(fits(node) for node in crowd.state.nodes.values()))
+    each = [crowd.search.victims(priority, [node], fits) for node in crowd.state.nodes.values()]
+    found = crowd.victims(priority, cpu=cpu, devices=devices)
+    cheapest = min((victims.cost for victims in each if victims is not None), default=None)
+    assert (None if found is None else found.cost) == cheapest
 
 
 def _remove(crowd: Crowd, occupant: Occupant) -> None:

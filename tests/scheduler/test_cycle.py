@@ -28,7 +28,12 @@ class Desk:
         self.queue = Queue()
         self.state = ClusterState(Features(), self.queue.wake)
         self.cycle = Cycle(
-            self.state, self.queue, lambda: 0.0, policy=Policy.BEST, binding_timeout_s=600.0
+            self.state,
+            self.queue,
+            lambda: 0.0,
+            policy=Policy.BEST,
+            binding_timeout_s=600.0,
+            may_ask=lambda pod: (pod.spec.priority or 0) > 0,
         )
         self.versions = 0
         for name in ("n0", "n1"):
@@ -94,6 +99,19 @@ def test_pods_tied_to_a_node_do_not_answer_for_each_other() -> None:
     at.pod("greedy", "shared", "much")
     at.pod("modest", "shared", "little")
     assert names(at.decide()) == (["modest"], ["greedy"])
+
+
+def test_who_may_ask_others_to_go_is_the_last_of_a_round() -> None:
+    """Those behind it in line are decided about when it is clear what is kept for it."""
+    at = Desk(piece(["d0"], pool="n0", name="n0", nodeName="n0"))
+    for name, count in (("two", 2), ("three", 3), ("one", 1)):
+        at.claim(name, count)
+    at.pod("important", "two", priority=9)
+    at.pod("so-so", "three", priority=5)
+    at.pod("modest", "one")
+    assert names(at.decide()) == ([], ["important"])
+    assert names(at.decide()) == ([], ["so-so"])
+    assert names(at.decide()) == (["modest"], [])
 
 
 def test_a_claim_that_fails_is_not_joined_any_more() -> None:

@@ -140,6 +140,23 @@ def test_errors_double_the_wait_up_to_the_longest() -> None:
     assert waits == [1.0, 2.0, 4.0, 5.0]
 
 
+def test_a_pod_that_sleeps_until_a_time_is_tried_then() -> None:
+    """At the earliest time that was named, once, and not where something else has brought it back."""
+    queue = filled("a", "b")
+    first, second = queue.take(2, 0.0)
+    queue.sleep_alone(first, 20.0)
+    queue.sleep_alone(first, 10.0)
+    queue.sleep_alone(first, 30.0)
+    queue.sleep_alone(second, 15.0)
+    assert queue.next_due() == 10.0
+    assert taken(queue, 9.0) == []
+    assert taken(queue, 10.0) == ["a"]
+    queue.remove("b")
+    assert queue.next_due() is None
+    queue.sleep_alone(first)
+    assert taken(queue, 100.0) == []
+
+
 def test_a_placed_pod_that_failed_comes_back() -> None:
     """A decision that could not be written is made again after a while."""
     queue = filled("a")

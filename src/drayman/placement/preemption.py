@@ -24,6 +24,8 @@ from drayman.placement.state import ClusterState, NodeState
 
 Fits = Callable[[NodeState], Found | None]
 _LOWEST: Final = -(2**31)
+_MOST_NODES: Final = 100
+"""Nodes on which victims have been found, after which no more are looked at, as in Kubernetes."""
 
 
 class Occupant(Struct, frozen=True):
@@ -63,6 +65,21 @@ class Victims(Struct, frozen=True):
         return self.violations, highest, total, len(priorities), self.node
 
 
+class _Crowd(Struct, frozen=True):
+    """Those on a node without whom there may be room."""
+
+    node: NodeState
+    leaving: tuple[Occupant, ...]
+    lower: tuple[Occupant, ...]
+    """Those who may be asked to go."""
+
+    @staticmethod
+    def of(node: NodeState, present: Sequence[Occupant], priority: int) -> _Crowd:
+        leaving = tuple(o for o in present if o.is_leaving)
+        lower = tuple(o for o in present if o.priority < priority and not o.is_leaving)
+        return _Crowd(node, leaving, lower)
+
+
 class Preemption:
     """Looks for victims. Leaves the state as it found it."""
 
@@ -88,25 +105,48 @@ class Preemption:
 
         `unused` are claims that are about to give back their devices, since no pod that uses them is left.
         """
-        found = [self._on(node, priority, fits, unused) for node in nodes]
-        possible = [victims for victims in found if victims is not None]
+        crowds = [
+            _Crowd.of(node, self._occupants(node.facts.name), priority)
+            for node in sorted(nodes, key=lambda node: node.facts.name)
+        ]
+        for crowd in crowds:
+            if crowd.leaving or unused:
+                unasked = self._on(crowd, fits, unused, may_ask=False)
+                if unasked is not None:
+                    return unasked
+        least = self._least_cost(crowds)
+        possible: list[Victims] = []
+        for crowd in crowds:
+            victims = self._on(crowd, fits, unused, may_ask=True) if crowd.lower else None
+            if victims is None:
+                continue
+            possible.append(victims)
+            # With nodes in the order of their names, none that follows can be better than the first that costs so little.
+            if victims.cost[:-1] <= least or len(possible) == _MOST_NODES:
+                break
         return min(possible, key=lambda victims: victims.cost, default=None)
 
+    def _least_cost(self, crowds: Sequence[_Crowd]) -> tuple[int, int, int, int]:
+        """What one victim costs at least, whoever it is."""
+        pods = [occupant.pod for crowd in crowds for occupant in crowd.lower]
+        lowest = min((pod.spec.priority or 0 for pod in pods), default=_LOWEST)
+        violations = 0 if any(not self._violating((pod,)) for pod in pods) else 1
+        return violations, lowest, lowest - _LOWEST, 1
+
     def _on(
-        self, node: NodeState, priority: int, fits: Fits, unused: Sequence[ResourceClaim]
+        self, crowd: _Crowd, fits: Fits, unused: Sequence[ResourceClaim], *, may_ask: bool
     ) -> Victims | None:
-        present = self._occupants(node.facts.name)
-        leaving = [o for o in present if o.is_leaving]
-        lower = [o for o in present if o.priority < priority and not o.is_leaving]
+        node = crowd.node
         victims: list[Occupant] = []
         with Absence(self._state) as absence:
             for claim in unused:
                 absence.free(claim)
-            for occupant in leaving:
+            for occupant in crowd.leaving:
                 absence.take_away(occupant.pod, node, occupant.claims)
-            found = fits(node) if leaving or absence.freed else None
-            if found is None and lower:
-                found, victims = self._spare(lower, node, fits, absence)
+            if may_ask:
+                found, victims = self._spare(list(crowd.lower), node, fits, absence)
+            else:
+                found = fits(node)
             if found is None:
                 return None
             freed = absence.freed
@@ -117,7 +157,7 @@ class Preemption:
             pods,
             len(self._violating(pods)),
             found,
-            tuple(o.pod for o in leaving),
+            tuple(o.pod for o in crowd.leaving),
             freed,
         )
 

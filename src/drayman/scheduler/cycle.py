@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -87,10 +87,13 @@ class Cycle:
         policy: Policy,
         binding_timeout_s: float,
         turns: Turns | None = None,
+        may_ask: Callable[[Pod], bool] = lambda _: False,
         nominations: Nominations | None = None,
         chance: random.Random | None = None,
     ) -> None:
+        """`may_ask` tells of a pod whether others could have to go for it."""
         self._state = state
+        self._may_ask = may_ask
         self._nominations = nominations if nominations is not None else Nominations(state)
         self._queue = queue
         self._clock = clock
@@ -106,11 +109,15 @@ class Cycle:
         self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
 
     def decide(self, most: int) -> Decisions:
-        """Take up to so many pods from the line and decide about each."""
+        """Take up to so many pods from the line and decide about each.
+
+        A pod that was refused and may ask others to go is the last: who comes next is to see what is kept for it. And to look
+        for those others takes a while, in which whoever shares the event loop would have no turn.
+        """
         now = self._clock()
         decisions = Decisions()
         ours: set[str] = set()  # claims that this round changes
-        for entry in self._queue.take(most, now):
+        for entry in self._in_line(most, now):
             try:
                 outcome = self._decide(entry, now, ours)
             except Exception:
@@ -122,7 +129,13 @@ class Cycle:
                 decisions.placements.append(outcome)
             elif outcome is not None:
                 decisions.refused.append(outcome)
+                if outcome.not_found is not None and self._may_ask(entry.pod):
+                    break
         return decisions
+
+    def _in_line(self, most: int, now: float) -> Iterator[Entry]:
+        for _ in range(most):
+            yield from self._queue.take(1, now)
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
         """Writes for these claims are through or given up: pods that waited for that go on."""

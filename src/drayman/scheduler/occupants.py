@@ -17,6 +17,8 @@ from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
+_GRACE_S: Final = 30.0
+"""How long most pods have to end."""
 _OVERDUE_S: Final = 60.0
 """After its grace period a pod goes within moments. One that is still there much later is neither waited for nor asked again."""
 
@@ -65,13 +67,23 @@ class Occupants:
 
         Not if one of them does not go: the room will not come then, and nor will the devices that it has.
         """
-        departing = {pod.metadata.uid for pod in nomination.departing}
-        named = (pod.metadata for pod in nomination.departing)
-        found = [self._find(each.namespace, each.name, each.uid) for each in named]
-        here = [pod for pod in found if pod is not None]
+        here = self._still_here(nomination)
         if any(_is_overdue(pod, now) for pod in here):
             return False
+        departing = {pod.metadata.uid for pod in nomination.departing}
         return bool(here) or any(self._is_held(claim, departing) for claim in nomination.freed)
+
+    def overdue_at(self, nomination: Nomination, now: float) -> float | None:
+        """When the next of those who have still to go is no longer to be waited for; None where nobody has."""
+        deadlines = [_overdue_at(pod, now) for pod in self._still_here(nomination)]
+        return min((at for at in deadlines if at >= now), default=None)
+
+    def _still_here(self, nomination: Nomination) -> list[Pod]:
+        found = (
+            self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+            for pod in nomination.departing
+        )
+        return [pod for pod in found if pod is not None]
 
     def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
         """Whether a claim has its devices still, and nobody but those who go uses it."""
@@ -113,9 +125,14 @@ class Occupants:
 
 
 def _is_overdue(pod: Pod, now: float) -> bool:
-    """Whether a pod should have been gone for long: the time of its deletion is that at which its grace ends."""
+    """Whether a pod should have been gone for long."""
+    return _overdue_at(pod, now) < now
+
+
+def _overdue_at(pod: Pod, now: float) -> float:
+    """The time of a pod's deletion is that at which its grace ends. Of one that is only now being asked, it is not known yet."""
     deadline = seconds_of(pod.metadata.deletion_timestamp)
-    return deadline is not None and deadline + _OVERDUE_S < now
+    return (now + _GRACE_S if deadline is None else deadline) + _OVERDUE_S
 
 
 def _node_of(pod: Pod) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ else, whatever wakes it; if it still does not fit then, it looks for other room.
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 
 from drayman.api.core import Pod
@@ -18,9 +16,6 @@ from drayman.placement.preemption import Preemption, Victims
 from drayman.placement.state import ClusterState, NodeState
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
-
-_MOST_NODES: Final = 100
-"""Nodes on which victims are looked for, as in Kubernetes."""
 
 
 class Preempted(Struct, frozen=True):
@@ -64,13 +59,22 @@ class Preemptor:
             return Preempted(pod, nomination, victims.pods)
         return None if former is None else Preempted(pod, None)
 
+    def may_ask(self, pod: Pod) -> bool:
+        """Whether anybody could have to go for a pod. Nearly always nobody, so nobody is looked at."""
+        if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
+            return False
+        return not self._occupants.are_all_as_important(pod.spec.priority or 0)
+
+    def overdue_at(self, uid: str, now: float) -> float | None:
+        """When a pod that waits for others to go is to look for other room, though nothing happens."""
+        nomination = self._nominations.get(uid)
+        return None if nomination is None else self._occupants.overdue_at(nomination, now)
+
     def _victims(self, demand: Demand, not_found: NotFound, now: float) -> Victims | None:
         pod = demand.pod
-        priority = pod.spec.priority or 0
-        if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
+        if not self.may_ask(pod):
             return None
-        if self._occupants.are_all_as_important(priority):
-            return None  # nearly always, so nobody is looked at
+        priority = pod.spec.priority or 0
         unused = self._occupants.unused_claims()
         candidates = self._candidates(not_found, priority, is_any_unused=bool(unused))
         if not candidates:
@@ -96,6 +100,4 @@ class Preemptor:
                 continue
             if is_any_unused or self._occupants.has_anybody_to_go(name, priority):
                 found.append(node)
-                if len(found) == _MOST_NODES:
-                    break
         return found

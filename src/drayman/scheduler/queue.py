@@ -36,6 +36,7 @@ class Entry:
     attempts: int = 0
     failures: int = 0  # errors in a row
     ticket: int = -1  # of its place in the line, if it is in line
+    alarm: float | None = None  # when it is tried again though nothing happens
     woken_by_shape: bool = False
 
     @property
@@ -76,6 +77,7 @@ class Queue:
         self._entries: dict[str, Entry] = {}
         self._line: list[tuple[int, int, int, str]] = []  # rank, ticket, uid
         self._held_back: list[tuple[float, int, str]] = []
+        self._alarms: list[tuple[float, str]] = []
         self._sleeping: dict[Hashable, _Sleepers] = {}
         self._waiting: set[str] = set()  # for something of their own
         self._numbers = 0
@@ -153,9 +155,12 @@ class Queue:
         if left is not sleepers:
             self._hand_on(left)
 
-    def sleep_alone(self, entry: Entry) -> None:
-        """The pod was refused for a reason that is not its copies'. It is tried again whenever something happens."""
+    def sleep_alone(self, entry: Entry, until: float | None = None) -> None:
+        """The pod was refused for a reason that is not its copies'. It is tried again whenever something happens, or then."""
         self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING)
+        if until is not None and (entry.alarm is None or until < entry.alarm):
+            entry.alarm = until
+            heapq.heappush(self._alarms, (until, entry.uid))
 
     def wait(self, entry: Entry) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
@@ -204,14 +209,22 @@ class Queue:
         return [other for other in sleepers.entries.values() if other is not entry]
 
     def next_due(self) -> float | None:
-        """When the next pod that is held back may be tried."""
+        """When the next pod that is held back, or that does not sleep for ever, may be tried."""
+        while self._alarms and not self._rings(*self._alarms[0]):
+            heapq.heappop(self._alarms)
+        alarm = self._alarms[0][0] if self._alarms else None
         while self._held_back:
             due, ticket, uid = self._held_back[0]
             entry = self._entries.get(uid)
             if entry is not None and entry.ticket == ticket:
-                return due
+                return due if alarm is None else min(due, alarm)
             heapq.heappop(self._held_back)
-        return None
+        return alarm
+
+    def _rings(self, due: float, uid: str) -> bool:
+        """Whether an alarm is still wanted."""
+        entry = self._entries.get(uid)
+        return entry is not None and entry.alarm == due
 
     def _wake(self, sleepers: _Sleepers, most: int) -> None:
         woken = sleepers.first(most)
@@ -248,6 +261,11 @@ class Queue:
         heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.uid))
 
     def _return_held_back(self, now: float) -> None:
+        while self._alarms and self._alarms[0][0] <= now:
+            due, uid = heapq.heappop(self._alarms)
+            if self._rings(due, uid):
+                self._entries[uid].alarm = None
+                self.wake_pods((uid,))
         while self._held_back and self._held_back[0][0] <= now:
             _, ticket, uid = heapq.heappop(self._held_back)
             entry = self._entries.get(uid)

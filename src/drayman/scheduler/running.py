@@ -104,6 +104,13 @@ class Scheduler:
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
         self._unserved = UnservedPods(self._recorder, self._options.names)
+        self._preemptor = Preemptor(
+            self.state,
+            Placer(self.state, self._options.policy),
+            self._nominations,
+            Occupants(informers, self.state, self._nominations.expects_to_go),
+            Budgets(informers.informer(DISRUPTION_BUDGETS).cache),
+        )
         self._cycle = Cycle(
             self.state,
             self.queue,
@@ -111,6 +118,7 @@ class Scheduler:
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
             turns=turns,
+            may_ask=self._preemptor.may_ask,
             nominations=self._nominations,
         )
         self._turns = turns
@@ -123,13 +131,6 @@ class Scheduler:
             binding_timeout_s=self._options.binding_timeout_s,
         )
         self._freeing = Freeing(client, self.state)
-        self._preemptor = Preemptor(
-            self.state,
-            Placer(self.state, self._options.policy),
-            self._nominations,
-            Occupants(informers, self.state, self._nominations.expects_to_go),
-            Budgets(informers.informer(DISRUPTION_BUDGETS).cache),
-        )
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = Follower(
             informers,
@@ -230,11 +231,10 @@ class Scheduler:
     def _preempt(self, entry: Entry, demand: Demand, not_found: NotFound) -> None:
         now = self._clock()
         decision = self._preemptor.decide(demand, not_found, now)
-        if decision is None:
-            return
-        if decision.nomination is not None:
-            self.queue.sleep_alone(entry)
-        self._spawn(self._evictor.carry_out(decision, now))
+        if entry.uid in self._nominations:
+            self.queue.sleep_alone(entry, self._preemptor.overdue_at(entry.uid, now))
+        if decision is not None:
+            self._spawn(self._evictor.carry_out(decision, now))
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to tell each of them why."""

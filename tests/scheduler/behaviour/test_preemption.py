@@ -190,24 +190,6 @@ async def test_a_scheduler_that_begins_meanwhile_asks_nobody_else(
         assert await asked(stage) == [victim]
 
 
-async def test_a_victim_that_does_not_go_is_not_asked_twice(
-    alone: AbstractAsyncContextManager[Stage], clock: Clock
-) -> None:
-    """Where a node is cut off, its pods do not go when they are asked to: after a while another one is asked instead."""
-    async with alone as stage:
-        await two_full_nodes(stage, grace=1)
-        await important(stage, "urgent")
-        (stuck,) = await until_asked(stage)
-        clock.ahead_s = 600
-        await stage.node("node-c")
-        (other,) = {"first", "second"} - {stuck}
-        assert await until_asked(stage, 2) == ["first", "second"]
-        await let_go(stage, other)
-        await give_back(stage, other)
-        await stage.bound("urgent")
-        assert await stage.get_pod(stuck) is not None
-
-
 async def test_two_that_come_together_share_the_room_of_one_victim(
     alone: AbstractAsyncContextManager[Stage],
 ) -> None:
@@ -429,3 +411,33 @@ async def test_room_is_no_longer_kept_for_a_pod_that_found_other_room(
         await stage.bound("late")
         claim = await stage.allocated("late-claim")
         assert len(devices_of(claim)) == 2
+
+
+async def test_who_does_not_go_is_not_waited_for_or_asked_again(
+    alone: AbstractAsyncContextManager[Stage], clock: Clock
+) -> None:
+    """A victim that is still there long after its grace makes no room: the pod turns to another, and to nobody where there is none."""
+    async with alone as stage:
+        await two_full_nodes(stage, grace=1)
+        await important(stage, "urgent", count=2)
+        (stuck,) = await until_asked(stage)
+        clock.ahead_s += 120
+        await stage.node("node-c")  # something happens
+        (other,) = set(await until_asked(stage, 2)) - {stuck}
+        clock.ahead_s += 120
+        await stage.node("node-d")
+        await stage.until_pod("urgent", lambda pod: not pod.status.nominated_node_name)
+        before = await notes_of_preemption(stage)
+        await stage.node("node-e")
+        await stage.keeps_waiting("urgent")
+        assert await notes_of_preemption(stage) == before
+        await let_go(stage, other)
+        await give_back(stage, other)
+        await stage.bound("urgent")
+
+
+async def notes_of_preemption(stage: Stage) -> int:
+    """How often anybody was told to have been preempted."""
+    listed = (await stage.client.list(EVENTS, NAMESPACE)).items
+    told = [event for event in listed if event["reason"] == "Preempted"]
+    return sum(event.get("series", {}).get("count", 1) for event in told)

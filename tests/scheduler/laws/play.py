@@ -94,6 +94,7 @@ class Play:
             lambda: self.now,
             policy=Policy.BEST,
             binding_timeout_s=BINDING_TIMEOUT_S,
+            may_ask=self._may_ask,
             nominations=self.nominations,
             chance=random.Random(0),
         )
@@ -136,6 +137,9 @@ class Play:
         self._preemptor = Preemptor(self.state, placer, self.nominations, occupants, budgets)
         self._freeing = Freeing(None, self.state)  # type: ignore[arg-type]
         self._follower.follow(lambda uid: any(p.entry.uid == uid for p in self._decided()))
+
+    def _may_ask(self, pod: Pod) -> bool:
+        return self._preemptor.may_ask(pod)
 
     def _decided(self) -> list[Placement]:
         """Decisions whose pods do not have their nodes yet."""

@@ -96,9 +96,19 @@ def _lookup(kind: str, name: str, table: Mapping[str, EntryT]) -> EntryT:
     return table[name]
 
 
+def _is_web_address(text: str) -> bool:
+    try:
+        address = urlsplit(text)
+        has_port = (
+            address.port is None or address.port > 0
+        )  # raises ValueError beyond the range of ports
+    except ValueError:
+        return False
+    return has_port and address.scheme in ("http", "https") and bool(address.hostname)
+
+
 def _server(name: str, cluster: ClusterEntry) -> str:
-    address = urlsplit(cluster.server)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    if not _is_web_address(cluster.server):
         raise ConfigurationError(
             f"cluster {name!r}: server {cluster.server!r} is no http or https address"
         )
@@ -106,7 +116,7 @@ def _server(name: str, cluster: ClusterEntry) -> str:
 
 
 def _proxy(name: str, cluster: ClusterEntry) -> str:
-    if cluster.proxy_url and urlsplit(cluster.proxy_url).scheme not in ("http", "https"):
+    if cluster.proxy_url and not _is_web_address(cluster.proxy_url):
         raise ConfigurationError(
             f"cluster {name!r}: proxy-url {cluster.proxy_url!r}: only http and https proxies are supported"
         )
