@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE_S
 from shell_blocks import DOCUMENTS, ROOT, commands, files_of, is_there, mentioned
 
 IDS = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
-PATIENCE_S = 60.0
 RUN = [path for path in DOCUMENTS if path.parent.name == "docs" and commands(path)]
 ON_THE_CLUSTER_OF_THE_README = ("explaining.md",)
 STATUSES = {

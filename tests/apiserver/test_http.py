@@ -25,10 +25,10 @@ from drayman.apiserver.http import (
     start,
 )
 from drayman.apiserver.limits import SMALL_BODY, Limits
+from patience import PATIENCE_S
 
 LARGE = "x" * 200_000
 LARGE_ENOUGH = 2 * SMALL_BODY
-PATIENCE_S = 20.0
 
 
 @asynccontextmanager

@@ -24,9 +24,9 @@ from typing import Final, Self
 
 import pyte
 
+from patience import PATIENCE_S
+
 DRAYMAN: Final = (sys.executable, "-m", "drayman")
-PATIENCE_S: Final = 60.0
-"""After this long without what a test waits for something hangs, and the test fails instead."""
 
 _OWN: Final = ("NO_COLOR", "COLUMNS", "LINES", "KUBECONFIG", "DRAYMAN_DATA_DIR", "XDG_STATE_HOME")
 """Variables of whoever runs the tests, which would make a difference."""

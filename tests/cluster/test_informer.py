@@ -20,6 +20,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject
+from patience import PATIENCE_S
 
 IN_NS = Selection(CONFIG_MAPS, "ns")
 
@@ -340,7 +341,7 @@ def test_whatever_happens_the_handlers_end_up_with_the_truth(
     steps: list[tuple[str, int]], watch_list: bool
 ) -> None:
     """Writes, restarts, lost history and cut streams in any order: no change is missed, none told twice."""
-    asyncio.run(asyncio.wait_for(carry_out(steps, watch_list), 30))
+    asyncio.run(asyncio.wait_for(carry_out(steps, watch_list), PATIENCE_S))
 
 
 async def test_a_resource_that_not_every_cluster_has_is_done_without() -> None:

@@ -34,6 +34,7 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
     JsonObject,
 )
+from patience import PATIENCE_S
 
 POD_VALUES = PODS.as_values()
 CLAIM_VALUES = RESOURCE_CLAIMS.as_values()
@@ -41,7 +42,6 @@ TEMPLATE_VALUES = RESOURCE_CLAIM_TEMPLATES.as_values()
 FINALIZER = "resource.kubernetes.io/delete-protection"
 NAMESPACE = "default"
 DRIVER = "gpu.example.com"
-PATIENCE_SECONDS = 15.0
 
 T = TypeVar("T")
 
@@ -200,7 +200,7 @@ class World:
 async def eventually(read: Callable[[], Awaitable[T]], wanted: Callable[[T], bool]) -> T:
     """What is read, once it is as wanted."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + PATIENCE_SECONDS
+    end = loop.time() + PATIENCE_S
     while not wanted(found := await read()):
         assert loop.time() < end, f"it never was as wanted: {found}"
         await asyncio.sleep(0.01)

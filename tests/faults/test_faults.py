@@ -19,6 +19,7 @@ from faults.cluster import Cluster
 from faults.invariants import broken_promises, unsettled
 from faults.snapshot import PATHS, take
 from faults.watching import Watchman
+from patience import PATIENCE_S
 
 IS_LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 ROUNDS: Final = int(os.environ.get("FAULTS_ROUNDS") or (500 if IS_LONG else 10))
@@ -26,8 +27,6 @@ SEED: Final = int(os.environ.get("FAULTS_SEED") or (random.getrandbits(32) if IS
 LOST_NODES: Final = 0.03 if IS_LONG else 0.0
 """In how many rounds a node is lost for long: they take a minute each."""
 STEPS: Final = 16
-PATIENCE_S: Final = 90.0
-"""How long everything may take to come to rest; a node that was gone has a quarantine of 40 seconds behind it."""
 _PAUSE_S: Final = 0.3
 _LONGEST_STEP_PAUSE_S: Final = 0.15
 

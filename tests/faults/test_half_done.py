@@ -20,12 +20,12 @@ from drayman.drivers.profiles import parse_profiles, simulate
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 from faults.invariants import broken_promises, unsettled
 from faults.snapshot import PATHS, take
+from patience import PATIENCE_S
 
 NAMESPACE: Final = "default"
 GPUS: Final = 8
 LATE_S: Final = 0.6
 """How late the news of claims are. Longer than the first back-off, so that pods are tried again before."""
-PATIENCE_S: Final = 25.0
 
 
 class BadWire(HttpClient):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from apiserver.e2e.driving import Kubectl
 
-WITHIN = "--timeout=25s"
+WITHIN = "--timeout=150s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,5 +79,5 @@ def test_hardware_of_ones_own(clusters: Clusters) -> None:
         },
     }
     kubectl("apply", "-f", "-", given=pod)
-    kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=25s")
+    kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=150s")
     assert kubectl.object("pod", "p")["spec"]["nodeName"] == "acme-0"

@@ -16,7 +16,7 @@ from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, Kubectl, running
 from migrate.plugin_cases import PLUGINS
 
 GUIDE = Path(__file__).parents[3] / "shared" / "seeds" / "003_21096f618862851d.txt"
-WITHIN = "--timeout=25s"
+WITHIN = "--timeout=150s"
 
 
 @pytest.fixture(scope="module")

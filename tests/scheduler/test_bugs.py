@@ -18,6 +18,7 @@ from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PODS, JsonObject
 from drayman.cluster.writes import BindWrite, Write
 from drayman.scheduler.running import Scheduler, SchedulerOptions
+from patience import PATIENCE_S
 
 NODE: JsonObject = {
     "metadata": {"name": "n"},
@@ -61,7 +62,7 @@ async def test_a_pod_survives_a_bug_in_its_round(
             # No controller is there to take off the taint that every new node has.
             await client.patch(NODES, "n", merge_patch({"spec": {"taints": None}}))
             await client.create(PODS.as_values(), POD)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while not (await client.get(PODS, "p", "default")).spec.node_name:
                     await asyncio.sleep(0.02)
         assert client.broken

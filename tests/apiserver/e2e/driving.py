@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import pytest
 
+from patience import PATIENCE_S
+
 DRAYMAN: Final = (sys.executable, "-m", "drayman")
-PATIENCE_S: Final = 30.0
-"""After this long without an answer something hangs, and the test fails instead."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from kr8s.objects import ConfigMap, Deployment, Pod, new_class
 
 from apiserver.e2e.driving import Server
 from apiserver.e2e.manifests import claim, config_map, deployment, pod
+from patience import PATIENCE_S
 
 # It warns of every server that is newer than itself.
 pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version:UserWarning")
@@ -33,7 +34,7 @@ def test_objects_are_created_and_found(kube: Any) -> None:
     assert [found.name for found in kube.get("pods", label_selector="tier=web")] == ["worker"]
     assert Pod.get("worker", api=kube).status.phase == "Pending"
     made.delete()
-    made.wait("delete", timeout=20)
+    made.wait("delete", timeout=int(PATIENCE_S))
     assert not made.exists()
     with pytest.raises(kr8s.NotFoundError):
         Pod.get("worker", api=kube, timeout=0)

@@ -66,7 +66,7 @@ def widgets(kubectl: Kubectl) -> Iterator[str]:
         },
     }
     kubectl("create", "-f", "-", given=definition)
-    kubectl("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=150s")
     yield group
     kubectl("delete", "crd", f"widgets.{group}")
 
@@ -128,7 +128,7 @@ def test_custom_objects_own_others(kubectl: Kubectl, widgets: str) -> None:
     owner = kubectl.object(f"widgets.{widgets}", "one")
     kubectl("create", "-f", "-", given=config_map("owned", ownerReferences=owned_by(owner)))
     kubectl("delete", f"widgets.{widgets}", "one")
-    kubectl("wait", "--for=delete", "configmap/owned", "--timeout=20s")
+    kubectl("wait", "--for=delete", "configmap/owned", "--timeout=150s")
 
 
 def test_objects_go_with_their_definition(kubectl: Kubectl, widgets: str) -> None:
@@ -139,5 +139,5 @@ def test_objects_go_with_their_definition(kubectl: Kubectl, widgets: str) -> Non
     kubectl("delete", "crd", kind)
     definition["metadata"] = {"name": kind}
     kubectl("create", "-f", "-", given=definition)
-    kubectl("wait", "--for=condition=Established", f"crd/{kind}", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", f"crd/{kind}", "--timeout=150s")
     assert kubectl("get", kind, "-o", "name") == ""

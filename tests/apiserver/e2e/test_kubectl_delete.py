@@ -16,7 +16,7 @@ def names(kubectl: Kubectl, kind: str = "configmaps") -> list[str]:
 
 def gone(kubectl: Kubectl, *objects: str) -> None:
     """Wait until objects are no longer there."""
-    kubectl("wait", "--for=delete", *objects, "--timeout=20s")
+    kubectl("wait", "--for=delete", *objects, "--timeout=150s")
 
 
 def family(kubectl: Kubectl, **metadata: object) -> Object:
@@ -71,7 +71,7 @@ def test_a_dependent_with_another_owner_stays(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=config_map("shared", ownerReferences=references))
     kubectl("delete", "configmap", "one")
     reference = "{.metadata.ownerReferences[0].name}"
-    kubectl("wait", f"--for=jsonpath={reference}=two", "configmap/shared", "--timeout=20s")
+    kubectl("wait", f"--for=jsonpath={reference}=two", "configmap/shared", "--timeout=150s")
     assert len(kubectl.object("configmap", "shared")["metadata"]["ownerReferences"]) == 1
     kubectl("delete", "configmap", "two")
     gone(kubectl, "configmap/shared")

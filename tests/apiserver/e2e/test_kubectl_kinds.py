@@ -27,7 +27,7 @@ def test_a_replication_controller_is_created_scaled_and_described(kubectl: Kubec
     }
     assert kubectl("create", "-f", "-", given=body).strip() == "replicationcontroller/web created"
     assert "web scaled" in kubectl("scale", "rc", "web", "--replicas=2")
-    kubectl("wait", "rc/web", "--for=jsonpath={.status.replicas}=2", "--timeout=20s")
+    kubectl("wait", "rc/web", "--for=jsonpath={.status.replicas}=2", "--timeout=150s")
     pods = kubectl("get", "pods", "-l", "app=web", "-o", "name").split()
     assert len(pods) == 2
     described = kubectl("describe", "rc", "web")

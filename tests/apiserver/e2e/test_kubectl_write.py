@@ -234,7 +234,7 @@ def test_wait(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=jsonpath={.status.phase}=Pending", "pod/worker")
     kubectl("wait", "--for=create", "pod/worker")
     kubectl("delete", "pod", "worker", "--wait=false")
-    kubectl("wait", "--for=delete", "pod/worker", "--timeout=20s")
+    kubectl("wait", "--for=delete", "pod/worker", "--timeout=150s")
 
 
 def test_cordon_and_drain(kubectl: Kubectl) -> None:

@@ -39,7 +39,7 @@ def test_cascades_go_on(
     with running(config, *options) as server:
         kubectl = Kubectl(server, "default", kubectl_home)
         going = {*before.split()} - {*after.split()}
-        kubectl("wait", "--for=delete", *(f"configmap/{name}" for name in going), "--timeout=20s")
+        kubectl("wait", "--for=delete", *(f"configmap/{name}" for name in going), "--timeout=150s")
         assert kubectl(*names) == after
         owners = "jsonpath={.items[*].metadata.ownerReferences}"
         assert kubectl("get", "configmaps", "-o", owners) == ""
@@ -57,5 +57,5 @@ def test_the_end_of_a_namespace_goes_on(tmp_path: Path, kubectl_home: Path) -> N
         assert kubectl("get", "configmaps", "-o", "name") == "configmap/settings\n"
     with running(config, *options) as server:
         kubectl = Kubectl(server, "old", kubectl_home)
-        kubectl("wait", "--for=delete", "namespace/old", "--timeout=20s")
+        kubectl("wait", "--for=delete", "namespace/old", "--timeout=150s")
         assert kubectl("get", "configmaps", "-o", "name") == ""

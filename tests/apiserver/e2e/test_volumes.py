@@ -85,7 +85,7 @@ def volumes(tmp_path_factory: pytest.TempPathFactory, kubectl_home: Path) -> Ite
 
 
 def wait(kubectl: Kubectl, what: str, condition: str) -> dict[str, Any]:
-    kubectl("wait", what, f"--for={condition}", "--timeout=20s")
+    kubectl("wait", what, f"--for={condition}", "--timeout=150s")
     return kubectl.object(what)
 
 
@@ -103,7 +103,7 @@ def test_a_pod_with_a_volume_of_a_class_that_waits_for_it(volumes: Kubectl) -> N
     volume = volumes.object(f"pv/{name}")
     assert (volume["status"]["phase"], volume["spec"]["capacity"]) == ("Bound", {"storage": "5Gi"})
     volumes("delete", "pod/reader", "pvc/data")
-    volumes("wait", f"pv/{name}", "--for=delete", "--timeout=20s")
+    volumes("wait", f"pv/{name}", "--for=delete", "--timeout=150s")
 
 
 def test_a_pod_follows_the_disk(volumes: Kubectl) -> None:
@@ -121,7 +121,7 @@ def test_a_stateful_set_with_volumes(volumes: Kubectl) -> None:
     """Each pod has a volume of its own, of the class that is there from the beginning."""
     assert "standard (default)" in volumes("get", "storageclass")
     volumes("apply", "-f", "-", given=SET)
-    volumes("rollout", "status", "statefulset/db", "--timeout=20s")
+    volumes("rollout", "status", "statefulset/db", "--timeout=150s")
     claims = [volumes.object(f"pvc/d-db-{number}") for number in range(2)]
     assert {claim["spec"]["storageClassName"] for claim in claims} == {"standard"}
     assert len({claim["spec"]["volumeName"] for claim in claims}) == 2

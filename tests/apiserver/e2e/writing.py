@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from patience import PATIENCE_S
+
 Object = dict[str, Any]
 LONGEST_TEXT = 20_000
 MOST_OBJECTS = 12
@@ -33,7 +35,7 @@ class Connection:
         address = urlsplit(cluster["server"])
         context = ssl.create_default_context(cadata=authority)
         self._http = http.client.HTTPSConnection(
-            address.hostname or "", address.port, context=context, timeout=30
+            address.hostname or "", address.port, context=context, timeout=PATIENCE_S
         )
         self._headers = {
             "Authorization": f"Bearer {config['users'][0]['user']['token']}",

@@ -18,9 +18,9 @@ from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key, Store
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions
+from patience import PATIENCE_S
 
 Object = dict[str, Any]
-PATIENCE_S: Final = 20.0
 CONFIG: Final = Target("", "v1", "configmaps", "default")
 CLASS: Final = Target("scheduling.k8s.io", "v1", "priorityclasses")
 NAMESPACE: Final = Target("", "v1", "namespaces")

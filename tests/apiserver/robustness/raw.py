@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from robustness.hostile import Target, hostile_target
 
 from drayman.apiserver.http import Listener, RunningServer, start
+from patience import PATIENCE_S
 
-PATIENCE_S = 20.0
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 

@@ -161,7 +161,7 @@ def test_deep_bodies_do_not_exhaust_the_stack_of_the_thread() -> None:
         [sys.executable, "-c", DEEP_WHILE_CEL_RUNS],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "too deep\n" * 2), done.stderr

@@ -25,6 +25,7 @@ from drayman.cluster.resources import (
     Resource,
     generic,
 )
+from patience import PATIENCE_S
 
 CLAIMS: Final = RESOURCE_CLAIMS.as_values()
 PLACES: Final = NAMESPACES.as_values()
@@ -34,7 +35,6 @@ CONTENT: Final = (DEPLOYMENTS, POD_VALUES, CLAIMS, CONFIG_MAPS, EVENTS, LEASES, 
 
 QUIET_S: Final = 15.0
 """A namespace of which a controller has said nothing for so long has none."""
-PATIENCE_S: Final = 180.0
 _PAUSE_S: Final = 0.2
 _AT_ONCE: Final = DeleteOptions(grace_period_seconds=0, propagation="Background")
 

@@ -22,8 +22,8 @@ from drayman.cluster.options import DeleteOptions, ListOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, PODS, SERVICE_ACCOUNTS, JsonObject, Resource
 from drayman.controllers.workloads.moments import timestamp
+from patience import PATIENCE_S
 
-PATIENCE_S = 15.0
 NAMESPACE = "default"
 
 Make = Callable[..., Any]

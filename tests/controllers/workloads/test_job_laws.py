@@ -21,6 +21,7 @@ from drayman.cluster.writes import Write
 from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
 from drayman.controllers.workloads.jobs.indexes import IndexSet
 from drayman.controllers.workloads.pod_state import is_active
+from patience import PATIENCE_S
 
 OPTIONS = JobOptions(backoff=BackoffTimes(first=0.0))
 
@@ -157,7 +158,7 @@ def test_each_pod_is_counted_once_wherever_the_controller_crashes(
     completions: int, parallelism: int, mode: str, lives: list[Life]
 ) -> None:
     """Through any row of crashes the job makes no pod too many, and counts each that ended as what it was."""
-    asyncio.run(asyncio.wait_for(count(completions, parallelism, mode, lives), 30.0))
+    asyncio.run(asyncio.wait_for(count(completions, parallelism, mode, lives), PATIENCE_S))
 
 
 INDEXES = st.sets(st.integers(0, 30))

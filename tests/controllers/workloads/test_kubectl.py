@@ -25,10 +25,9 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PODS, JsonObject
 from drayman.controllers.workloads import CONTROLLERS
+from patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-
-PATIENCE_S = 40.0
 
 
 @dataclass(frozen=True)
@@ -132,9 +131,9 @@ async def test_a_rollout_can_be_watched_and_undone(kind: str, tmp_path: Path) ->
     target = f"{kind.lower()}/web"
     async with cluster(tmp_path) as here:
         await here.kubectl("apply", "-f", "-", stdin=workload("apps/v1", kind, **more))
-        await here.kubectl("rollout", "status", target, "--timeout=20s")
+        await here.kubectl("rollout", "status", target, "--timeout=150s")
         await here.kubectl("set", "image", target, "main=j")
-        await here.kubectl("rollout", "status", target, "--timeout=20s")
+        await here.kubectl("rollout", "status", target, "--timeout=150s")
         image = "jsonpath={.items[*].spec.containers[*].image}"
         assert set((await here.kubectl("get", "pods", "-o", image)).split()) == {"j"}
         history = await here.kubectl("rollout", "history", target)
@@ -143,7 +142,7 @@ async def test_a_rollout_can_be_watched_and_undone(kind: str, tmp_path: Path) ->
             "2",
         ]
         await here.kubectl("rollout", "undo", target)
-        await here.kubectl("rollout", "status", target, "--timeout=20s")
+        await here.kubectl("rollout", "status", target, "--timeout=150s")
         assert set((await here.kubectl("get", "pods", "-o", image)).split()) == {"i"}
 
 
@@ -158,11 +157,11 @@ async def test_drain_waits_for_the_budget(tmp_path: Path) -> None:
     async with cluster(tmp_path) as here:
         await here.kubectl("apply", "-f", "-", stdin=workload("apps/v1", "Deployment", replicas=2))
         await here.kubectl("apply", "-f", "-", stdin=guard)
-        await here.kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+        await here.kubectl("rollout", "status", "deployment/web", "--timeout=150s")
         jsonpath = "--for=jsonpath={.status.disruptionsAllowed}=1"
-        await here.kubectl("wait", "pdb/guard", jsonpath, "--timeout=20s")
+        await here.kubectl("wait", "pdb/guard", jsonpath, "--timeout=150s")
         before = await here.kubectl("get", "pods", "-o", "name")
-        output = await here.kubectl("drain", "n1", "--timeout=30s")
+        output = await here.kubectl("drain", "n1", "--timeout=150s")
         assert all(f"{name} evicted" in output for name in before.split())
 
 
@@ -178,6 +177,6 @@ async def test_a_job_can_be_waited_for(tmp_path: Path) -> None:
     }
     async with cluster(tmp_path) as here:
         await here.kubectl("apply", "-f", "-", stdin=job)
-        await here.kubectl("wait", "job/work", "--for=condition=Complete", "--timeout=20s")
+        await here.kubectl("wait", "job/work", "--for=condition=Complete", "--timeout=150s")
         shown = await here.kubectl("get", "job", "work", "--no-headers")
         assert shown.split()[:3] == ["work", "Complete", "3/3"]
