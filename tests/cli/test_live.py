@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import closing
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,22 @@ def test_a_rate_is_about_the_time_since_the_last_look() -> None:
     times = iter([0.0, 2.0, 2.0, 3.0])
     rate = Rate(100, clock=lambda: next(times))
     assert [rate.per_second(n) for n in (110, 200, 201)] == [5.0, 0.0, 1.0]
+
+
+def test_what_is_to_be_typed_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster in the usual place is found without its path, which may be too long for a line."""
+    folder = tmp_path / ("long-name-" * 10)
+    monkeypatch.setenv("DRAYMAN_DATA_DIR", str(folder))
+
+    async def scenario() -> list[tuple[str, str]]:
+        instance = await start(Options(Folder(folder), control_plane=None))
+        try:
+            with closing(LiveStatus(instance)) as status:
+                return status.lines()
+        finally:
+            await instance.stop()
+
+    assert ("try", "export KUBECONFIG=$(drayman kubeconfig --path)") in asyncio.run(scenario())
 
 
 def test_the_status_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:

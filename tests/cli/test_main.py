@@ -81,6 +81,11 @@ def test_lists_of_commands_are_whole_sentences(words: list[str]) -> None:
         pytest.param(["device", "lst"], "no command 'lst'; did you mean list?", id="subcommand"),
         pytest.param(["top", "device"], "did you mean devices?", id="singular"),
         pytest.param(["map", "--matrx"], "Did you mean '--matrix'?", id="option"),
+        pytest.param(
+            ["--kubeconfig", "file", "map"],
+            "Options of a command come after its name.",
+            id="option before its command",
+        ),
         pytest.param(["xyzzy"], "there is no command 'xyzzy'.", id="nothing like it"),
     ],
 )

@@ -42,6 +42,16 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"there is no command {name!r}{meant or '.'}", ctx)
         return super().resolve_command(ctx, args)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Whoever puts options of a command before its name, as kubectl lets them, is told where they go."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            text = f"{error.message} Options of a command come after its name."
+            raise click.UsageError(text, ctx) from error
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. A closed pipe is passed on without its number, by which click would end the process itself."""
         try:

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from drayman.cluster.kube.connection import Connection
 
 EMBEDDED: Final = "the embedded cluster"
-_START_ONE: Final = "start one with: drayman up --profile NAME=COUNT, or name one with --kubeconfig"
+_START_ONE: Final = (
+    "start one with: drayman up --profile dgx-h100=1 (`drayman profiles` lists others),"
+    " or name one with --kubeconfig"
+)
 
 
 def connection_to(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from drayman.apiserver.instance.folder import default_folder
 from drayman.cli.cluster.tallies import (
     CLAIMS,
     NAMESPACES,
@@ -102,7 +103,7 @@ class LiveStatus:
             ("Kubernetes API", f"{instance.url}   up {uptime(time.monotonic() - self._started)}"),
             ("state", str(options.folder.path) if options.durable else "in memory only"),
             ("kubeconfig", str(instance.kubeconfig)),
-            ("try", f"export KUBECONFIG={instance.kubeconfig}"),
+            ("try", f"export KUBECONFIG={self._kubeconfig_in_shell()}"),
             ("", "kubectl get pods --all-namespaces"),
             ("", ""),
             ("nodes", counted(self._nodes)),
@@ -112,6 +113,12 @@ class LiveStatus:
             ("namespaces", f"{self._store.count(NAMESPACES):,}"),
             ("load", f"{requests:,.0f} requests/s, {changes:,.0f} changes/s"),
         ]
+
+    def _kubeconfig_in_shell(self) -> str:
+        """The path in as few characters as possible: one that goes on in the next line cannot be copied."""
+        options = self._instance.options
+        is_usual = options.durable and options.folder.path == default_folder()
+        return "$(drayman kubeconfig --path)" if is_usual else str(self._instance.kubeconfig)
 
     def render(self) -> RenderableType:
         from rich.table import Table
