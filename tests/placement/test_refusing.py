@@ -236,3 +236,18 @@ def test_only_a_lack_of_devices_may_be_resolved_by_preemption() -> None:
     outcome = ask(broken, Policy.BEST)
     assert not isinstance(outcome, Plan)
     assert not devices_verdict(outcome, claims_of(broken)).resolvable
+    never = problem([gpus("d0")], claim(exactly("r", 2)))
+    outcome = ask(never, Policy.BEST)
+    assert not isinstance(outcome, Plan)
+    assert not devices_verdict(outcome, claims_of(never)).resolvable, "there is one device at most"
+
+
+@pytest.mark.parametrize(("used", "missing"), [(("d0",), 1), (("d0", "d1"), 2)])
+def test_fewer_devices_than_are_missing_change_nothing(used: tuple[str, ...], missing: int) -> None:
+    """A request for all three devices of a node lacks as many as are in use."""
+    asked = problem([gpus("d0", "d1", "d2")], claim(exactly("r", 3)), allocated=in_use(*used))
+    outcome = ask(asked, Policy.BEST)
+    assert not isinstance(outcome, Plan)
+    verdict = devices_verdict(outcome, claims_of(asked))
+    assert isinstance(verdict, DevicesVerdict)
+    assert verdict.least_missing == missing

@@ -80,13 +80,18 @@ class DevicesVerdict(Verdict, frozen=True, eq=False):
         """Whether the devices would do if nothing were in use."""
         return self.kind in (Kind.NOT_NOW, Kind.NOT_HERE)
 
+    @property
+    def least_missing(self) -> int:
+        """How many devices others would have to give back at least: fewer change nothing."""
+        return min((_missing(shortage) for shortage in decisive(self.shortages)), default=1)
+
 
 @lru_cache(maxsize=_MOST_VERDICTS)
 def _refused(
     kind: Kind | None, shortages: tuple[Shortage, ...], flaw: Flaw | None = None
 ) -> DevicesVerdict:
-    # Other pods may hold what is missing: if less important ones went, there might be enough.
-    resolvable = flaw is None
+    # Other pods may hold what is missing: if less important ones went, there might be enough. But not of what was never there.
+    resolvable = flaw is None and kind is not Kind.NEVER
     reasons = (CANNOT_ALLOCATE,)
     return DevicesVerdict(False, Cause.DEVICES, reasons, resolvable, kind, shortages, flaw)
 
@@ -169,6 +174,13 @@ def _shortage(claim: int, request: str, rejections: Sequence[Rejection]) -> Shor
         lacks,
         detail,
     )
+
+
+def _missing(shortage: Shortage) -> int:
+    """The devices that a request lacks. What somebody gives back may be worth several, where it frees counters."""
+    if shortage.lacks is not Reason.COUNT or shortage.lost_to(Reason.COUNTERS):
+        return 1
+    return max(shortage.wanted - shortage.free, 1)
 
 
 def decisive(shortages: Iterable[Shortage]) -> list[Shortage]:

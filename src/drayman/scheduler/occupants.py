@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from drayman.api.core import Pod, is_finished
@@ -53,10 +53,21 @@ class Occupants:
 
     def has_anybody_to_go(self, node: str, priority: int) -> bool:
         """Whether somebody on a node is less important than this, or leaves it anyway."""
-        return any(
-            (pod.spec.priority or 0) < priority or pod.metadata.deletion_timestamp is not None
-            for pod in self._pods.by_index(_BY_NODE, node)
-        )
+        return any(True for _ in self._who_may_go(node, priority))
+
+    def devices_to_be_had(self, node: str, priority: int) -> int:
+        """How many devices, and shares of devices, those on a node have who are less important than this, or leave it anyway."""
+        claims = {
+            claim.metadata.uid: claim.status.allocation
+            for pod in self._who_may_go(node, priority)
+            for claim in self._state.claims_used_by(pod)
+        }
+        return sum(len(found.devices.results) for found in claims.values() if found is not None)
+
+    def _who_may_go(self, node: str, priority: int) -> Iterator[Pod]:
+        for pod in self._pods.by_index(_BY_NODE, node):
+            if (pod.spec.priority or 0) < priority or pod.metadata.deletion_timestamp is not None:
+                yield pod
 
     def unused_claims(self) -> list[ResourceClaim]:
         """Claims that have devices, but whose users are gone: they are about to give them back."""

@@ -10,9 +10,11 @@ from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.placement.demand import Demand
+from drayman.placement.fit import Verdict
 from drayman.placement.nominations import Nomination, Nominations
 from drayman.placement.placing import NotFound, Placer
 from drayman.placement.preemption import Preemption, Victims
+from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState, NodeState
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
@@ -93,11 +95,16 @@ class Preemptor:
         """Nodes whose refusal could go with pods that are less important, or with what is about to be free."""
         found = []
         for name, verdict in not_found.verdicts.items():
-            if not verdict.resolvable:
-                continue
             node = self._state.nodes.get(name)
-            if node is None:
+            if node is None or not verdict.resolvable:
                 continue
-            if is_any_unused or self._occupants.has_anybody_to_go(name, priority):
+            if is_any_unused or self._could_help(name, verdict, priority):
                 found.append(node)
         return found
+
+    def _could_help(self, node: str, verdict: Verdict, priority: int) -> bool:
+        """Whether it is worth while to think away those on a node who may go: to do so for thousands of nodes takes seconds."""
+        if isinstance(verdict, DevicesVerdict):
+            to_be_had = self._occupants.devices_to_be_had(node, priority)
+            return to_be_had >= verdict.least_missing
+        return self._occupants.has_anybody_to_go(node, priority)
