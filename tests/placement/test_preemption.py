@@ -328,6 +328,8 @@ def social_pod(name: str, priority: int, rule: str, node: str = "") -> Pod:
     return convert(Pod, {"metadata": metadata, "spec": spec})
 
 
+_Drawn = tuple[int, int, bool, int, bool, bool]
+"""Priority, CPUs, whether with a device, node, whether protected, whether leaving."""
 _PODS = st.lists(
     st.tuples(
         st.integers(0, 3),
@@ -341,11 +343,8 @@ _PODS = st.lists(
 )
 
 
-@given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
-def test_thinking_changes_nothing_and_no_victim_is_spare(
-    pods: list[tuple[int, int, bool, int, bool, bool]], priority: int, cpu: int, devices: int
-) -> None:
-    """The state is what it was before. Without the victims the pod fits; with any one of them back it does not."""
+def crowd_of(pods: list[_Drawn]) -> Crowd:
+    """Two nodes with these pods, as far as devices are left for them."""
     crowd = Crowd(2)
     free = {f"n{n}": list(range(DEVICES)) for n in range(2)}
     for number, (rank, cpus, has_device, node, is_protected, leaves) in enumerate(pods):
@@ -354,6 +353,15 @@ def test_thinking_changes_nothing_and_no_victim_is_spare(
         crowd.add(f"p{number}", rank, cpu=cpus, device=device, node=where, leaving=leaves)
         if is_protected:
             crowd.protected.add(f"p{number}")
+    return crowd
+
+
+@given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
+def test_thinking_changes_nothing_and_no_victim_is_spare(
+    pods: list[_Drawn], priority: int, cpu: int, devices: int
+) -> None:
+    """The state is what it was before. Without the victims the pod fits; with any one of them back it does not."""
+    crowd = crowd_of(pods)
     before = crowd.seen()
     found = crowd.victims(priority, cpu=cpu, devices=devices)
     assert crowd.seen() == before
@@ -374,17 +382,10 @@ def test_thinking_changes_nothing_and_no_victim_is_spare(
 
 @given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
 def test_the_node_is_the_cheapest_of_all(
-    pods: list[tuple[int, int, bool, int, bool, bool]], priority: int, cpu: int, devices: int
+    pods: list[_Drawn], priority: int, cpu: int, devices: int
 ) -> None:
     """All nodes together cost what the cheapest of them costs by itself."""
-    crowd = Crowd(2)
-    free = {f"n{n}": list(range(DEVICES)) for n in range(2)}
-    for number, (rank, cpus, has_device, node, is_protected, leaves) in enumerate(pods):
-        where = f"n{node}"
-        device = free[where].pop() if has_device and free[where] else None
-        crowd.add(f"p{number}", rank, cpu=cpus, device=device, node=where, leaving=leaves)
-        if is_protected:
-            crowd.protected.add(f"p{number}")
+    crowd = crowd_of(pods)
     fits = crowd.fits(cpu, devices)
     assume(not any(fits(node) for node in crowd.state.nodes.values()))
     each = [crowd.search.victims(priority, [node], fits) for node in crowd.state.nodes.values()]

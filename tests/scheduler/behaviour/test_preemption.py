@@ -73,6 +73,16 @@ async def two_full_nodes(stage: Stage, *, grace: int = 30) -> None:
     await stage.bound("first", "second")
 
 
+async def one_node_for_two(stage: Stage) -> None:
+    """A node with two devices, and two pods that have one each."""
+    await classes(stage)
+    await stage.node("node-a", "gpu-0", "gpu-1")
+    for name in ("first", "second"):
+        await stage.make_claim(f"{name}-claim")
+        await stage.start_pod(name, f"{name}-claim")
+    await stage.bound("first", "second")
+
+
 async def classes(stage: Stage) -> None:
     await stage.device_class()
     for name, value, policy in (
@@ -213,12 +223,7 @@ async def test_room_is_kept_while_it_comes_bit_by_bit(
 ) -> None:
     """What one victim leaves is not given to others while the pod waits for the next victim."""
     async with alone as stage:
-        await classes(stage)
-        await stage.node("node-a", "gpu-0", "gpu-1")
-        for name in ("first", "second"):
-            await stage.make_claim(f"{name}-claim")
-            await stage.start_pod(name, f"{name}-claim")
-        await stage.bound("first", "second")
+        await one_node_for_two(stage)
         await important(stage, "urgent", 2)
         assert await until_asked(stage, 2) == ["first", "second"]
         await stage.make_claim("late-claim")
@@ -291,12 +296,7 @@ async def test_room_is_everybodys_when_the_preemptor_goes(
 ) -> None:
     """A preemptor that is deleted while it waits leaves its room to whoever waits for some."""
     async with alone as stage:
-        await classes(stage)
-        await stage.node("node-a", "gpu-0", "gpu-1")
-        for name in ("first", "second"):
-            await stage.make_claim(f"{name}-claim")
-            await stage.start_pod(name, f"{name}-claim")
-        await stage.bound("first", "second")
+        await one_node_for_two(stage)
         await important(stage, "urgent", 2)
         await until_asked(stage, 2)
         await let_go(stage, "first")
