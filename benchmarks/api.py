@@ -223,8 +223,8 @@ async def server(folder: Path) -> AsyncIterator[int]:
 
 
 async def serve(path: str) -> None:
-    from drayman.apiserver.assembly import make_server
-    from drayman.apiserver.http import Listener, start
+    from drayman.apiserver.serving.assembly import make_server
+    from drayman.apiserver.serving.http import Listener, start
     from drayman.cluster.embedded.store import Store
 
     running = await start(make_server(Store.open(path)), Listener())

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from drayman.api import codec
-from drayman.apiserver.encoding import stored_form
 from drayman.apiserver.instance import Folder, Options, start
+from drayman.apiserver.served.encoding import stored_form
 from drayman.cluster.embedded.model import Key, Put
 from drayman.simulate.snapshot import snapshot
 from drayman.simulate.world import Objects, World

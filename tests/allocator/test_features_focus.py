@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from drayman.allocator import Plan, Question, Refusal, search, signature
-from drayman.allocator.focus import focused
-from drayman.allocator.outcome import Reason
+from drayman.allocator.problem.focus import focused
+from drayman.allocator.problem.outcome import Reason
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass

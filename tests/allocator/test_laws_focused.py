@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given
 
 from drayman.allocator import Plan, Question, Refusal, search, signature
-from drayman.allocator.focus import focused
+from drayman.allocator.problem.focus import focused
 from drayman.api.codec import to_dict
 from drayman.inventory import NodeView, hardware
 from oracle.nodes import JsonObject

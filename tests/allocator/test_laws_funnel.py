@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import assume, given
 
 from drayman.allocator import Plan, Question, Refusal, search
-from drayman.allocator.focus import focused
-from drayman.allocator.funnel import left_out, sieves
-from drayman.allocator.prepare import Judgement, prepare
-from drayman.allocator.sieve import Hurdle, Sieve
-from drayman.allocator.tables import PreparationError
+from drayman.allocator.problem.focus import focused
+from drayman.allocator.problem.prepare import Judgement, prepare
+from drayman.allocator.problem.tables import PreparationError
+from drayman.allocator.refusals.funnel import left_out, sieves
+from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.inventory import NodeView
 from oracle.nodes import JsonObject
 from oracle.strategies import mixed_problems, placed_problems, problems

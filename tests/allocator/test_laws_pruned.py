@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import assume, given
 
-from drayman.allocator import firstfit
+from drayman.allocator.policies import firstfit
 from oracle.brute import TooLarge
 from oracle.build import GPU, NIC, claim, device, exactly, first_available, piece, problem
 from oracle.compare import normal

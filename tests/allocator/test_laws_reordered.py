@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import assume, given
 
-from drayman.allocator import firstfit
+from drayman.allocator.policies import firstfit
 from oracle.brute import TooLarge
 from oracle.first_fit import first_fit
 from oracle.nodes import JsonObject

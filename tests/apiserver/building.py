@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from drayman.apiserver.core import Core
-from drayman.apiserver.exchange import Answer, LongResponse, Query, Request, Response
-from drayman.apiserver.lifecycle_admission import NamespaceLifecycle
-from drayman.apiserver.namespaces import delete_namespace
-from drayman.apiserver.resources import Resource, Subresource
-from drayman.apiserver.server import ApiServer
-from drayman.apiserver.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
+from drayman.apiserver.protocol.exchange import Answer, LongResponse, Query, Request, Response
+from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.serving.server import ApiServer
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.deleting_namespaces import delete_namespace
 from drayman.cluster.embedded.store import Store
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from drayman.apiserver.acting import Part
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.exchange import Query, Request, Response
 from drayman.apiserver.extensions import install_builtin_definitions
+from drayman.apiserver.protocol.exchange import Query, Request, Response
+from drayman.apiserver.served.acting import Part
+from drayman.apiserver.serving.assembly import make_server
 from drayman.cluster.embedded.store import Store
 
 EVERYTHING = frozenset({Part.CONTROLLERS, Part.NODES, Part.SCHEDULER})

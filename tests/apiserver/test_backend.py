@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from building import CountingIds, Harness, config
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.batch import Batch
-from drayman.apiserver.errors import StatusError
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.verbs.batch import Batch
 from drayman.cluster.backend import BackendWrite, Target
 from drayman.cluster.embedded import Delete, Key, Put
 from drayman.cluster.errors import StatusError as RefusedError

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.http import Listener, RunningServer, start
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.http import Listener, RunningServer, start
 from drayman.cluster.embedded.store import Store
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "conformance" / "api"

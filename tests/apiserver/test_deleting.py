@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from building import Harness, config, decoded
-from drayman.apiserver.patches import MERGE_PATCH
+from drayman.apiserver.verbs.patches import MERGE_PATCH
 
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 

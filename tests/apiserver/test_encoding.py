@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.apiserver.encoding import encode, stored_form, type_prefix
-from drayman.apiserver.resources import GroupVersionKind
+from drayman.apiserver.served.encoding import encode, stored_form, type_prefix
+from drayman.apiserver.served.resources import GroupVersionKind
 
 KIND = GroupVersionKind("apps", "v1", "Deployment")
 VALUES = st.recursive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from drayman.apiserver.environment import NAME_ALPHABET, SUFFIX_LENGTH, RandomIds
+from drayman.apiserver.protocol.environment import NAME_ALPHABET, SUFFIX_LENGTH, RandomIds
 
 
 def test_uids_are_random_uuids_and_never_repeat() -> None:

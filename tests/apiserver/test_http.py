@@ -13,10 +13,11 @@ import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.access import ADMIN, Attributes, Decision, User
-from drayman.apiserver.errors import unauthorized
-from drayman.apiserver.exchange import Request
-from drayman.apiserver.http import (
+from drayman.apiserver.protocol.access import ADMIN, Attributes, Decision, User
+from drayman.apiserver.protocol.errors import unauthorized
+from drayman.apiserver.protocol.exchange import Request
+from drayman.apiserver.protocol.limits import SMALL_BODY, Limits
+from drayman.apiserver.serving.http import (
     BODY_LIMIT,
     WARNING_LIMIT,
     WARNINGS_LIMIT,
@@ -24,7 +25,6 @@ from drayman.apiserver.http import (
     RunningServer,
     start,
 )
-from drayman.apiserver.limits import SMALL_BODY, Limits
 from patience import PATIENCE_S
 
 LARGE = "x" * 200_000

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from building import Harness, config
-from drayman.apiserver import lean_lists
-from drayman.apiserver.encoding import stored_form
-from drayman.apiserver.exchange import PIECE
-from drayman.apiserver.http import Listener, start
-from drayman.apiserver.lean_lists import RUN_BYTES, LeanLists, without_managed_fields
-from drayman.apiserver.resources import GroupVersionKind
+from drayman.apiserver.protocol.exchange import PIECE
+from drayman.apiserver.served.encoding import stored_form
+from drayman.apiserver.served.resources import GroupVersionKind
+from drayman.apiserver.serving.http import Listener, start
+from drayman.apiserver.verbs import lean_lists
+from drayman.apiserver.verbs.lean_lists import RUN_BYTES, LeanLists, without_managed_fields
 from drayman.cluster.embedded.model import Key, Stored
 from drayman.cluster.kube.client import HttpClient
 from drayman.cluster.kube.connection import Connection

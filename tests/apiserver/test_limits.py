@@ -7,9 +7,9 @@ import json
 import pytest
 
 from building import Harness, decoded
-from drayman.apiserver.exchange import StreamingResponse
-from drayman.apiserver.limits import MOST_OBJECT_BYTES, Limits
-from drayman.apiserver.patches import MERGE_PATCH
+from drayman.apiserver.protocol.exchange import StreamingResponse
+from drayman.apiserver.protocol.limits import MOST_OBJECT_BYTES, Limits
+from drayman.apiserver.verbs.patches import MERGE_PATCH
 
 
 async def test_requests_beyond_the_limit_are_told_to_come_again() -> None:

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.exchange import PIECE, LongResponse, Response
-from drayman.apiserver.http import Listener, start
+from drayman.apiserver.protocol.exchange import PIECE, LongResponse, Response
+from drayman.apiserver.serving.http import Listener, start
 
 SIZES = {
     "nothing": (),

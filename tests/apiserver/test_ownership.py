@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.building import CountingIds, FixedClock
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.calls import Call
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.ownership import manager_of
 from drayman.apiserver.patching.structure import structure_of
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.verbs.ownership import manager_of
 from drayman.cluster import InProcessClient
 from drayman.cluster.embedded import Store
 from drayman.cluster.resources import CONFIG_MAPS, RESOURCE_CLAIMS, JsonObject, Resource

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.apiserver.errors import StatusError
-from drayman.apiserver.paging import Position, decode_token, encode_token
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.protocol.paging import Position, decode_token, encode_token
 
 NAMES = st.text(alphabet="abc-.0", min_size=1, max_size=10)
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.building import CountingIds, FixedClock
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.calls import Call
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.options import WriteOptions as ServerWriteOptions
-from drayman.apiserver.parts import endpoint_calls
-from drayman.apiserver.quick_parts import changed_quickly
+from drayman.apiserver.protocol.options import WriteOptions as ServerWriteOptions
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.verbs.parts import endpoint_calls
+from drayman.apiserver.verbs.quick_parts import changed_quickly
 from drayman.cluster import CreateWrite, InProcessClient, PartsWrite, WriteOptions, json_patch
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import StatusError

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from apiserver.building import CountingIds, FixedClock
 from drayman.api.schema import decode_strict, schema_for
 from drayman.api.schema.quick import parse_plainly
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.exchange import Request, Response
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.recurring import MOST_KEPT, Recurring, forget_everything, text_of
-from drayman.apiserver.server import ApiServer
-from drayman.apiserver.specs import read_body
+from drayman.apiserver.protocol.exchange import Request, Response
+from drayman.apiserver.served.recurring import MOST_KEPT, Recurring, forget_everything, text_of
+from drayman.apiserver.served.specs import read_body
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import StatusError

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import CreateWrite, InProcessClient, PartsWrite, RemoveWrite, WriteOptions
 from drayman.cluster.backend import BackendWrite, PartsBody, Target
 from drayman.cluster.embedded import Event, EventType, Key, Store

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from building import resources
-from drayman.apiserver.errors import StatusError
-from drayman.apiserver.selectors import Selector, parse_fields, parse_labels
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.requests.selectors import Selector, parse_fields, parse_labels
 
 LABELS = {"a": "x", "b": "2", "example.com/c": ""}
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from building import Harness, PlainStrategy, config, decoded
-from drayman.apiserver.access import Attributes, Decision, User
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.protocol.access import Attributes, Decision, User
+from drayman.apiserver.served.strategy import Context, Object
 from drayman.cluster.embedded.store import Key, Put, Store
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.exchange import Query, Request, Response, StreamingResponse
+from drayman.apiserver.protocol.exchange import Query, Request, Response, StreamingResponse
+from drayman.apiserver.serving.assembly import make_server
 from drayman.cluster.embedded.store import Store
 
 CORE = "api/v1"

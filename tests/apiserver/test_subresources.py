@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from building import CountingIds, FixedClock, Harness, decoded
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.patches import MERGE_PATCH
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.verbs.patches import MERGE_PATCH
 from drayman.cluster.embedded.store import Store
 
 NS = "/api/v1/namespaces/ns"

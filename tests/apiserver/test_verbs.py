@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from building import CountingIds, Harness, config, decoded
-from drayman.apiserver.patches import APPLY, JSON_PATCH, MERGE_PATCH
+from drayman.apiserver.verbs.patches import APPLY, JSON_PATCH, MERGE_PATCH
 
 
 async def test_create_gives_an_object_what_only_the_server_can() -> None:

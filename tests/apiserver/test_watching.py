@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import Any
 
 from building import Harness, config, decoded
-from drayman.apiserver.exchange import Response, StreamingResponse
-from drayman.apiserver.patches import MERGE_PATCH
+from drayman.apiserver.protocol.exchange import Response, StreamingResponse
+from drayman.apiserver.verbs.patches import MERGE_PATCH
 
 
 async def events(harness: Harness, path: str, count: int, **query: str) -> list[Any]:

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cli.cluster.live import LiveStatus, Rate, uptime
 from drayman.cli.cluster.tallies import (
     Tally,

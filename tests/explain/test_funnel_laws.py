@@ -7,7 +7,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.allocator.funnel import sieves
+from drayman.allocator.refusals.funnel import sieves
 from drayman.explain.funnel import funnels
 from drayman.explain.survey import Survey
 from drayman.inventory.identity import DeviceId

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from drayman.api.struct import Json
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import InProcessClient, WatchOptions, generic, merge_patch
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import NotFoundError

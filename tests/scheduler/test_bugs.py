@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Options, start
 from drayman.apiserver.instance.folder import Folder
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.patches import merge_patch

@@ -1,6 +1,6 @@
 """The search for devices: from claims and a node's view to a plan or a refusal. Pure and read-only."""
 
-from drayman.allocator.outcome import (
+from drayman.allocator.problem.outcome import (
     ClaimPlan,
     Cost,
     Defect,
@@ -17,7 +17,7 @@ from drayman.allocator.outcome import (
     Scope,
     SelectorWarning,
 )
-from drayman.allocator.question import Question
+from drayman.allocator.problem.question import Question
 from drayman.allocator.search import Policy, search
 from drayman.allocator.signature import signature
 

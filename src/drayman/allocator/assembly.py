@@ -10,8 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 
-from drayman.allocator.outcome import ClaimPlan
-from drayman.allocator.tables import Alternative, Tables, claim_name
+from drayman.allocator.problem.outcome import ClaimPlan
+from drayman.allocator.problem.tables import Alternative, Tables, claim_name
 from drayman.api.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from drayman.api.quantity import Quantity
 from drayman.api.resource import (

@@ -11,14 +11,12 @@ from enum import Enum
 from msgspec.structs import replace
 
 from drayman.allocator.assembly import AmbiguousNodeSelectorError, assemble
-from drayman.allocator.best import Best
-from drayman.allocator.diagnosis import diagnose
-from drayman.allocator.engine import ErrorFound, OutOfSteps
-from drayman.allocator.firstfit import FirstFit
-from drayman.allocator.focus import focused
-from drayman.allocator.limits import DEFAULT_MAX_STEPS
-from drayman.allocator.objective import broken_in, cost_of
-from drayman.allocator.outcome import (
+from drayman.allocator.policies.best import Best
+from drayman.allocator.policies.firstfit import FirstFit
+from drayman.allocator.policies.objective import broken_in, cost_of
+from drayman.allocator.problem.focus import focused
+from drayman.allocator.problem.limits import DEFAULT_MAX_STEPS
+from drayman.allocator.problem.outcome import (
     Cost,
     Defect,
     Exhausted,
@@ -29,10 +27,12 @@ from drayman.allocator.outcome import (
     Scope,
     SelectorWarning,
 )
-from drayman.allocator.prepare import Judgement, prepare
-from drayman.allocator.question import Question
-from drayman.allocator.reduction import reduced
-from drayman.allocator.tables import Alternative, PreparationError, Tables, claim_name
+from drayman.allocator.problem.prepare import Judgement, prepare
+from drayman.allocator.problem.question import Question
+from drayman.allocator.problem.reduction import reduced
+from drayman.allocator.problem.tables import Alternative, PreparationError, Tables, claim_name
+from drayman.allocator.refusals.diagnosis import diagnose
+from drayman.allocator.tree.engine import ErrorFound, OutOfSteps
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
 from drayman.inventory.identity import DeviceId, PoolId

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
-from drayman.allocator.alignment import layout_of
-from drayman.allocator.focus import Selectors, focused, numbers_left_out, selectors_of
-from drayman.allocator.objective import broken_in
-from drayman.allocator.question import Question
+from drayman.allocator.policies.objective import broken_in
+from drayman.allocator.problem.alignment import layout_of
+from drayman.allocator.problem.focus import Selectors, focused, numbers_left_out, selectors_of
+from drayman.allocator.problem.question import Question
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.hardware import NodeHardware

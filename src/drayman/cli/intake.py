@@ -15,18 +15,18 @@ from uuid import UUID
 
 from drayman.api import codec
 from drayman.api.struct import Json
-from drayman.apiserver.bodies import read_value
-from drayman.apiserver.calls import Call
-from drayman.apiserver.core import Core
-from drayman.apiserver.creating import plan_creation
-from drayman.apiserver.encoding import stored_form
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.extensions import install_extensions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
 from drayman.apiserver.kinds.admission import TaintNewNodes
-from drayman.apiserver.lifecycle_admission import NamespaceLifecycle
-from drayman.apiserver.resources import Resource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.requests.bodies import read_value
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.encoding import stored_form
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.creating import plan_creation
 from drayman.cluster.embedded.model import Delete, Key, Put
 from drayman.cluster.embedded.store import Store
 from drayman.simulate.world import World

@@ -31,8 +31,8 @@ from drayman.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from drayman.apiserver.resources import Resource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.strategy import Object
 from drayman.cli.intake import Intake, RefusedError
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of

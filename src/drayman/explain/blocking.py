@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from drayman.allocator.sieve import Hurdle, Passed, Sieve
+from drayman.allocator.refusals.sieve import Hurdle, Passed, Sieve
 from drayman.api.resource import ResourceClaim
 from drayman.explain.holders import Holders, on_its_counters
 from drayman.explain.naming import amount_title, claim_title, is_for_extended, taint_title

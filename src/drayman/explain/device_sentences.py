@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from drayman.allocator import Reason as Test
-from drayman.allocator.focus import selectors_of
-from drayman.allocator.question import WantedDevices
+from drayman.allocator.problem.focus import selectors_of
+from drayman.allocator.problem.question import WantedDevices
 from drayman.explain.device_reasons import Totals, totals
 from drayman.explain.naming import amount_title, taint_title
 from drayman.explain.reasons import Reason

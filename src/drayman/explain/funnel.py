@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from drayman.allocator.funnel import left_out
-from drayman.allocator.sieve import Hurdle, Sieve
+from drayman.allocator.refusals.funnel import left_out
+from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.explain.answer import Funnel, Step
 from drayman.explain.counting import SharedDevices, Tally
 from drayman.explain.naming import claim_title, taint_title

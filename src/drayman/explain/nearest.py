@@ -23,8 +23,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from drayman.allocator.flow import largest_matching
-from drayman.allocator.sieve import Hurdle, Sieve
+from drayman.allocator.pruning.flow import largest_matching
+from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.explain.answer import Miss
 from drayman.explain.blocking import Blocking
 from drayman.explain.holders import Holders

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.allocator import Reason as Test
-from drayman.allocator.funnel import sieves
-from drayman.allocator.sieve import Hurdle, Sieve
+from drayman.allocator.refusals.funnel import sieves
+from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.explain.finding import Group
 from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand

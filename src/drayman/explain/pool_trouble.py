@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drayman.allocator import Question
-from drayman.allocator.focus import selectors_of
+from drayman.allocator.problem.focus import selectors_of
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.pool import ResolvedPool
 from drayman.inventory.view import NodeView

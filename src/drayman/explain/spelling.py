@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
-from drayman.allocator.question import WantedDevices
+from drayman.allocator.problem.question import WantedDevices
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.cel.device import compile_selector
 from drayman.cel.device_types import Features as CelFeatures

@@ -9,9 +9,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from drayman.allocator.focus import focused
-from drayman.allocator.funnel import sieves
-from drayman.allocator.sieve import Hurdle, Sieve
+from drayman.allocator.problem.focus import focused
+from drayman.allocator.refusals.funnel import sieves
+from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.allocator.signature import signature
 from drayman.explain.node_fit import NodeFit, Unfit
 from drayman.inventory.bitsets import positions

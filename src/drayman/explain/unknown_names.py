@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drayman.allocator.focus import selectors_of
+from drayman.allocator.problem.focus import selectors_of
 from drayman.cel.device import compile_selector
 from drayman.cel.device_types import Features
 from drayman.cel.errors import CompileError

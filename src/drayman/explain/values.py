@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator.question import WantedDevices
+from drayman.allocator.problem.question import WantedDevices
 from drayman.api.semver import Version, is_valid
 from drayman.explain.answer import Value
 from drayman.explain.closeness import Existing, distance, is_slip, ranked, slips, text_of

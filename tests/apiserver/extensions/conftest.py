@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.exchange import Query, Request, Response
-from drayman.apiserver.server import ApiServer
+from drayman.apiserver.protocol.exchange import Query, Request, Response
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded.store import Store
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -135,7 +135,7 @@ def test_a_name_in_use_is_not_accepted_until_it_is_free(play, definition, paths)
 
 def test_definitions_in_the_store_are_served_from_the_start(play, definition, widget, paths):
     """A server over a store with definitions and objects serves them."""
-    from drayman.apiserver.assembly import make_server
+    from drayman.apiserver.serving.assembly import make_server
 
     async def scenario(api):
         await api("POST", paths[0], definition)

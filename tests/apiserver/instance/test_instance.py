@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.extensions.serving import DefinedResources
 from drayman.apiserver.instance import Folder, Instance, InstanceError, Options, start
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key
 from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drayman.apiserver.acting import UNKNOWN
-from drayman.apiserver.actors import ACTORS, CUSTOM_ACTORS, CUSTOM_GROUPS
 from drayman.apiserver.instance import Folder, Options, start
-from drayman.apiserver.resources import Resource
+from drayman.apiserver.served.acting import UNKNOWN
+from drayman.apiserver.served.actors import ACTORS, CUSTOM_ACTORS, CUSTOM_GROUPS
+from drayman.apiserver.served.resources import Resource
 
 PAGE = Path(__file__).parents[3] / "docs" / "kinds.md"
 HEADER = "| kind | served as | who acts |"

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from drayman.allocator import Policy
-from drayman.apiserver.assembly import make_server
 from drayman.apiserver.instance import rehearsal
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.instance.rehearsal import POD_COUNT, rehearse
+from drayman.apiserver.serving.assembly import make_server
 from drayman.cluster.embedded import Store
 from drayman.scheduler.running import SchedulerOptions
 

@@ -10,12 +10,12 @@ from typing import Final
 
 import pytest
 
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.exchange import Request
+from drayman.apiserver.describing.system import HEALTH_PATHS, Health
 from drayman.apiserver.instance import Folder, Instance, Options, Record, start
 from drayman.apiserver.instance.control_plane import ControlPlane
 from drayman.apiserver.instance.starting import CHECK, Start
-from drayman.apiserver.system import HEALTH_PATHS, Health
+from drayman.apiserver.protocol.exchange import Request
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import Client, InProcessClient, WatchOptions, merge_patch
 from drayman.cluster.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_SLICES
 from drayman.cluster.watching import Change

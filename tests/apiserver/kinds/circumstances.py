@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drayman.api.validation import FieldError
-from drayman.apiserver.admission import Admission, Admitted
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
-from drayman.apiserver.resources import Resource
-from drayman.apiserver.shaping import normalised
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.shaping import normalised
+from drayman.apiserver.served.strategy import Context, Object
+from drayman.apiserver.verbs.admission import Admission, Admitted
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 UID = "00000000-0000-4000-8000-000000000001"

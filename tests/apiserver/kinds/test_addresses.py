@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.circumstances import NOW, created, make_context, refusals, resource_of
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 GROUP = "networking.k8s.io"
 ADDRESS, RANGE = resource_of(GROUP, "IPAddress"), resource_of(GROUP, "ServiceCIDR")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from apiserver.kinds.circumstances import Objects, created, make_context, pod, resource_of
-from drayman.apiserver.admission import Admitted
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.kinds.admission import DefaultServiceAccount, DefaultTolerations
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admitted
 
 PODS = resource_of("", "Pod")
 CLASSES = "priorityclasses.scheduling.k8s.io"

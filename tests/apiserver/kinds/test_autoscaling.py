@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.kinds.circumstances import NOW, created, make_context, refusals, resource_of
-from drayman.apiserver.conversion import from_hub, to_hub
 from drayman.apiserver.kinds.autoscaling_v1 import BEHAVIOR, CONDITIONS, CURRENT
 from drayman.apiserver.kinds.autoscaling_v1 import METRICS as METRICS_ANNOTATION
-from drayman.apiserver.shaping import normalised
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.conversion import from_hub, to_hub
+from drayman.apiserver.served.shaping import normalised
+from drayman.apiserver.served.strategy import Object
 
 RESOURCE = resource_of("autoscaling", "HorizontalPodAutoscaler")
 ANNOTATIONS = (METRICS_ANNOTATION, BEHAVIOR, CONDITIONS, CURRENT)

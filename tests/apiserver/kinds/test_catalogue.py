@@ -10,7 +10,7 @@ import pytest
 from apiserver.kinds.circumstances import RESOURCES
 from drayman.api.schema import ListOf, MapOf, Message, schema_for
 from drayman.api.schema.openapi.descriptions import field_description, message_description
-from drayman.apiserver.resources import Resource
+from drayman.apiserver.served.resources import Resource
 
 NAMED = [pytest.param(resource, id=resource.qualified) for resource in RESOURCES.values()]
 

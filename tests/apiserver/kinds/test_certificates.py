@@ -20,11 +20,11 @@ from apiserver.kinds.circumstances import (
     refusals,
     resource_of,
 )
-from drayman.apiserver.access import ADMIN
-from drayman.apiserver.admission import Admission, Admitted
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.kinds.certificates import NoMasters
-from drayman.apiserver.strategy import Object, Strategy
+from drayman.apiserver.protocol.access import ADMIN
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.served.strategy import Object, Strategy
+from drayman.apiserver.verbs.admission import Admission, Admitted
 
 RESOURCE = resource_of("certificates.k8s.io", "CertificateSigningRequest")
 CLIENT = "kubernetes.io/kube-apiserver-client"

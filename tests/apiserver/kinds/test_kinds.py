@@ -18,8 +18,8 @@ from apiserver.kinds.circumstances import (
     refusals,
     resource_of,
 )
-from drayman.apiserver.conversion import from_hub, to_hub
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.conversion import from_hub, to_hub
+from drayman.apiserver.served.strategy import Object
 
 TEMPLATE = {
     "metadata": {"labels": {"a": "b"}},

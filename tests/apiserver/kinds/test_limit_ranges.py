@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.circumstances import Objects, make_context, pod, resource_of
-from drayman.apiserver.admission import Admission, Admitted
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.kinds import admission_plugins
 from drayman.apiserver.kinds.limit_ranges import ANNOTATION
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admission, Admitted
 
 PODS = resource_of("", "Pod")
 CLAIMS = resource_of("", "PersistentVolumeClaim")

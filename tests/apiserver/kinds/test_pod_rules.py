@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.circumstances import created, make_context, pod, refusals, resource_of
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 PODS = resource_of("", "Pod")
 MAIN = "spec.containers[0]"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.circumstances import created, make_context, pod, refusals, resource_of
-from drayman.apiserver.strategy import Object, Strategy
+from drayman.apiserver.served.strategy import Object, Strategy
 
 PODS = resource_of("", "Pod")
 Causes = set[tuple[str, str]]

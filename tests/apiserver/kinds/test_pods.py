@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apiserver.kinds.circumstances import created, make_context, pod, refusals, resource_of
 from drayman.apiserver.kinds.pods.defaults import pull_policy
 from drayman.apiserver.kinds.pods.quality import quality_class
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 PODS = resource_of("", "Pod")
 Change = Callable[[Object], None]

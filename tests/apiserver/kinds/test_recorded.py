@@ -17,10 +17,10 @@ from apiserver.kinds.circumstances import (
     refusals,
 )
 from drayman.api.schema import decode_strict
-from drayman.apiserver.conversion import from_hub, to_hub
-from drayman.apiserver.errors import StatusError
-from drayman.apiserver.shaping import message_of
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.served.conversion import from_hub, to_hub
+from drayman.apiserver.served.shaping import message_of
+from drayman.apiserver.served.strategy import Object
 
 FOLDER = Path(__file__).parents[4] / "shared" / "conformance" / "api"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")

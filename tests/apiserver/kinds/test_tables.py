@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from apiserver.kinds.circumstances import NOW, pod, resource_of
 from drayman.apiserver.kinds.tables import age_of, human_duration, selector_text
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEAR = 365 * DAY

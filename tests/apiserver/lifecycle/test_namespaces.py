@@ -15,8 +15,6 @@ from apiserver.lifecycle.world import (
     widgets_definition,
     world,
 )
-from drayman.apiserver.admission import Admitted
-from drayman.apiserver.errors import forbidden
 from drayman.apiserver.lifecycle.namespace_conditions import (
     DISCOVERY,
     FAILURE,
@@ -25,6 +23,8 @@ from drayman.apiserver.lifecycle.namespace_conditions import (
     REMAINING,
     deletion_conditions,
 )
+from drayman.apiserver.protocol.errors import forbidden
+from drayman.apiserver.verbs.admission import Admitted
 from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key
 from drayman.cluster.options import WriteOptions

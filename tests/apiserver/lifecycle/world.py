@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.core import Core
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.verbs.core import Core
 from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key, Store
 from drayman.cluster.errors import NotFoundError

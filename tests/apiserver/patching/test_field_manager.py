@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.schema import schema_for
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.patching import (
     ConflictError,
     FieldManager,
@@ -30,6 +29,7 @@ from drayman.apiserver.patching.managed_fields import (
     decode_managed,
     encode_managed,
 )
+from drayman.apiserver.protocol.errors import StatusError
 
 T1, T2 = "2024-05-01T10:00:00Z", "2024-05-01T10:00:01Z"
 SCHEMA: dict[str, Any] = {

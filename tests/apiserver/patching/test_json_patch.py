@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.patching.json_patch import (
     MAX_COPIED_BYTES,
     MAX_OPERATIONS,
     apply_json_patch,
 )
+from drayman.apiserver.protocol.errors import StatusError
 
 APPLIED: dict[str, tuple[Any, list[dict[str, Any]], Any]] = {
     "add a member": (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.patching.merge_patch import apply_merge_patch
+from drayman.apiserver.protocol.errors import StatusError
 
 EXAMPLES: list[tuple[Any, Any, Any]] = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

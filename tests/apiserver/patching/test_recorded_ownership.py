@@ -16,7 +16,6 @@ import yaml
 
 from drayman.api.schema import schema_for
 from drayman.api.versions import VERSIONS, from_v1, to_v1
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.patching import (
     FieldManager,
     ScaleOwnership,
@@ -25,6 +24,7 @@ from drayman.apiserver.patching import (
     field_manager,
 )
 from drayman.apiserver.patching.field_set import named_path
+from drayman.apiserver.protocol.errors import StatusError
 
 RECORDS = Path(__file__).parents[4] / "shared" / "conformance" / "api" / "scenarios.jsonl"
 NOW = "<time>"

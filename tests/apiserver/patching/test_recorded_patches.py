@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from drayman.api.schema import schema_for
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.patching import (
     apply_json_patch,
     apply_merge_patch,
     apply_strategic_merge,
 )
+from drayman.apiserver.protocol.errors import StatusError
 
 RECORDS = Path(__file__).parents[4] / "shared" / "conformance" / "api" / "scenarios.jsonl"
 AREAS = ("json-patch", "merge-patch", "strategic")

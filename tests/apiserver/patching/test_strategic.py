@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.schema import Message, schema_for
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.patching.strategic import apply_strategic_merge
+from drayman.apiserver.protocol.errors import StatusError
 
 
 def message(group: str, kind: str) -> Message:

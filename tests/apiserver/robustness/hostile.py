@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl
 import msgspec
 import yaml
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.exchange import LongResponse, Query, Request, Response
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.server import ApiServer
+from drayman.apiserver.protocol.exchange import LongResponse, Query, Request, Response
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded.store import Store
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"

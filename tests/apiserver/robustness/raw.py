@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from robustness.hostile import Target, hostile_target
 
-from drayman.apiserver.http import Listener, RunningServer, start
+from drayman.apiserver.serving.http import Listener, RunningServer, start
 from patience import PATIENCE_S
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from robustness.hostile import CONFIG_MAPS, PODS, Target
 from robustness.raw import Listening, get, listening
 
-from drayman.apiserver.access import ADMIN
+from drayman.apiserver.protocol.access import ADMIN
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.tokens import (

@@ -25,8 +25,8 @@ from robustness.hostile import (
 from robustness.raw import PATIENCE_S, get, listening, until
 
 from drayman.api.schema.body import MAX_VALUES
-from drayman.apiserver.http import BODY_LIMIT
 from drayman.apiserver.kinds.pods.defaults import MOST_CONTAINERS
+from drayman.apiserver.serving.http import BODY_LIMIT
 
 ROOM = BODY_LIMIT - 1_000
 SCALARS = b"1," * (ROOM // 2) + b"1"
@@ -143,7 +143,7 @@ def test_a_text_of_commas_is_one_value() -> None:
 DEEP_WHILE_CEL_RUNS = """
 import asyncio, sys
 import msgspec
-from drayman.apiserver.large_bodies import read_beside
+from drayman.apiserver.requests.large_bodies import read_beside
 
 sys.setrecursionlimit(25_000)
 for opening in (b"[", b'{"a":'):

@@ -19,7 +19,7 @@ from robustness.hostile import CONFIG_MAPS, IS_LONG, check_answer, config_map, i
 from robustness.raw import PATIENCE_S, Listening, listening
 from schemathesis import Case, GenerationMode
 
-from drayman.apiserver.exchange import Query, Request, Response
+from drayman.apiserver.protocol.exchange import Query, Request, Response
 
 EXAMPLES = 60 if IS_LONG else 3
 """Requests for each operation, as many again that are wrong in some way."""

@@ -8,7 +8,7 @@ import re
 import pytest
 from robustness.raw import PATIENCE_S, get, listening
 
-from drayman.apiserver.http import HEADER_LIMIT
+from drayman.apiserver.serving.http import HEADER_LIMIT
 
 NO_HTTP = {
     "noise": b"\x16\x03\x01\x00\xff\x00\r\n\r\n",

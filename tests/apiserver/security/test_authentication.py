@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from drayman.apiserver.access import Attributes, Decision, User
-from drayman.apiserver.core import StoredObjects
-from drayman.apiserver.environment import SystemClock
-from drayman.apiserver.errors import StatusError
-from drayman.apiserver.exchange import Request
+from drayman.apiserver.protocol.access import Attributes, Decision, User
+from drayman.apiserver.protocol.environment import SystemClock
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.tokens import TokenIssuer, new_signing_key
+from drayman.apiserver.verbs.core import StoredObjects
 from drayman.cluster.embedded.store import Store
 
 TOKEN = "the-administrators-token"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drayman.apiserver.access import Attributes, User
+from drayman.apiserver.protocol.access import Attributes, User
 from drayman.apiserver.security.bootstrap import bootstrap_objects
 from drayman.apiserver.security.rbac import RbacAuthorizer, covers
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.contract.cleaning import SERVICE_ACCOUNTS, all_gone, end_namespace
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import Client, HttpClient, InProcessClient
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import AlreadyExistsError, NotFoundError

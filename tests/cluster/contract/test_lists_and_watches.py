@@ -11,9 +11,9 @@ from cluster.contract.conftest import Open
 from cluster.contract.objects import POD_VALUES, config_map, pod
 from cluster.following import Follower
 from drayman.api.core import Pod
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import (
     Bookmark,
     Change,

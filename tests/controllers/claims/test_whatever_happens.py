@@ -19,10 +19,10 @@ from controllers.world import (
 )
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import DeleteOptions, InProcessClient
 from drayman.cluster.embedded import EventType, Store
 from drayman.cluster.errors import StatusError

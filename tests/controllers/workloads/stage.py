@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drayman.api.core import Pod
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.core import Core
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.verbs.core import Core
 from drayman.cluster import Client, InProcessClient
 from drayman.cluster.embedded import Store
 from drayman.cluster.informers import Informers

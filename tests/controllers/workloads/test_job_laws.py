@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from controllers.workloads.stage import NAMESPACE, Stage, stage, template
 from drayman.api.core import Pod
-from drayman.apiserver.backend import ServerBackend
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import InProcessClient
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import JOBS, PODS, JsonObject

@@ -15,8 +15,8 @@ import pytest
 
 from controllers.workloads.stage import template
 from drayman.api.core import Pod
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import Client, InProcessClient
 from drayman.cluster.errors import ConflictError, NotFoundError
 from drayman.cluster.informer import Notice

@@ -19,10 +19,10 @@ from drayman.api.codec import to_dict
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.first_objects import create_first_objects
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import Client, DeleteOptions, InProcessClient, merge_patch
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import ForbiddenError, InvalidError, NotFoundError

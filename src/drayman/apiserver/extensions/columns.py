@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from drayman.api.struct import Json
-from drayman.apiserver.encoding import encode
+from drayman.apiserver.answers.tables import NAME
 from drayman.apiserver.extensions.paths import JsonPath, JsonPathError, parse_json_path
 from drayman.apiserver.kinds.tables import age_of, moment_of
-from drayman.apiserver.resources import Column
-from drayman.apiserver.strategy import Object
-from drayman.apiserver.tables import NAME
+from drayman.apiserver.served.encoding import encode
+from drayman.apiserver.served.resources import Column
+from drayman.apiserver.served.strategy import Object
 
 _AGE: Mapping[str, Json] = {
     "name": "Age",

@@ -25,8 +25,8 @@ from drayman.apiserver.extensions.pruning import prune
 from drayman.apiserver.extensions.schemas import Schema
 from drayman.apiserver.patching.custom_shapes import custom_resource_shape
 from drayman.apiserver.patching.shapes import Shape
-from drayman.apiserver.resources import Conversion
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Conversion
+from drayman.apiserver.served.strategy import Object
 
 MAX_DEPTH: Final = 128
 """Deepest nesting of a custom resource, whose parts nothing else limits and everything here recurses into."""

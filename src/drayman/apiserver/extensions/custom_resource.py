@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from drayman.api.struct import Json
-from drayman.apiserver.actors import acting_on_custom
 from drayman.apiserver.extensions.columns import custom_columns
 from drayman.apiserver.extensions.custom_form import CustomCodec, CustomConversion
 from drayman.apiserver.extensions.custom_strategy import (
@@ -16,14 +15,15 @@ from drayman.apiserver.extensions.custom_strategy import (
 )
 from drayman.apiserver.extensions.definition import COLUMNS, SELECTABLE, SUBRESOURCES, Definition
 from drayman.apiserver.extensions.paths import parse_json_path
-from drayman.apiserver.resources import (
+from drayman.apiserver.served.actors import acting_on_custom
+from drayman.apiserver.served.resources import (
     ALL_VERBS,
     GroupVersionKind,
     Resource,
     Subresource,
     version_priority,
 )
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources.scale import ScalePaths, scale_subresource
 
 

@@ -23,7 +23,7 @@ from drayman.apiserver.extensions.rule_evaluation import Old, RuleFindings
 from drayman.apiserver.extensions.rules import RuleNode, rule_tree
 from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
-from drayman.apiserver.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 _MAX_REPLICAS: Final = 2**31 - 1
 _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})

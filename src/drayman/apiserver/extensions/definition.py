@@ -13,8 +13,8 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.apiserver.extensions.schemas import EMPTY, Schema
-from drayman.apiserver.resources import GroupVersionKind
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import GroupVersionKind
+from drayman.apiserver.served.strategy import Object
 
 GROUP: Final = "apiextensions.k8s.io"
 KIND: Final = "CustomResourceDefinition"

@@ -9,7 +9,6 @@ from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
 from drayman.api.validation.field_errors import FieldError
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
-from drayman.apiserver.actors import ACTORS
 from drayman.apiserver.extensions.definition import GROUP, KIND, Definition, schema_of
 from drayman.apiserver.extensions.definition_checks import (
     accepted_names_errors,
@@ -21,8 +20,9 @@ from drayman.apiserver.extensions.deletion import delete_definition
 from drayman.apiserver.extensions.naming import set_names
 from drayman.apiserver.extensions.schemas import LIST_TYPE, every_schema, items
 from drayman.apiserver.extensions.text_formats import is_recognized
-from drayman.apiserver.resources import Resource, Subresource
-from drayman.apiserver.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.actors import ACTORS
+from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 _HTTPS: Final = 443
 

@@ -6,13 +6,6 @@ it is gone with the last of them.
 
 from __future__ import annotations
 
-from drayman.apiserver.admission import Admitted
-from drayman.apiserver.calls import Call, Result
-from drayman.apiserver.core import Core
-from drayman.apiserver.deleting import check_preconditions, remove
-from drayman.apiserver.encoding import decode, stored_form
-from drayman.apiserver.environment import timestamp
-from drayman.apiserver.errors import not_found
 from drayman.apiserver.extensions.definition import (
     CLEANUP,
     HUB,
@@ -22,9 +15,16 @@ from drayman.apiserver.extensions.definition import (
     condition,
 )
 from drayman.apiserver.extensions.naming import set_names
-from drayman.apiserver.options import DeleteOptions
-from drayman.apiserver.resources import Resource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.environment import timestamp
+from drayman.apiserver.protocol.errors import not_found
+from drayman.apiserver.protocol.options import DeleteOptions
+from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.served.encoding import decode, stored_form
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admitted
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.deleting import check_preconditions, remove
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Key, Put, Stored
 

@@ -19,7 +19,7 @@ from drayman.apiserver.extensions.schemas import (
     items,
     properties,
 )
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _METADATA = "meta/v1.ObjectMeta"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, duplicate, invalid
-from drayman.apiserver.encoding import encode
 from drayman.apiserver.extensions.findings import child, index, key
 from drayman.apiserver.extensions.schemas import (
     LIST_KEYS,
@@ -16,6 +15,7 @@ from drayman.apiserver.extensions.schemas import (
     items,
     properties,
 )
+from drayman.apiserver.served.encoding import encode
 
 
 def list_type_errors(value: Json, schema: Schema, path: str = "") -> Iterator[FieldError]:

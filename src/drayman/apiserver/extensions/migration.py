@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.core import Core
-from drayman.apiserver.encoding import decode, stored_form
 from drayman.apiserver.extensions.custom_form import as_stored
 from drayman.apiserver.extensions.custom_strategy import CustomStrategy
-from drayman.apiserver.resources import Resource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.encoding import decode, stored_form
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Put, Stored
 

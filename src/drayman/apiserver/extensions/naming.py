@@ -13,7 +13,7 @@ from drayman.apiserver.extensions.definition import (
     Definition,
     condition,
 )
-from drayman.apiserver.strategy import Object, Objects
+from drayman.apiserver.served.strategy import Object, Objects
 
 _ONE_NAME: Final = (
     ("plural", "PluralConflict"),

@@ -11,13 +11,13 @@ import logging
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 
-from drayman.apiserver.core import Core
 from drayman.apiserver.extensions.custom_resource import custom_resource
 from drayman.apiserver.extensions.definition import ESTABLISHED, STORAGE, Definition
 from drayman.apiserver.extensions.definitions import definitions_resource
 from drayman.apiserver.extensions.deletion import clean_up
 from drayman.apiserver.extensions.migration import migrate
-from drayman.apiserver.resources import Resource, Resources
+from drayman.apiserver.served.resources import Resource, Resources
+from drayman.apiserver.verbs.core import Core
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ from drayman.api.validation.field_errors import (
     required,
     too_many,
 )
-from drayman.apiserver.encoding import encode
 from drayman.apiserver.extensions.correlation import Correlation, key_of, position_of
 from drayman.apiserver.extensions.findings import child, shown, type_invalid
 from drayman.apiserver.extensions.scalar_checks import (
@@ -27,6 +26,7 @@ from drayman.apiserver.extensions.scalar_checks import (
     type_of,
 )
 from drayman.apiserver.extensions.schemas import Schema, additional, items, properties
+from drayman.apiserver.served.encoding import encode
 
 
 @dataclass(slots=True)

@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from drayman.apiserver.acting import Part
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.core import Core
 from drayman.apiserver.instance.acceptance import wait_accepted
 from drayman.apiserver.instance.rehearsal import rehearse
+from drayman.apiserver.served.acting import Part
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.verbs.core import Core
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns

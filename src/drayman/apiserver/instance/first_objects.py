@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
-from drayman.apiserver.calls import Call
-from drayman.apiserver.core import Core
-from drayman.apiserver.creating import create
-from drayman.apiserver.errors import StatusError
-from drayman.apiserver.options import WriteOptions
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.protocol.options import WriteOptions
+from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.security.bootstrap import bootstrap_objects
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.creating import create
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"

@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from drayman.apiserver.backend import ServerBackend
-from drayman.apiserver.core import Core
-from drayman.apiserver.exchange import Request, Response
 from drayman.apiserver.kinds import admission_plugins
-from drayman.apiserver.lifecycle_admission import NamespaceLifecycle
-from drayman.apiserver.resources import Resources
-from drayman.apiserver.server import ApiServer
+from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
+from drayman.apiserver.protocol.exchange import Request, Response
+from drayman.apiserver.served.resources import Resources
+from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.serving.server import ApiServer
+from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.model import Key
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.informers import Informers

@@ -12,11 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from drayman.apiserver.assembly import make_server
-from drayman.apiserver.environment import timestamp
 from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
-from drayman.apiserver.http import Listener, RunningServer
-from drayman.apiserver.http import start as listen
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.first_objects import (
     create_first_objects,
@@ -26,6 +22,7 @@ from drayman.apiserver.instance.folder import Folder, FolderError, Record, reaso
 from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.starting import CHECK, Start
 from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.protocol.environment import timestamp
 from drayman.apiserver.security.audit import AuditLog
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates
@@ -34,7 +31,10 @@ from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.reviews import Reviews
 from drayman.apiserver.security.token_requests import TokenRequests
 from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
-from drayman.apiserver.server import ApiServer
+from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.http import Listener, RunningServer
+from drayman.apiserver.serving.http import start as listen
+from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
 

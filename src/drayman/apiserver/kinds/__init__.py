@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drayman.api.validation import SelectorProblem
-from drayman.apiserver.actors import ACTORS
 from drayman.apiserver.kinds import (
     cluster_resources,
     core_resources,
@@ -15,7 +14,8 @@ from drayman.apiserver.kinds import (
 )
 from drayman.apiserver.kinds.admission import admission_plugins
 from drayman.apiserver.kinds.device_resources import device_resources
-from drayman.apiserver.resources import Resource, Subresource
+from drayman.apiserver.served.actors import ACTORS
+from drayman.apiserver.served.resources import Resource, Subresource
 from drayman.cel.device import check_selector
 
 __all__ = ["admission_plugins", "builtin_resources"]

@@ -23,7 +23,7 @@ from drayman.apiserver.kinds.reading import (
     text_at,
 )
 from drayman.apiserver.kinds.rules import Errors, Rules
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")

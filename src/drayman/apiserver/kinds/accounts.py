@@ -11,7 +11,7 @@ from drayman.apiserver.kinds.quota_rules import (
 )
 from drayman.apiserver.kinds.reading import each_at, member, set_default
 from drayman.apiserver.kinds.rules import Rules
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 
 def _default_limits(obj: Object, _context: Context) -> None:

@@ -10,7 +10,7 @@ from drayman.api.validation.field_errors import invalid, invalid_each, required
 from drayman.apiserver.kinds.checks import IMMUTABLE, ip_address, unchanged
 from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _CIDRS: Final = "spec.cidrs"
 _PARENT: Final = "spec.parentRef"

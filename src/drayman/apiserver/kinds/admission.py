@@ -16,13 +16,13 @@ from drayman.api.quantity import Quantity
 from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, names_no_class
-from drayman.apiserver.admission import AdmissionPlugin, Admitted
-from drayman.apiserver.errors import StatusError, forbidden
 from drayman.apiserver.kinds.leases import overhead_of
 from drayman.apiserver.kinds.limit_ranges import LimitRanges
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import StatusError, forbidden
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 
 _GRACE_S: Final = 300
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"

@@ -36,7 +36,7 @@ from drayman.apiserver.kinds.workloads import (
     named_template_warnings,
     template_warnings,
 )
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object, restore
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _UPDATE_TYPES: Final = ("RollingUpdate", "OnDelete")

@@ -12,7 +12,7 @@ from drayman.apiserver.kinds.checks import NOT_NEGATIVE, positive
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import check_numbers
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _LONGEST_WINDOW_S: Final = 3600
 _LONGEST_PERIOD_S: Final = 1800

@@ -10,9 +10,9 @@ from drayman.api.schema import BodyError, decode_strict
 from drayman.api.schema.normal import normalise
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, map_at, member, text_at
-from drayman.apiserver.resources import Conversion, GroupVersionKind
-from drayman.apiserver.shaping import message_at, message_of
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Conversion, GroupVersionKind
+from drayman.apiserver.served.shaping import message_at, message_of
+from drayman.apiserver.served.strategy import Object
 
 _KIND: Final = GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler")
 _HUB: Final = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")

@@ -20,7 +20,7 @@ from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.reading import at, each_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import check_numbers, named_template_warnings, selects
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 _UID_LABELS: Final = ("controller-uid", CONTROLLER_UID)

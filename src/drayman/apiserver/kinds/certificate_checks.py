@@ -19,7 +19,7 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.kinds.certificate_texts import certificate_problem, request_problem
 from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 FINAL: Final = (APPROVED, DENIED, FAILED)

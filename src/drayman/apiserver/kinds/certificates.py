@@ -11,8 +11,6 @@ from drayman.api.validation.field_errors import (
     forbidden,
 )
 from drayman.api.validation.metadata import check_metadata_update
-from drayman.apiserver.admission import AdmissionPlugin, Admitted
-from drayman.apiserver.errors import forbidden as refused
 from drayman.apiserver.kinds.certificate_checks import (
     APPROVED,
     CERTIFICATE,
@@ -27,7 +25,9 @@ from drayman.apiserver.kinds.certificate_checks import (
 from drayman.apiserver.kinds.certificate_texts import asks_for_masters
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, metadata_of
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.protocol.errors import forbidden as refused
+from drayman.apiserver.served.strategy import Context, Object, restore
+from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 
 RESOURCE: Final = "certificatesigningrequests.certificates.k8s.io"
 _CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"

@@ -26,8 +26,8 @@ from drayman.apiserver.kinds.tables import (
     number,
     text,
 )
-from drayman.apiserver.resources import Resource, Subresource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.strategy import Object
 
 V1: Final = ("v1",)
 RBAC: Final = access_control.GROUP

@@ -12,7 +12,7 @@ from drayman.api.validation.metadata import IMMUTABLE
 from drayman.apiserver.kinds.checks import data_key
 from drayman.apiserver.kinds.reading import map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object, restore
 
 LARGEST_DATA: Final = 1024 * 1024
 _FROZEN: Final = "field is immutable when `immutable` is set"

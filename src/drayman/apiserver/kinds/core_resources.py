@@ -25,14 +25,13 @@ from drayman.apiserver.kinds.pods.strategy import (
 from drayman.apiserver.kinds.reading import at, items_at, text_at
 from drayman.apiserver.kinds.rules import StatusRules
 from drayman.apiserver.kinds.tables import CREATED_AT, NAME, NAME_AND_AGE
-from drayman.apiserver.namespaces import delete_namespace
-from drayman.apiserver.resources import (
+from drayman.apiserver.served.resources import (
     ALL_VERBS,
     GroupVersionKind,
     Resource,
     Subresource,
 )
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources import (
     ATTACH,
     BINDING,
@@ -43,6 +42,7 @@ from drayman.apiserver.subresources import (
     PORT_FORWARD,
     PROXY,
 )
+from drayman.apiserver.verbs.deleting_namespaces import delete_namespace
 
 V1: Final = ("v1",)
 ENDPOINTS_DEPRECATED: Final = (

@@ -19,8 +19,8 @@ from drayman.apiserver.kinds.tables import (
     joined_labels,
     text,
 )
-from drayman.apiserver.resources import Column
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Column
+from drayman.apiserver.served.strategy import Object
 
 _ROLE: Final = "node-role.kubernetes.io/"
 _OLD_ROLE: Final = "kubernetes.io/role"

@@ -33,8 +33,8 @@ from drayman.apiserver.kinds.tables import (
     since,
     text,
 )
-from drayman.apiserver.resources import Column, Resource, Subresource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Column, Resource, Subresource
+from drayman.apiserver.served.strategy import Object
 
 VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 RULE_VERSIONS: Final = ("v1beta2", "v1alpha3")

@@ -33,10 +33,10 @@ from drayman.api.validation.resource_slice import warnings
 from drayman.api.versions import v1beta1
 from drayman.apiserver.kinds.reading import at, member
 from drayman.apiserver.kinds.rules import metadata_of
-from drayman.apiserver.recurring import Recurring, RecurringChange, text_of
-from drayman.apiserver.resources import Conversion, GroupVersionKind
-from drayman.apiserver.shaping import message_of
-from drayman.apiserver.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.recurring import Recurring, RecurringChange, text_of
+from drayman.apiserver.served.resources import Conversion, GroupVersionKind
+from drayman.apiserver.served.shaping import message_of
+from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 _ADMIN_KINDS: Final = (ResourceClaim, ResourceClaimTemplate)
 _ADMIN_ACCESS: Final = b'"adminAccess"'

@@ -15,9 +15,9 @@ from drayman.api.validation.field_errors import invalid, invalid_each, required
 from drayman.apiserver.kinds.checks import unchanged
 from drayman.apiserver.kinds.reading import map_at, number_at, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules
-from drayman.apiserver.resources import Conversion, GroupVersionKind
-from drayman.apiserver.shaping import message_of
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.resources import Conversion, GroupVersionKind
+from drayman.apiserver.served.shaping import message_of
+from drayman.apiserver.served.strategy import Context, Object
 
 _KIND: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
 _RENAMED: Final = (

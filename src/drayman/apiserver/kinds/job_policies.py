@@ -18,7 +18,7 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.kinds.checks import not_negative, one_of
 from drayman.apiserver.kinds.reading import each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS: Final = ("In", "NotIn")

@@ -12,7 +12,7 @@ from drayman.apiserver.kinds.pods.resources import container_resources
 from drayman.apiserver.kinds.pods.scheduling import check_tolerations
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 

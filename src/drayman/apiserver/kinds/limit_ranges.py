@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from drayman.api.quantity import Quantity
-from drayman.apiserver.admission import AdmissionPlugin, Admitted
-from drayman.apiserver.errors import forbidden
 from drayman.apiserver.kinds.pods.pod_level import Amounts, containers_together
 from drayman.apiserver.kinds.pods.resources import parse_amounts
 from drayman.apiserver.kinds.reading import items_at, map_at, member, text_at
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import forbidden
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _ZERO: Final = Quantity(0)

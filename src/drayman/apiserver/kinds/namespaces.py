@@ -9,7 +9,7 @@ from drayman.api.validation import FieldError
 from drayman.api.validation.metadata import check_metadata_update
 from drayman.apiserver.kinds.reading import at, items_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Rules, StatusRules, metadata_of
-from drayman.apiserver.strategy import Context, Object, Strategy, restore
+from drayman.apiserver.served.strategy import Context, Object, Strategy, restore
 
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 FINALIZER: Final = "kubernetes"

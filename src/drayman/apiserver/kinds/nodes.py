@@ -10,7 +10,7 @@ from drayman.apiserver.kinds.pods.resources import parse_amounts, quantity_value
 from drayman.apiserver.kinds.pods.scheduling import check_taints
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object, restore
 
 
 def _default(obj: Object, _context: Context) -> None:

@@ -28,7 +28,7 @@ from drayman.apiserver.kinds.reading import (
 )
 from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules
 from drayman.apiserver.kinds.tables import NONE
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object, restore
 
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 _MODES: Final = ("Pod", "PodGroup")

@@ -18,7 +18,7 @@ from drayman.apiserver.kinds.checks import (
 from drayman.apiserver.kinds.reading import items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import check_numbers
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"

@@ -22,7 +22,7 @@ from drayman.api.validation.names import POOL_LENGTH
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules
 from drayman.apiserver.kinds.tables import NONE, age_of
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 DEFAULT_LIMIT: Final = 100
 MOST_POOLS: Final = 1000

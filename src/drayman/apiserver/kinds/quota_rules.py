@@ -26,7 +26,7 @@ from drayman.apiserver.kinds.pods.resources import (
 )
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
 _DEFAULTS: Final = ("default", "defaultRequest")

@@ -13,7 +13,7 @@ from drayman.apiserver.kinds.workloads import (
     check_running_template,
     named_template_warnings,
 )
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _TEMPLATE: Final = "spec.template"
 

@@ -15,7 +15,7 @@ from drayman.api.formats import Problems, dns_subdomain_problems
 from drayman.api.meta import ObjectMeta
 from drayman.api.validation import FieldError
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
-from drayman.apiserver.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 Errors = Iterator[FieldError]
 NameProblems = Callable[[str], Problems]

@@ -10,7 +10,6 @@ import ipaddress
 from typing import Final
 
 from drayman.api.formats import dns_label_problems
-from drayman.apiserver.errors import internal_error
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, set_default
 from drayman.apiserver.kinds.rules import Rules, StatusRules
 from drayman.apiserver.kinds.service_checks import (
@@ -20,7 +19,8 @@ from drayman.apiserver.kinds.service_checks import (
     is_reachable,
     needs_address,
 )
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.protocol.errors import internal_error
+from drayman.apiserver.served.strategy import Context, Object, restore
 
 SERVICE_NETWORK: Final = ipaddress.IPv4Network("10.96.0.0/16")
 RESERVED: Final = 2

@@ -25,7 +25,7 @@ from drayman.apiserver.kinds.workloads import (
     check_selector,
     template_warnings,
 )
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _UPDATE_TYPES: Final = ("RollingUpdate", "OnDelete")
 _RETENTION: Final = ("Retain", "Delete")

@@ -20,7 +20,7 @@ from drayman.apiserver.kinds.checks import label_selector, one_of, unchanged
 from drayman.apiserver.kinds.pods.defaults import default_source
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
-from drayman.apiserver.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object, restore
 
 CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"

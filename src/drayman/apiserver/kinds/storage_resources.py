@@ -11,8 +11,8 @@ from drayman.api.volume_binding import DEFAULT_CLASS
 from drayman.apiserver.kinds import storage
 from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.tables import AGE, NAME, NONE, UNSET, column, flag, text
-from drayman.apiserver.resources import Resource, Subresource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.strategy import Object
 
 V1: Final = ("v1",)
 STORAGE: Final = "storage.k8s.io"

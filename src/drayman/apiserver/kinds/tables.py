@@ -11,8 +11,8 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, text_at
-from drayman.apiserver.resources import Column
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Column
+from drayman.apiserver.served.strategy import Object
 
 NONE: Final = "<none>"
 UNKNOWN: Final = "<unknown>"

@@ -24,8 +24,8 @@ from drayman.apiserver.kinds.tables import (
     template_columns,
     text,
 )
-from drayman.apiserver.resources import Resource, Subresource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources import scale_subresource
 
 V1: Final = ("v1",)

@@ -15,7 +15,7 @@ from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.pods.strategy import pod_warnings
 from drayman.apiserver.kinds.reading import at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _TEMPLATE = "spec.template"
 

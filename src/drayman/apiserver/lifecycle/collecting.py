@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from drayman.apiserver.calls import Call
-from drayman.apiserver.core import Core
-from drayman.apiserver.deleting import FOREGROUND, ORPHAN, delete
-from drayman.apiserver.encoding import decode
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.lifecycle.graph import Graph, Node, Owner, node_of
 from drayman.apiserver.lifecycle.stored_resources import StoredResources
-from drayman.apiserver.options import DeleteOptions, WriteOptions
-from drayman.apiserver.strategy import Object
-from drayman.apiserver.updating import update
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.encoding import decode
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.deleting import FOREGROUND, ORPHAN, delete
+from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key
 
 _MANAGER: Final = "garbage-collector"

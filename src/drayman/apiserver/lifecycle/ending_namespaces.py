@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.calls import Call
-from drayman.apiserver.core import Core
-from drayman.apiserver.deleting import delete
-from drayman.apiserver.encoding import decode
-from drayman.apiserver.environment import timestamp
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.lifecycle.collecting import unless_gone
 from drayman.apiserver.lifecycle.graph import Node, node_of
 from drayman.apiserver.lifecycle.namespace_conditions import count_finalizers, deletion_conditions
-from drayman.apiserver.options import DeleteOptions, WriteOptions
-from drayman.apiserver.resources import Resource
-from drayman.apiserver.strategy import Object
-from drayman.apiserver.updating import update
+from drayman.apiserver.protocol.environment import timestamp
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.encoding import decode
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.deleting import delete
+from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key, Stored
 
 NAMESPACES: Final = "namespaces"

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from drayman.apiserver.deleting import FOREGROUND, ORPHAN
+from drayman.apiserver.verbs.deleting import FOREGROUND, ORPHAN
 from drayman.cluster.embedded.model import Key, Stored
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 DISCOVERY: Final = "NamespaceDeletionDiscoveryFailure"
 PARSING: Final = "NamespaceDeletionGroupVersionParsingFailure"

@@ -18,9 +18,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from drayman.apiserver.batch import Batch
-from drayman.apiserver.core import Core
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.lifecycle.collecting import Collector, UnknownOwnerError
 from drayman.apiserver.lifecycle.due import Due, DueItems
 from drayman.apiserver.lifecycle.ending_namespaces import NAMESPACES, NamespaceEnder
@@ -31,6 +28,9 @@ from drayman.apiserver.lifecycle.released_claims import (
     may_be_left,
 )
 from drayman.apiserver.lifecycle.stored_resources import StoredResources
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.verbs.batch import Batch
+from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded import Event, EventType, Store, StoreError, Subscription, TooOldError
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.apiserver.resources import Resource, Resources
+from drayman.apiserver.served.resources import Resource, Resources
 
 
 class StoredResources:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drayman.apiserver.errors import Cause, StatusError, Subject
 from drayman.apiserver.patching.field_set import FieldSet, Path, path_text
 from drayman.apiserver.patching.managed_fields import Manager
+from drayman.apiserver.protocol.errors import Cause, StatusError, Subject
 
 
 @dataclass(frozen=True, slots=True)

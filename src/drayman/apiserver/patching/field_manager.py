@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.errors import bad_request, internal
 from drayman.apiserver.patching.checking import misfits, misfits_text
 from drayman.apiserver.patching.conflicts import ConflictError
 from drayman.apiserver.patching.last_applied import (
@@ -33,6 +32,7 @@ from drayman.apiserver.patching.managed_fields import (
 )
 from drayman.apiserver.patching.ownership import Applied, apply, update
 from drayman.apiserver.patching.versions import Object, Versions
+from drayman.apiserver.protocol.errors import bad_request, internal
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 """The manager of all fields of an object nobody kept account of until somebody applied to it."""

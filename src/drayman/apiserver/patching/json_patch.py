@@ -15,7 +15,7 @@ import msgspec
 
 from drayman.api.schema.body import MAX_DEPTH, depth_exceeds
 from drayman.api.struct import Json
-from drayman.apiserver.errors import StatusError, bad_request, rejected_patch
+from drayman.apiserver.protocol.errors import StatusError, bad_request, rejected_patch
 
 MAX_OPERATIONS: Final = 10_000
 """A longer patch is refused before it is tried."""

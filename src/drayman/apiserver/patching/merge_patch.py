@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drayman.api.struct import Json
-from drayman.apiserver.errors import bad_request
+from drayman.apiserver.protocol.errors import bad_request
 
 
 def apply_merge_patch(obj: Json, patch: Json) -> dict[str, Json]:

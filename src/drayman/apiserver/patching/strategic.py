@@ -15,9 +15,9 @@ from typing import Final
 
 from drayman.api.schema import Field, ListOf, MapOf, Message, Type
 from drayman.api.struct import Json
-from drayman.apiserver.errors import StatusError, bad_request, internal, rejected_patch
 from drayman.apiserver.patching.go_text import plain, type_name
 from drayman.apiserver.patching.strategic_order import arranged, check_order, identity
+from drayman.apiserver.protocol.errors import StatusError, bad_request, internal, rejected_patch
 
 DIRECTIVE: Final = "$patch"
 RETAIN_KEYS: Final = "$retainKeys"

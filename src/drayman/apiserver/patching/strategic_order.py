@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from drayman.api.struct import Json
-from drayman.apiserver.errors import bad_request, internal
 from drayman.apiserver.patching.go_text import plain
+from drayman.apiserver.protocol.errors import bad_request, internal
 
 
 def arranged(

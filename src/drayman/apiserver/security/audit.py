@@ -9,9 +9,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from uuid import uuid4
 
-from drayman.apiserver.access import Attributes
-from drayman.apiserver.environment import SystemClock, timestamp
-from drayman.apiserver.exchange import Request
+from drayman.apiserver.protocol.access import Attributes
+from drayman.apiserver.protocol.environment import SystemClock, timestamp
+from drayman.apiserver.protocol.exchange import Request
 
 
 @dataclass(frozen=True, slots=True)

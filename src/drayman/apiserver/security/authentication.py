@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from drayman.apiserver.access import ADMIN, ANONYMOUS, Attributes, Authorizer, User, denied
-from drayman.apiserver.environment import Clock
-from drayman.apiserver.errors import bad_request, unauthorized
-from drayman.apiserver.exchange import Request
+from drayman.apiserver.protocol.access import ADMIN, ANONYMOUS, Attributes, Authorizer, User, denied
+from drayman.apiserver.protocol.environment import Clock
+from drayman.apiserver.protocol.errors import bad_request, unauthorized
+from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.security.tokens import ISSUER, ServiceAccountClaims, TokenIssuer, same_secret
-from drayman.apiserver.strategy import Objects
+from drayman.apiserver.served.strategy import Objects
 
 _AUTHENTICATED: Final = "system:authenticated"
 _UNAUTHENTICATED: Final = "system:unauthenticated"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.apiserver.security.rbac import GROUP
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _API_VERSION: Final = f"{GROUP}/v1"
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.access import Attributes, Decision, User
-from drayman.apiserver.strategy import Object, Objects
+from drayman.apiserver.protocol.access import Attributes, Decision, User
+from drayman.apiserver.served.strategy import Object, Objects
 
 GROUP: Final = "rbac.authorization.k8s.io"
 CLUSTER_ROLES: Final = f"clusterroles.{GROUP}"

@@ -8,15 +8,15 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.validation import ErrorKind, FieldError
-from drayman.apiserver.access import Attributes, Authorizer, User
-from drayman.apiserver.actors import ACTORS
-from drayman.apiserver.calls import Call, Result
-from drayman.apiserver.errors import bad_request, invalid
-from drayman.apiserver.resources import Resource
+from drayman.apiserver.protocol.access import Attributes, Authorizer, User
+from drayman.apiserver.protocol.errors import bad_request, invalid
+from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.tokens import ISSUER
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.actors import ACTORS
+from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.strategy import Object
 
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _AUTHORIZATION: Final = "authorization.k8s.io"

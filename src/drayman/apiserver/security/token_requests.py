@@ -8,12 +8,12 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.validation import ErrorKind, FieldError
-from drayman.apiserver.calls import Call, Result
-from drayman.apiserver.environment import timestamp
-from drayman.apiserver.errors import Subject, conflict, invalid, not_found
-from drayman.apiserver.resources import GroupVersionKind, Subresource
+from drayman.apiserver.protocol.environment import timestamp
+from drayman.apiserver.protocol.errors import Subject, conflict, invalid, not_found
+from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.security.tokens import ISSUER, BoundObject, ServiceAccountClaims, TokenIssuer
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.resources import GroupVersionKind, Subresource
+from drayman.apiserver.served.strategy import Object
 
 KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 SHORTEST: Final = 600

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.calls import Call, Result, success
-from drayman.apiserver.errors import Subject, bad_request, conflict, internal
-from drayman.apiserver.resources import GroupVersionKind, Resource, Subresource
-from drayman.apiserver.shaping import in_order, message_at, message_of
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import Subject, bad_request, conflict, internal
+from drayman.apiserver.requests.calls import Call, Result, success
+from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.served.shaping import in_order, message_at, message_of
+from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
-from drayman.apiserver.updating import precondition_text
+from drayman.apiserver.verbs.updating import precondition_text
 from drayman.cluster.embedded.model import Stored
 
 KIND: Final = GroupVersionKind("", "v1", "Binding")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.calls import Call
-from drayman.apiserver.errors import StatusError, Subject, bad_request, not_found
-from drayman.apiserver.exchange import TEXT_TYPE, Answer, Query, Response
-from drayman.apiserver.resources import GroupVersionKind, Subresource
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request, not_found
+from drayman.apiserver.protocol.exchange import TEXT_TYPE, Answer, Query, Response
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.resources import GroupVersionKind, Subresource
+from drayman.apiserver.served.strategy import Object
 
 _CONNECT_VERBS: Final = ("create", "get")
 _PROXY_VERBS: Final = ("create", "delete", "get", "patch", "update")

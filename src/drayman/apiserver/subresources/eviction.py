@@ -13,17 +13,24 @@ from drayman.api.codec import convert
 from drayman.api.core import FINISHED
 from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
-from drayman.apiserver.batch import Batch
-from drayman.apiserver.calls import Call, Result, success
-from drayman.apiserver.deleting import check_preconditions, remove
-from drayman.apiserver.encoding import decode, stored_form
-from drayman.apiserver.errors import Cause, StatusError, Subject, bad_request, forbidden, internal
-from drayman.apiserver.exchange import Query
-from drayman.apiserver.options import delete_options
-from drayman.apiserver.resources import GroupVersionKind, Subresource
-from drayman.apiserver.shaping import normalised
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import (
+    Cause,
+    StatusError,
+    Subject,
+    bad_request,
+    forbidden,
+    internal,
+)
+from drayman.apiserver.protocol.exchange import Query
+from drayman.apiserver.protocol.options import delete_options
+from drayman.apiserver.requests.calls import Call, Result, success
+from drayman.apiserver.served.encoding import decode, stored_form
+from drayman.apiserver.served.resources import GroupVersionKind, Subresource
+from drayman.apiserver.served.shaping import normalised
+from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
+from drayman.apiserver.verbs.batch import Batch
+from drayman.apiserver.verbs.deleting import check_preconditions, remove
 from drayman.cluster.embedded.model import Key, Put, Stored
 
 KIND: Final = GroupVersionKind("policy", "v1", "Eviction")

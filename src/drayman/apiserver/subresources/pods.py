@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drayman.apiserver.calls import Call
-from drayman.apiserver.encoding import stored_form
-from drayman.apiserver.errors import not_found
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import not_found
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.encoding import stored_form
+from drayman.apiserver.served.strategy import Object
 from drayman.cluster.embedded.model import Key, Put, Stored
 
 PODS = "pods"

@@ -9,15 +9,15 @@ from typing import Final
 from drayman.api.schema import BodyError, decode_strict
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import invalid as invalid_field
-from drayman.apiserver.calls import Call, Result
-from drayman.apiserver.errors import Subject, bad_request, conflict, invalid, not_found
-from drayman.apiserver.patches import APPLY, patched_value
 from drayman.apiserver.patching import FieldManager, ScaleOwnership, builtin_field_manager
 from drayman.apiserver.patching.field_set import named_path
-from drayman.apiserver.resources import GroupVersionKind, Subresource
-from drayman.apiserver.shaping import message_of
-from drayman.apiserver.strategy import Object
-from drayman.apiserver.updating import check_uid, plan_replacement
+from drayman.apiserver.protocol.errors import Subject, bad_request, conflict, invalid, not_found
+from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.served.resources import GroupVersionKind, Subresource
+from drayman.apiserver.served.shaping import message_of
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.patches import APPLY, patched_value
+from drayman.apiserver.verbs.updating import check_uid, plan_replacement
 from drayman.cluster.embedded.model import Delete, Stored
 
 KIND: Final = GroupVersionKind("autoscaling", "v1", "Scale")

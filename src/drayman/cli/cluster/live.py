@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from drayman.apiserver.access import Attributes
-    from drayman.apiserver.exchange import Request
     from drayman.apiserver.instance import Instance
+    from drayman.apiserver.protocol.access import Attributes
+    from drayman.apiserver.protocol.exchange import Request
 
 _log: Final = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ import yaml
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
-from drayman.apiserver.backend import ServerBackend
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.control_plane import ControlPlane
+from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cli.progress import Gauge, gauged
 from drayman.cli.reading import read_world
 from drayman.cluster import Client, InProcessClient, WatchOptions, generic

@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from drayman.apiserver.calls import Call
-from drayman.apiserver.core import Core
-from drayman.apiserver.creating import create
-from drayman.apiserver.errors import StatusError
 from drayman.apiserver.extensions.definition import GROUP, HUB
-from drayman.apiserver.options import WriteOptions
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.protocol.options import WriteOptions
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.creating import create
 
 _FILES: Final = ("scheduling.json", "kueue.json")
 _MANAGER: Final = "drayman"

@@ -26,7 +26,7 @@ from drayman.apiserver.kinds.pods.resources import COMPUTE, container_resources
 from drayman.apiserver.kinds.pods.security import check_container_security
 from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")

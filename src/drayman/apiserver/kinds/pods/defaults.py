@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.errors import bad_request
 from drayman.apiserver.kinds.pods.pod_level import default_pod_level
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.protocol.errors import bad_request
+from drayman.apiserver.served.strategy import Object
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 
 CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")

@@ -11,7 +11,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.validation.field_errors import invalid, invalid_each, not_supported, required
 from drayman.apiserver.kinds.reading import text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 ENVIRONMENT_FIELDS: Final = (
     "metadata.name",

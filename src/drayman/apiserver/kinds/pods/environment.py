@@ -17,7 +17,7 @@ from drayman.apiserver.kinds.pods.downward import (
 from drayman.apiserver.kinds.pods.paths import without_backsteps
 from drayman.apiserver.kinds.reading import at, each_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _SOURCES: Final = (
     "fieldRef",

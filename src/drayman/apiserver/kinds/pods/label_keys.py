@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, map_at
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

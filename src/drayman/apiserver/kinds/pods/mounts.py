@@ -15,7 +15,7 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.kinds.pods.paths import descending
 from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 Volumes = Mapping[str, Object]
 """The valid volumes of a pod by name."""

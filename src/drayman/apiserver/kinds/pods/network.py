@@ -16,7 +16,7 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.kinds.checks import ip_address
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _MOST_SERVERS: Final = 3
 _MOST_SEARCHES: Final = 32

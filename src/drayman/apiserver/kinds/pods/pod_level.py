@@ -13,7 +13,7 @@ from drayman.apiserver.kinds.pods.resources import (
 )
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 Amounts = dict[str, Quantity]
 

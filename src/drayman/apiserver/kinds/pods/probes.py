@@ -15,7 +15,7 @@ from drayman.apiserver.kinds.checks import not_negative, port_number, port_numbe
 from drayman.apiserver.kinds.pods.defaults import PROBES
 from drayman.apiserver.kinds.reading import at, each_at, items_at, number_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _HOOK_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")

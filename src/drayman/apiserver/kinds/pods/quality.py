@@ -7,7 +7,7 @@ from typing import Final
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import items_at, map_at
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 BEST_EFFORT: Final = "BestEffort"
 BURSTABLE: Final = "Burstable"

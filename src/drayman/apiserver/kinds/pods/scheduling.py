@@ -21,7 +21,7 @@ from drayman.api.validation.node_selectors import check_node_selector
 from drayman.apiserver.kinds.checks import label_selector, one_of, positive
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS: Final = ("Equal", "Exists")

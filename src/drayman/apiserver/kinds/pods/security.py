@@ -18,7 +18,7 @@ from drayman.apiserver.kinds.checks import MAX_INT32
 from drayman.apiserver.kinds.pods.paths import descending
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _IDS: Final = ("fsGroup", "runAsUser", "runAsGroup")
 _ID_RULE: Final = f"must be between 0 and {MAX_INT32}, inclusive"

@@ -33,8 +33,8 @@ from drayman.apiserver.kinds.pods.security import check_pod_security
 from drayman.apiserver.kinds.pods.volumes import check_volumes
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.recurring import Recurring, text_of
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.recurring import Recurring, text_of
+from drayman.apiserver.served.strategy import Object
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -17,7 +17,7 @@ from drayman.apiserver.kinds.pods.resources import is_native_resource
 from drayman.apiserver.kinds.pods.updating import check_annotation_changes
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Context, Object
+from drayman.apiserver.served.strategy import Context, Object
 
 _OWN_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE: Final = "must be a non-negative integer"

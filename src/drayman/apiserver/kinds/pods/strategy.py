@@ -21,8 +21,8 @@ from drayman.apiserver.kinds.pods.updating import (
 )
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, StatusRules, metadata_of
-from drayman.apiserver.recurring import Recurring, RecurringChange
-from drayman.apiserver.strategy import Context, Object, Strategy, restore
+from drayman.apiserver.served.recurring import Recurring, RecurringChange
+from drayman.apiserver.served.strategy import Context, Object, Strategy, restore
 
 _QUICK_STATUS: Final = (
     *("conditions", "phase", "message", "reason", "nominatedNodeName", "startTime"),

@@ -18,7 +18,7 @@ from drayman.apiserver.kinds.tables import (
     moment_of,
     text,
 )
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.resources import COMPUTE
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _NO_FIELD: Final = "[]"
 _CHANGEABLE: Final = (

@@ -20,7 +20,7 @@ from drayman.apiserver.kinds.pods.downward import FILE_FIELDS, amount_reference,
 from drayman.apiserver.kinds.pods.paths import descending, unreserved, without_backsteps
 from drayman.apiserver.kinds.reading import each_at, number_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 _NEEDED: Final = {
     "awsElasticBlockStore": ("volumeID",),

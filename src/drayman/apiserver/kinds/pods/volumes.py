@@ -17,7 +17,7 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.kinds.pods.volume_sources import check_source
 from drayman.apiserver.kinds.reading import each_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.strategy import Object
+from drayman.apiserver.served.strategy import Object
 
 SOURCES: Final = (
     "emptyDir",

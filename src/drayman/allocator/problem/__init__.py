@@ -1,0 +1,1 @@
+"""The problem: what is asked of a node's devices, as sets and numbers, and the form in which it is answered."""

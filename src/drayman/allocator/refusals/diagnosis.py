@@ -1,0 +1,165 @@
+"""Why the claims cannot be served: for every request what drops out at each test, and how final it is.
+
+Nothing is guessed. The funnel is computed from the sets that the search itself used, and *never* is said only after a search of the same
+node with nothing in use has failed as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drayman.allocator.policies.firstfit import FirstFit
+from drayman.allocator.problem.leftout import LeftOut
+from drayman.allocator.problem.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
+from drayman.allocator.problem.outcome import Diagnosis, Kind, Reason, Rejection
+from drayman.allocator.problem.prepare import Judgement, prepare
+from drayman.allocator.problem.reduction import reduced
+from drayman.allocator.problem.tables import Alternative, Tables, claim_name
+from drayman.allocator.tree.engine import OutOfSteps
+from drayman.allocator.tree.state import Transitions
+
+
+def diagnose(tables: Tables) -> Diagnosis:
+    """The reasons behind a refusal."""
+    funnels = _Funnels(tables)
+    return Diagnosis(_kind(tables, funnels.used_up), tuple(funnels.all()))
+
+
+def _kind(tables: Tables, used_up: int) -> Kind:
+    emptied = prepare(tables.view.emptied(), tables.question, Judgement.LENIENT)
+    try:
+        fits_when_empty = (
+            FirstFit(reduced(emptied), DEFAULT_MAX_STEPS, strict=False).run() is not None
+        )
+    except OutOfSteps:
+        return Kind.NOT_HERE  # it could not be shown that nothing helps
+    if not fits_when_empty:
+        return Kind.NEVER
+    each_alone = all(
+        any(
+            _is_enough(alternative, alternative.candidates & ~used_up)
+            for alternative in r.alternatives
+        )
+        for r in tables.requests
+    )
+    return Kind.NOT_HERE if each_alone else Kind.NOT_NOW
+
+
+def _is_enough(alternative: Alternative, free: int) -> bool:
+    """Whether these devices are as many as are wanted; of all devices, whether they are all."""
+    if free.bit_count() < max(alternative.number, 1):
+        return False
+    return alternative.sequence is None or all(free >> i & 1 for i in alternative.sequence)
+
+
+class _Funnels:
+    """What drops out where, request by request."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._view = tables.view
+        self._hardware = tables.view.hardware
+        self._left_out = LeftOut(tables.view)
+        blocked = Transitions(tables, admin_blocks=False).initial().counter_blocked
+        self.used_up = tables.view.overcommitted | blocked & ~tables.view.paid
+        """Devices for which too little is left of what they are parts of."""
+
+    def all(self) -> Iterator[Rejection]:
+        lacking = False
+        for request in self._tables.requests:
+            for alternative in request.alternatives:
+                for rejection in self._funnel(alternative):
+                    lacking |= rejection.reason in (Reason.COUNT, Reason.CONSTRAINT)
+                    yield rejection
+        if not lacking:
+            yield from self._combination()
+
+    def _funnel(self, alternative: Alternative) -> Iterator[Rejection]:
+        remaining = self._hardware.everything
+        wanted = alternative.number or 1
+        if not remaining:
+            yield self._rejection(alternative, Reason.NO_DEVICES, 0, 0)
+        for number, (reason, passing, detail) in enumerate(self._tests(alternative)):
+            rejected = remaining & ~passing
+            remaining &= passing
+            others, others_left = self._left_out.dropped(alternative.selectors, number)
+            if rejected or others:
+                found = self._rejection(alternative, reason, rejected, remaining, detail)
+                yield self._left_out.added_to(found, others, others_left)
+        if alternative.number > MAX_ENTRIES:
+            yield self._rejection(alternative, Reason.TOO_MANY, remaining, remaining)
+        if remaining.bit_count() < wanted:
+            yield self._rejection(alternative, Reason.COUNT, remaining, remaining)
+            return
+        for index in alternative.matches:
+            constraint = self._tables.matches[index]
+            best = max(
+                ((holder & remaining).bit_count() for holder in constraint.attribute.holders),
+                default=0,
+            )
+            if best < alternative.number:
+                detail = f"at most {best} agree in {constraint.name}"
+                yield self._rejection(alternative, Reason.CONSTRAINT, remaining, remaining, detail)
+        for index in alternative.distincts:
+            constraint = self._tables.distincts[index]
+            values = sum(1 for holder in constraint.attribute.holders if holder & remaining)
+            if values < alternative.number:
+                detail = f"only {values} different values of {constraint.name}"
+                yield self._rejection(alternative, Reason.CONSTRAINT, remaining, remaining, detail)
+
+    def _tests(self, alternative: Alternative) -> Iterator[tuple[Reason, int, str]]:
+        """The tests in order, each with the devices that pass it."""
+        hardware, view = self._hardware, self._view
+        class_selectors = len(alternative.device_class.spec.selectors)
+        passed, failed = hardware.everything, 0
+        for index, expression in enumerate(alternative.selectors):
+            accepted, broken = hardware.select((expression,))
+            failed |= passed & broken
+            passed &= accepted
+            of_class = index < class_selectors
+            reason = Reason.CLASS_SELECTOR if of_class else Reason.REQUEST_SELECTOR
+            yield reason, passed | failed, expression
+        yield Reason.SELECTOR_FAILED, ~failed, ""
+        yield Reason.NODE_SELECTION, hardware.selects_node, ""
+        if not view.features.binding_conditions:
+            yield Reason.BINDING_CONDITIONS, ~hardware.binding, ""
+        if not alternative.admin:
+            yield Reason.IN_USE, ~view.in_use, ""
+        yield Reason.TAINTED, view.tolerated(alternative.spec.tolerations), ""
+        yield Reason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
+        yield Reason.COUNTERS, ~self.used_up, ""
+        if not view.features.partitionable_devices:
+            yield Reason.COUNTERS, ~hardware.consumers, "partitionable devices are off"
+        for index in alternative.matches:
+            constraint = self._tables.matches[index]
+            yield Reason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+        for index in alternative.distincts:
+            constraint = self._tables.distincts[index]
+            yield Reason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+
+    def _combination(self) -> Iterator[Rejection]:
+        """Every request could be served by itself: what they compete for is at fault, or a constraint between them."""
+        for request in self._tables.requests:
+            for alternative in request.alternatives:
+                between = bool(alternative.matches or alternative.distincts)
+                reason = Reason.CONSTRAINT if between else Reason.COMBINATION
+                devices = alternative.candidates
+                yield self._rejection(alternative, reason, devices, devices)
+
+    def _rejection(
+        self,
+        alternative: Alternative,
+        reason: Reason,
+        rejected: int,
+        remaining: int,
+        detail: str = "",
+    ) -> Rejection:
+        return Rejection(
+            claim=claim_name(self._tables.claims[alternative.claim]),
+            request=alternative.name,
+            reason=reason,
+            devices=self._view.ids_of(rejected),
+            remaining=remaining.bit_count(),
+            wanted=alternative.number,
+            detail=detail,
+        )

@@ -1,0 +1,94 @@
+"""What the server hands to clients in the same process: stored objects as they are, or in another version.
+
+The objects of a batch get their revisions only when it is written, after each of them was decided and answered. `final_documents`
+puts the real ones in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from drayman.api.struct import Json
+from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.conversion import data_in, from_hub
+from drayman.apiserver.served.encoding import encode
+from drayman.apiserver.verbs.reading import Page
+from drayman.cluster import backend as protocol
+from drayman.cluster.embedded.model import Key, Stored
+
+
+class Value(msgspec.Struct, frozen=True):
+    """A document that is no stored object: a Status, a Scale, an object in another version."""
+
+    value: Mapping[str, Json]
+
+    @property
+    def data(self) -> bytes:
+        return encode(self.value)
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """A stored object in another version than it is stored in."""
+
+    call: Call
+    stored: Stored
+
+    @property
+    def data(self) -> bytes:
+        return data_in(self.call.resource, self.stored, self.call.version)
+
+    @property
+    def value(self) -> Mapping[str, Json]:
+        return from_hub(self.call.resource, self.stored.value, self.call.version)
+
+
+def document_of(call: Call, stored: Stored) -> protocol.Document:
+    """An object in the version of a call."""
+    if call.resource.kind_in(call.version) == call.resource.hub_kind:
+        return stored
+    return Converted(call, stored)
+
+
+def page_of(call: Call, page: Page) -> protocol.DocumentPage:
+    """A page of objects in the version of a call."""
+    return protocol.DocumentPage(
+        [document_of(call, stored) for stored in page.items],
+        str(page.revision),
+        page.continue_token,
+        page.remaining,
+    )
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What a write of a batch answers, before any of it has its revision."""
+
+    document: protocol.Document
+    dry_run: bool
+    operations: int
+    """How many operations the batch had after it."""
+
+
+def final_documents(
+    decided: Sequence[Decided], results: Sequence[Stored]
+) -> list[protocol.Document]:
+    """The documents of a batch with the revisions they got when it was written."""
+    found: list[protocol.Document] = []
+    newest: dict[Key, Stored] = {}
+    before = 0
+    for one in decided:
+        newest.update((stored.key, stored) for stored in results[before : one.operations])
+        before = one.operations
+        found.append(one.document if one.dry_run else _as_written(one.document, newest))
+    return found
+
+
+def _as_written(document: protocol.Document, newest: Mapping[Key, Stored]) -> protocol.Document:
+    # Also where the write itself changed nothing: one before it in the batch may have.
+    if isinstance(document, Stored):
+        return newest.get(document.key, document)
+    if isinstance(document, Converted):
+        stored = document.stored
+        return Converted(document.call, newest.get(stored.key, stored))
+    return document

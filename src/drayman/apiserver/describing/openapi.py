@@ -1,0 +1,66 @@
+"""The OpenAPI documents of what is served now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from drayman.api.schema.openapi import Asked, Publication, ServedResource, ServedSubresource
+from drayman.apiserver.describing.system import GIT_VERSION
+from drayman.apiserver.protocol.environment import Clock
+from drayman.apiserver.protocol.exchange import JSON_TYPE, Request, Response
+from drayman.apiserver.served.resources import Resource, Resources, Subresource
+
+
+@dataclass(slots=True)
+class OpenApiDocuments:
+    """Answers requests for OpenAPI. Goes by the table of resources, and looks at it again only when that has changed."""
+
+    resources: Resources
+    clock: Clock
+    _publication: Publication = field(default_factory=lambda: Publication(GIT_VERSION))
+    _generation: int = -1
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer, or None for a path that is no document."""
+        if self._generation != self.resources.generation:
+            self._publication.update(served_resources(self.resources))
+            self._generation = self.resources.generation
+        asked = Asked(
+            request.path,
+            request.query.get("hash"),
+            request.header("accept"),
+            request.header("if-none-match"),
+        )
+        page = self._publication.answer(asked, self.clock.now())
+        if page is None:
+            return None
+        headers = dict(page.headers)
+        content_type = headers.pop("Content-Type", JSON_TYPE)
+        return Response(page.status, page.body, content_type, headers)
+
+
+def served_resources(resources: Resources) -> dict[tuple[str, str], list[ServedResource]]:
+    """What is served in each group version."""
+    return {
+        (group, version): [
+            _served(resource, version) for resource in resources.in_version(group, version)
+        ]
+        for group, versions in resources.groups().items()
+        for version in versions
+    }
+
+
+def _served(resource: Resource, version: str) -> ServedResource:
+    return ServedResource(
+        resource.plural,
+        resource.kind,
+        resource.namespaced,
+        frozenset(resource.verbs),
+        tuple(_served_part(resource, version, part) for part in resource.subresources),
+        None if resource.codec is None else resource.codec.openapi(version),
+    )
+
+
+def _served_part(resource: Resource, version: str, part: Subresource) -> ServedSubresource:
+    kind = part.kind or resource.kind_in(version)
+    return ServedSubresource(part.name, kind.group, kind.version, kind.kind, frozenset(part.verbs))

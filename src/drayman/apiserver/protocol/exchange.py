@@ -1,0 +1,101 @@
+"""Requests and answers as values, free of any web framework."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.apiserver.protocol.access import ANONYMOUS, User
+
+JSON_TYPE: Final = "application/json"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+PIECE: Final = 48 * 1024
+"""About so many bytes of a long answer are put together at once: they do not leave the processor's cache before they are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The query of a request: pairs in the order given, looked up by the first of a name as Go does."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def get(self, name: str) -> str | None:
+        return next((value for key, value in self.pairs if key == name), None)
+
+    def all(self, name: str) -> tuple[str, ...]:
+        return tuple(value for key, value in self.pairs if key == name)
+
+    def text(self, name: str) -> str:
+        return self.get(name) or ""
+
+    def flag(self, name: str) -> bool | None:
+        """A boolean: `false`, `False` and `0` are false, anything else given is true, absent is None."""
+        value = self.get(name)
+        return None if value is None else value not in ("false", "False", "0")
+
+
+NO_QUERY: Final = Query()
+
+
+@dataclass(slots=True)
+class Request:
+    """A request as it arrived. `headers` has lower-case names; `path` is percent-decoded, `raw_path` is not.
+
+    `user` is who sent it, once that is known.
+    """
+
+    method: str
+    path: str
+    query: Query = NO_QUERY
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    raw_path: str = ""
+    user: User = ANONYMOUS
+    peer: str = ""
+
+    def header(self, name: str) -> str:
+        return self.headers.get(name, "")
+
+
+@dataclass(slots=True)
+class Response:
+    """An answer that is there as a whole."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = JSON_TYPE
+    headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class LongResponse:
+    """An answer that is put together while it is sent: a long list. Others have their turn between any two of its pieces."""
+
+    pieces: Iterator[bytes]
+    length: int
+    """Bytes of all pieces together."""
+    status: int = 200
+    content_type: str = JSON_TYPE
+    headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def whole(self) -> Response:
+        """The same, put together. Takes the pieces."""
+        body = b"".join(self.pieces)
+        return Response(self.status, body, self.content_type, self.headers, self.warnings)
+
+
+@dataclass(slots=True)
+class StreamingResponse:
+    """An answer that is sent as it comes about: a watch, a log. The sender closes `chunks` when the client goes away."""
+
+    chunks: AsyncIterator[bytes]
+    status: int = 200
+    content_type: str = JSON_TYPE
+    headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+Answer = Response | LongResponse | StreamingResponse

@@ -1,0 +1,1 @@
+"""From bytes and a path to a call: routes, bodies, selectors."""

@@ -1,0 +1,123 @@
+"""A request to a resource, resolved and decoded: what it is about, in which version, by whom, with which body and options.
+
+Both ways into the server end here: HTTP, which decodes bytes and encodes the result, and the client in the same process, which
+does neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from drayman.api.struct import Json
+from drayman.apiserver.protocol.access import ADMIN, User
+from drayman.apiserver.protocol.errors import Subject
+from drayman.apiserver.protocol.exchange import Request
+from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.served.strategy import Context, Object, Strategy
+from drayman.cluster.embedded.model import Key, Stored
+
+if TYPE_CHECKING:
+    from drayman.apiserver.verbs.core import Core
+
+NO_WRITE_OPTIONS: Final = WriteOptions()
+NO_DELETE_OPTIONS: Final = DeleteOptions()
+NO_LIST_OPTIONS: Final = ListOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A patch as it was sent: its media type and its content, decoded."""
+
+    media_type: str
+    change: Json
+    duplicates: tuple[str, ...] = ()
+    """Members that are there twice, as in `duplicate field "data.a"`."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request to one resource, completed step by step while it is read.
+
+    `warnings` collects what the client is told besides, whatever the outcome.
+    """
+
+    core: Core
+    resource: Resource
+    version: str
+    verb: str
+    namespace: str = ""
+    name: str = ""
+    subresource: Subresource | None = None
+    user: User = ADMIN
+    body: Object | None = None
+    """The object sent, in the version of the request, as its schema has it. Without one: None."""
+    patch: Patch | None = None
+    write: WriteOptions = NO_WRITE_OPTIONS
+    delete: DeleteOptions = NO_DELETE_OPTIONS
+    selection: ListOptions = NO_LIST_OPTIONS
+    request: Request | None = None
+    """The request itself, where it came by HTTP: for streams and upgrades."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """The kind of the body and of the answer."""
+        if self.subresource is not None and self.subresource.kind is not None:
+            return self.subresource.kind
+        return self.resource.kind_in(self.version)
+
+    @property
+    def key(self) -> Key:
+        return Key(self.resource.storage_name, self.namespace, self.name)
+
+    @property
+    def subject(self) -> Subject:
+        return self.resource.subject(self.name)
+
+    @property
+    def strategy(self) -> Strategy:
+        if self.subresource is not None and self.subresource.strategy is not None:
+            return self.subresource.strategy
+        return self.resource.strategy
+
+    @property
+    def dry_run(self) -> bool:
+        return self.delete.dry_run if self.verb.startswith("delete") else self.write.dry_run
+
+    @property
+    def context(self) -> Context:
+        return Context(
+            objects=self.core.objects,
+            moment=self.core.clock.now(),
+            ids=self.core.ids,
+            version=self.version,
+            namespace=self.namespace,
+            user=self.user,
+            dry_run=self.dry_run,
+        )
+
+    def about(self, name: str) -> Call:
+        """The same request about another object of the collection."""
+        return replace(self, name=name)
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a call comes to: an object of the store, or a value that is answered as it is (a Status, a Scale, a review)."""
+
+    stored: Stored | None = None
+    value: Json = None
+    status: int = 200
+
+
+def success(subject: Subject, status: int = 200) -> Result:
+    """A Status that says no more than that it is done; deletion's has details, creation's has a code."""
+    value: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if status == 201:
+        value["code"] = status
+    else:
+        value["details"] = subject.to_json()
+    return Result(value=value, status=status)

@@ -1,0 +1,60 @@
+"""The form objects of a kind are kept in, and how request bodies of that kind are read.
+
+Built-in kinds go by the schema tables. Custom resources bring a codec of their own.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from drayman.api.schema import Message, schema_for
+from drayman.api.schema.normal import normalise as normalise_by_schema
+from drayman.apiserver.served.resources import GroupVersionKind, Resource, Resources
+from drayman.apiserver.served.specs import final_form
+from drayman.apiserver.served.strategy import Object
+
+
+@cache
+def message_of(kind: GroupVersionKind) -> Message:
+    """The schema of a built-in kind. Raises LookupError for a kind the tables do not have."""
+    message = schema_for(kind.group, kind.version, kind.kind)
+    if message is None:
+        raise LookupError(f"no schema for {kind.api_version} {kind.kind}")
+    return message
+
+
+def known_message(kind: GroupVersionKind, resources: Resources) -> Message | None:
+    """The schema of a kind a client names; None unless it is one of a group version that is served."""
+    if not resources.serves(kind.group, kind.version):
+        return None
+    return schema_for(kind.group, kind.version, kind.kind)
+
+
+def normalised(resource: Resource, obj: Object) -> Object:
+    """An object as it is kept and shown: empty members left out or shown as Kubernetes has it, quantities canonical."""
+    if resource.codec is not None:
+        return resource.codec.normalise(obj)
+    return normalise_by_schema(message_of(resource.hub_kind), obj)
+
+
+def finished(resource: Resource, obj: Object) -> Object:
+    """The same for an object that nobody changes any more. Parts of it may be shared with others."""
+    if resource.codec is not None:
+        return resource.codec.normalise(obj)
+    return final_form(message_of(resource.hub_kind), obj)
+
+
+def in_order(message: Message, members: Object) -> Object:
+    """Members of a message, one of which was added, in the order in which they are kept."""
+    return {name: members[name] for name in message.fields if name in members}
+
+
+@cache
+def message_at(message: Message, *path: str) -> Message:
+    """The message of the members at a path. Raises LookupError where there are none of fixed names."""
+    for name in path:
+        found = message.fields[name].type
+        if not isinstance(found, Message):
+            raise LookupError(f"{name} of {message!r} has no fields")
+        message = found
+    return message

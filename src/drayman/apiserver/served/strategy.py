@@ -1,0 +1,132 @@
+"""The rules of a kind, as the server asks for them while it writes an object.
+
+Order on create: default, admission, prepare, validate, then write. Order on update: default, admission, prepare, validate.
+Objects are decoded JSON in the hub version. The object a method may change is a private copy; `old` must be left alone.
+Methods read other objects through `Context.objects` and never block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import msgspec
+
+from drayman.api.struct import Json
+from drayman.apiserver.protocol.access import ADMIN, User
+from drayman.apiserver.protocol.environment import Ids, timestamp
+
+if TYPE_CHECKING:
+    from drayman.api.validation import FieldError
+
+Object = dict[str, Json]
+
+
+class Objects(Protocol):
+    """Read access to every object, as of the latest write. `resource` is the storage name, as in `deployments.apps`."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None: ...
+
+    def list(self, resource: str, namespace: str | None = None) -> list[Object]: ...
+
+
+class Context(msgspec.Struct, frozen=True):
+    """The circumstances of one write."""
+
+    objects: Objects
+    moment: datetime
+    ids: Ids
+    version: str = "v1"
+    """The API version the client wrote in."""
+    namespace: str = ""
+    user: User = ADMIN
+    dry_run: bool = False
+
+    @property
+    def now(self) -> str:
+        return timestamp(self.moment)
+
+
+class Strategy:
+    """Rules of a kind that has none of its own: any object is fine. Subclasses override what they need."""
+
+    reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("status",),)
+    """Paths that a write through this endpoint cannot change: managedFields must not claim them."""
+    graceful: ClassVar[bool] = False
+    """Whether deleted objects of this kind may stay for a while without finalizers, as pods do."""
+    quick_parts: ClassVar[frozenset[tuple[str, str]]] = frozenset()
+    """Members of the metadata or the status that can be judged without the rest of the object, by `settle_parts`."""
+
+    def default(self, obj: Object, context: Context) -> None:
+        """Fill in what the client left out. `context.version` tells the version it wrote in."""
+
+    def prepare_for_create(self, obj: Object, context: Context) -> None:
+        """Take out what a client may not set, such as the status. Metadata is prepared already; the name is final."""
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        """Restore what a write through this endpoint may not change. Metadata the server owns is restored already."""
+
+    def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
+        """Complete parts of an object that were replaced, and tell whether they are surely right.
+
+        Only quick parts were replaced. `new` shares everything else with `old`: nothing but the parts and other members of what holds
+        them may be changed. Where the answer is no, the object is put through all the rules below, which know what is wrong.
+        """
+        return False
+
+    def generation_changes(self, new: Object, old: Object) -> bool:
+        """Whether an update raises the generation, for kinds that count it. Asked after `prepare_for_update`."""
+        return any(
+            new.get(name) != old.get(name)
+            for name in new.keys() | old.keys()
+            if name not in ("metadata", "status")
+        )
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        """The errors of an object about to be created, metadata included (see `validate_metadata`)."""
+        return []
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        """The errors of replacing `old` by `new`, metadata included."""
+        return []
+
+    def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
+        """What to tell the client besides. `old` is None on create."""
+        return []
+
+    def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
+        """How long an object stays after it was asked to go. Asked only of kinds that are `graceful`."""
+        return asked or 0
+
+
+class StatusStrategy(Strategy):
+    """A status endpoint: only the status changes. `keeps_metadata` names the metadata that is restored too.
+
+    Subclasses add validation. The rules of the main endpoint's kind do not apply here.
+    """
+
+    reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("spec",),)
+    keeps_metadata: ClassVar[tuple[str, ...]] = ()
+    """Names of metadata members taken from the old object; ("*",) for all but managedFields."""
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        for name in new.keys() | old.keys():
+            if name not in ("metadata", "status"):
+                restore(new, old, name)
+        metadata, before = new["metadata"], old["metadata"]
+        names = (
+            (metadata.keys() | before.keys()) - {"managedFields", "resourceVersion"}
+            if self.keeps_metadata == ("*",)
+            else self.keeps_metadata
+        )
+        for name in names:
+            restore(metadata, before, name)
+
+
+def restore(new: Object, old: Mapping[str, Json], name: str) -> None:
+    """Give a member back its old value, or its absence."""
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)

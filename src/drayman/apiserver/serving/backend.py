@@ -1,0 +1,310 @@
+"""The server for clients in the same process: the same verbs, rules and errors, without HTTP and without bytes.
+
+Requests come as decoded JSON and are answered with the stored objects themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from drayman.api.struct import Json
+from drayman.apiserver.answers.documents import (
+    Decided,
+    Value,
+    document_of,
+    final_documents,
+    page_of,
+)
+from drayman.apiserver.protocol.access import ADMIN, User
+from drayman.apiserver.protocol.errors import (
+    StatusError,
+    bad_request,
+    internal_error,
+    method_not_allowed,
+    no_such_resource,
+)
+from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.apiserver.requests.bodies import read_value
+from drayman.apiserver.requests.calls import Call, Patch, Result
+from drayman.apiserver.subresources.binding import bind_to
+from drayman.apiserver.verbs.batch import Batch, conflict_of
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.creating import create
+from drayman.apiserver.verbs.deleting import delete, delete_collection
+from drayman.apiserver.verbs.parts import write_parts
+from drayman.apiserver.verbs.patches import patch, patch_type
+from drayman.apiserver.verbs.reading import Page, get, list_objects
+from drayman.apiserver.verbs.removing import remove_after
+from drayman.apiserver.verbs.updating import update
+from drayman.apiserver.verbs.watching import ERROR, WatchEvent, start_watch
+from drayman.cluster import backend as protocol
+from drayman.cluster import options as asked
+from drayman.cluster.embedded.errors import ConflictError, StoreError
+from drayman.cluster.embedded.store import Store
+from drayman.cluster.errors import error_from_value
+
+_OPTIONS_KEPT: Final = 1 << 10
+
+T = TypeVar("T")
+Verb = Callable[[Call], Awaitable[Result]]
+
+_VERBS: dict[str, Verb] = {
+    "get": get,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+}
+
+
+class ServerBackend:
+    """Implements `drayman.cluster.backend.Backend` over a core, in the name of one user."""
+
+    def __init__(self, core: Core, *, user: User = ADMIN, manager: str = "drayman") -> None:
+        self._core = core
+        self._user = user
+        self._manager = manager
+
+    async def get(self, target: protocol.Target, options: asked.GetOptions) -> protocol.Document:
+        selection = ListOptions(resource_version=options.resource_version)
+        return await self._do(replace(self._call(target, "get"), selection=selection))
+
+    async def list(
+        self, target: protocol.Target, options: asked.ListOptions
+    ) -> protocol.DocumentPage:
+        call = replace(self._call(target, "list"), selection=_selection(options))
+        return page_of(call, await _translated(list_objects(call)))
+
+    def watch(
+        self, target: protocol.Target, options: asked.WatchOptions
+    ) -> AbstractAsyncContextManager[AsyncIterator[protocol.DocumentEvent]]:
+        selection = ListOptions(
+            label_selector=options.label_selector,
+            field_selector=options.field_selector,
+            resource_version=options.resource_version,
+            version_match="NotOlderThan" if options.initial_events else "",
+            timeout_seconds=options.timeout_seconds or None,
+            allow_bookmarks=options.bookmarks or options.initial_events,
+            send_initial_events=True if options.initial_events else None,
+        )
+        return _watching(replace(self._call(target, "watch"), selection=selection))
+
+    async def create(
+        self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
+    ) -> protocol.Document:
+        return await self._do(self._written(self._call(target, "create"), value, options))
+
+    async def update(
+        self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
+    ) -> protocol.Document:
+        return await self._do(self._written(self._call(target, "update"), value, options))
+
+    async def patch(
+        self, target: protocol.Target, media_type: str, patch: Json, options: asked.WriteOptions
+    ) -> protocol.Document:
+        call = self._call(target, "patch")
+        with _translating():
+            media = patch_type(media_type, custom=call.resource.custom)
+        write = self._options(options)
+        return await self._do(replace(call, write=write, patch=Patch(media, patch)))
+
+    async def delete(
+        self, target: protocol.Target, options: asked.DeleteOptions
+    ) -> protocol.Document:
+        return await self._do(replace(self._call(target, "delete"), delete=_deletion(options)))
+
+    async def delete_collection(
+        self,
+        target: protocol.Target,
+        options: asked.DeleteOptions,
+        selection: asked.ListOptions,
+    ) -> protocol.DocumentPage:
+        call = replace(
+            self._call(target, "deletecollection"),
+            delete=_deletion(options),
+            selection=_selection(selection),
+        )
+        items = await _translated(delete_collection(call))
+        return page_of(call, Page(items, self._core.store.revision))
+
+    async def write_many(
+        self, writes: Sequence[protocol.BackendWrite]
+    ) -> Sequence[protocol.Document]:
+        store = self._core.store
+        assert isinstance(store, Store), "batches are not nested"
+        batch = Batch(store)
+        within = ServerBackend(
+            replace(self._core, store=batch), user=self._user, manager=self._manager
+        )
+        decided: list[Decided] = []
+        for write in writes:
+            document = await within.write_one(write)
+            decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
+        results = await _translated(batch.commit())
+        return final_documents(decided, results)
+
+    async def write_one(self, write: protocol.BackendWrite) -> protocol.Document:
+        """One write of a batch, by its verb."""
+        if isinstance(write.options, asked.DeleteOptions):
+            return await self.delete(write.target, write.options)
+        if write.verb == "parts":
+            return await self._write_parts(write.target, write.body, write.options)
+        if write.verb == "remove":
+            return await self._remove(write.target, write.body, write.options)
+        if write.verb == "bind":
+            return await self._bind(write.target, write.body)
+        if write.verb == "patch":
+            return await self.patch(write.target, write.media_type, write.body, write.options)
+        verb = self.create if write.verb == "create" else self.update
+        return await verb(write.target, write.body, write.options)
+
+    async def _write_parts(
+        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
+    ) -> protocol.Document:
+        call = self._call(target, "patch")
+        call.write = self._options(options)
+        result = await _translated(write_parts(call, body))
+        assert result.stored is not None
+        return document_of(call, result.stored)
+
+    async def _remove(
+        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
+    ) -> protocol.Document:
+        call = self._call(target, "patch")
+        call.write = self._options(options)
+        result = await _translated(remove_after(call, body))
+        return Value(result.value) if result.stored is None else document_of(call, result.stored)
+
+    async def _bind(self, target: protocol.Target, body: protocol.BindBody) -> protocol.Document:
+        result = await _translated(bind_to(self._call(target, "create"), body.node, body.uid))
+        return Value(result.value)
+
+    def _call(self, target: protocol.Target, verb: str) -> Call:
+        resource = self._core.resources.find(target.group, target.version, target.resource)
+        part = None
+        if resource is not None and target.subresource:
+            part = resource.subresource(target.subresource)
+        if resource is None or (part is None and target.subresource):
+            raise _translation(no_such_resource())
+        if verb not in (resource.verbs if part is None else part.verbs):
+            raise _translation(method_not_allowed())
+        return Call(
+            self._core,
+            resource,
+            target.version,
+            verb,
+            target.namespace,
+            target.name,
+            part,
+            user=self._user,
+        )
+
+    def _options(self, options: asked.WriteOptions) -> WriteOptions:
+        return _write_options(options, self._manager)
+
+    def _written(self, call: Call, value: dict[str, Json], options: asked.WriteOptions) -> Call:
+        call.write = self._options(options)
+        try:
+            call.body = read_value(call, value, strict=call.write.field_validation)
+        except StatusError as error:
+            raise _translation(error) from error
+        return call
+
+    async def _do(self, call: Call) -> protocol.Document:
+        part = call.subresource
+        if part is not None and call.verb in part.handlers:
+            result = await _translated(part.handlers[call.verb](call))
+            if not isinstance(result, Result):
+                error = bad_request(f"{part.name} is a stream: use HTTP")
+                raise error_from_value(error.to_json())
+        else:
+            result = await _translated(_VERBS[call.verb](call))
+        if result.stored is None:
+            return Value(result.value)
+        return document_of(call, result.stored)
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    """Errors of the server and its store become errors as clients know them."""
+    try:
+        yield
+    except (StatusError, StoreError) as error:
+        raise _translation(error) from error
+
+
+async def _translated(work: Awaitable[T]) -> T:
+    """The outcome of some work, its errors as clients know them."""
+    try:
+        return await work
+    except (StatusError, StoreError) as error:
+        raise _translation(error) from error
+
+
+def _translation(error: StatusError | StoreError) -> Exception:
+    if isinstance(error, ConflictError):
+        error = conflict_of(error)
+    elif isinstance(error, StoreError):
+        error = internal_error(str(error))
+    return error_from_value(error.to_json())
+
+
+@lru_cache(maxsize=_OPTIONS_KEPT)
+def _write_options(options: asked.WriteOptions, manager: str) -> WriteOptions:
+    return WriteOptions(
+        dry_run=options.dry_run,
+        manager=options.field_manager or manager,
+        field_validation=options.field_validation or "Warn",
+        force=options.force,
+    )
+
+
+def _selection(options: asked.ListOptions) -> ListOptions:
+    return ListOptions(
+        label_selector=options.label_selector,
+        field_selector=options.field_selector,
+        limit=options.limit,
+        continue_token=options.continue_,
+        resource_version=options.resource_version,
+        version_match=options.resource_version_match,
+    )
+
+
+def _deletion(options: asked.DeleteOptions) -> DeleteOptions:
+    return DeleteOptions(
+        dry_run=options.dry_run,
+        grace_seconds=options.grace_period_seconds,
+        propagation=options.propagation or None,
+        uid=options.uid or None,
+        resource_version=options.resource_version or None,
+    )
+
+
+@asynccontextmanager
+async def _watching(call: Call) -> AsyncIterator[AsyncIterator[protocol.DocumentEvent]]:
+    with _translating():
+        watch = start_watch(call)
+    try:
+        async with aclosing(watch.batches()) as batches:
+            yield _events(call, batches)
+    finally:
+        watch.close()
+
+
+async def _events(
+    call: Call, batches: AsyncIterator[list[WatchEvent]]
+) -> AsyncIterator[protocol.DocumentEvent]:
+    async for batch in batches:
+        for event in batch:
+            if event.type == ERROR:
+                raise error_from_value(event.value)
+            document = (
+                Value(event.value or {})
+                if event.stored is None
+                else document_of(call, event.stored)
+            )
+            yield protocol.DocumentEvent(event.type, document)  # type: ignore[arg-type]

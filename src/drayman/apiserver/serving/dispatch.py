@@ -1,0 +1,220 @@
+"""One request to a resource over HTTP: route, authorize, negotiate, decode, do, encode."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Final
+
+from drayman.api.schema import BodyError, parse_tree, parse_yaml_tree
+from drayman.api.schema.body import Pairs, identify_tree, plain
+from drayman.api.struct import Json
+from drayman.apiserver.answers.forms import EventEncoder, answer, answer_page
+from drayman.apiserver.protocol.access import Attributes
+from drayman.apiserver.protocol.errors import bad_request
+from drayman.apiserver.protocol.exchange import Answer, Request, StreamingResponse
+from drayman.apiserver.protocol.negotiation import PROTOBUF_TYPE, YAML_TYPE, View, negotiate
+from drayman.apiserver.protocol.options import (
+    ListOptions,
+    delete_options,
+    list_options,
+    write_options,
+)
+from drayman.apiserver.requests import bodies
+from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.requests.large_bodies import read_beside
+from drayman.apiserver.requests.routing import Route
+from drayman.apiserver.verbs.core import Core
+from drayman.apiserver.verbs.creating import create
+from drayman.apiserver.verbs.deleting import delete, delete_collection
+from drayman.apiserver.verbs.patches import APPLY, patch, patch_type, read_patch
+from drayman.apiserver.verbs.reading import Page, get, list_objects
+from drayman.apiserver.verbs.updating import update
+from drayman.apiserver.verbs.watching import Watch, encode_batch, start_watch
+
+Verb = Callable[[Call, Request, View], Awaitable[Answer]]
+OPTIONS_SCHEME: Final = (
+    'scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"'
+)
+
+
+def attributes_of(route: Route) -> Attributes:
+    """What a request to a resource needs the right for."""
+    part = route.subresource.name if route.subresource is not None else ""
+    name = route.name
+    if route.resource.storage_name == "namespaces" and name:
+        namespace = name  # A namespace is in itself, as far as rights go.
+    else:
+        namespace = route.namespace
+    return Attributes(
+        route.verb,
+        route.resource.group,
+        route.version,
+        route.resource.plural,
+        part,
+        namespace,
+        name,
+    )
+
+
+def call_of(core: Core, request: Request, route: Route) -> Call:
+    """The call a routed request makes, without its body and options."""
+    warnings = []
+    if deprecation := route.resource.deprecations.get(route.version):
+        warnings.append(deprecation)
+    return Call(
+        core,
+        route.resource,
+        route.version,
+        route.verb,
+        route.namespace,
+        route.name,
+        route.subresource,
+        user=request.user,
+        request=request,
+        warnings=warnings,
+    )
+
+
+def view_of(request: Request, route: Route) -> View:
+    """The form of the answer. Raises StatusError 406."""
+    return negotiate(request, watch=route.verb == "watch")
+
+
+async def perform(call: Call, request: Request, view: View) -> Answer:
+    """Do what a call asks for. Raises StatusError."""
+    part = call.subresource
+    if part is not None and call.verb in part.handlers:
+        return await _handled(call, request, view)
+    return await _VERBS[call.verb](call, request, view)
+
+
+async def _handled(call: Call, request: Request, view: View) -> Answer:
+    """A part of an object that does something of its own."""
+    part = call.subresource
+    assert part is not None
+    if call.verb in ("create", "update"):
+        call = await _with_body(call, request)
+    elif call.verb == "patch":
+        call = await _with_patch(call, request)
+    result = await part.handlers[call.verb](call)
+    return answer(call, result, view) if isinstance(result, Result) else result
+
+
+async def _with_body(call: Call, request: Request) -> Call:
+    kind = "CreateOptions" if call.verb == "create" else "UpdateOptions"
+    call.write = write_options(request, kind)
+    if call.subresource is not None and not request.body and call.kind.kind.endswith("Options"):
+        return call
+    call.body = await bodies.read_object(call, request, strict=call.write.field_validation)
+    return call
+
+
+async def _with_patch(call: Call, request: Request) -> Call:
+    media = patch_type(request.header("content-type"), custom=call.resource.custom)
+    call.write = write_options(request, "PatchOptions", is_patch=True, is_apply=media == APPLY)
+    call.patch = await read_patch(media, request.body)
+    return call
+
+
+async def _get(call: Call, request: Request, view: View) -> Answer:
+    if version := request.query.text("resourceVersion"):
+        call.selection = ListOptions(resource_version=version)
+    return answer(call, await get(call), view)
+
+
+async def _list(call: Call, request: Request, view: View) -> Answer:
+    call.selection = list_options(request.query, watch=False)
+    return answer_page(call, await list_objects(call), view)
+
+
+async def _watch(call: Call, request: Request, view: View) -> Answer:
+    call.selection = list_options(request.query, watch=True)
+    if call.name:
+        field = f"metadata.name={call.name}"
+        call.selection = replace(call.selection, field_selector=field)
+    watch = start_watch(call)
+    encoder = EventEncoder(call, view)
+    return StreamingResponse(_chunks(watch, encoder), headers={"Content-Type": "application/json"})
+
+
+async def _chunks(watch: Watch, encoder: EventEncoder) -> AsyncIterator[bytes]:
+    try:
+        async for batch in watch.batches():
+            yield encode_batch(batch, encoder)
+    finally:
+        watch.close()
+
+
+async def _create(call: Call, request: Request, view: View) -> Answer:
+    call = await _with_body(call, request)
+    return answer(call, await create(call), view)
+
+
+async def _update(call: Call, request: Request, view: View) -> Answer:
+    call = await _with_body(call, request)
+    return answer(call, await update(call), view)
+
+
+async def _patch(call: Call, request: Request, view: View) -> Answer:
+    call = await _with_patch(call, request)
+    return answer(call, await patch(call), view)
+
+
+async def _delete(call: Call, request: Request, view: View) -> Answer:
+    call.delete = delete_options(request.query, await _options_body(request))
+    return answer(call, await delete(call), view)
+
+
+async def _delete_collection(call: Call, request: Request, view: View) -> Answer:
+    call.delete = delete_options(request.query, await _options_body(request))
+    call.selection = list_options(request.query, watch=False)
+    items = await delete_collection(call)
+    return answer_page(call, Page(items, call.core.store.revision), view)
+
+
+async def _options_body(request: Request) -> Json:
+    """The DeleteOptions in a body, None without one. Raises StatusError 400."""
+    if not request.body:
+        return None
+    return await read_beside(request.body, lambda: _read_options(request))
+
+
+def _read_options(request: Request) -> Json:
+    media = bodies.body_type(request)
+    if media == PROTOBUF_TYPE:
+        return bodies.read_delete_options(request.body)
+    try:
+        if media == YAML_TYPE:
+            tree = parse_yaml_tree(request.body).tree
+        else:
+            tree = parse_tree(request.body, "couldn't get version/kind; json parse error: ")
+        identity = identify_tree(tree)
+        options = plain(tree) if isinstance(tree, Pairs) else {}
+    except BodyError as error:
+        raise bad_request(str(error)) from error
+    if identity.kind not in ("", "DeleteOptions"):
+        version = identity.api_version or "v1"
+        raise bad_request(
+            f'no kind "{identity.kind}" is registered for version "{version}" in {OPTIONS_SCHEME}'
+        )
+    return options
+
+
+_VERBS: Final[dict[str, Verb]] = {
+    "get": _get,
+    "list": _list,
+    "watch": _watch,
+    "create": _create,
+    "update": _update,
+    "patch": _patch,
+    "delete": _delete,
+    "deletecollection": _delete_collection,
+}
+
+
+def with_warnings(call: Call, response: Answer) -> Answer:
+    """The answer with what the call has to tell besides, each once."""
+    if call.warnings:
+        response.warnings = tuple(dict.fromkeys((*response.warnings, *call.warnings)))
+    return response

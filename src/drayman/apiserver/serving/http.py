@@ -1,0 +1,306 @@
+"""The shell around the server: sockets, HTTP and TLS by aiohttp.
+
+Translates requests and answers and nothing else. The low-level server of aiohttp is used, as routing is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import ssl
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDict
+
+from drayman.apiserver.answers.forms import answer_error
+from drayman.apiserver.protocol.errors import StatusError, too_large
+from drayman.apiserver.protocol.exchange import (
+    Answer,
+    LongResponse,
+    Query,
+    Request,
+    Response,
+    StreamingResponse,
+)
+from drayman.apiserver.protocol.limits import SMALL_BODY
+from drayman.apiserver.protocol.negotiation import View
+from drayman.apiserver.serving.connections import SLICE, Connections, WatchedServer
+from drayman.apiserver.serving.server import ApiServer
+
+log = logging.getLogger(__name__)
+
+BODY_LIMIT: Final = 3 * 1024 * 1024
+GZIP_FROM: Final = 128 * 1024
+GZIP_LEVEL: Final = 1
+"""Clients on the same machine want the answer soon more than they want it small."""
+HEADER_LIMIT: Final = 16 * 1024
+IMPERSONATION: Final = "impersonate-"
+WARNINGS_LIMIT: Final = 4 * 1024
+WARNING_LIMIT: Final = 256
+SHUTDOWN_S: Final = 2.0
+KEEP_ALIVE_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where to listen. Port 0 picks one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: ssl.SSLContext | None = None
+
+
+@dataclass(slots=True)
+class RunningServer:
+    """A server that listens. `stop` ends it; requests under way get a moment to finish."""
+
+    server: ApiServer
+    host: str
+    port: int
+    is_tls: bool
+    _runner: web.ServerRunner
+    connections: Connections
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}"
+
+    async def stop(self) -> None:
+        self.connections.end()
+        await self._runner.cleanup()
+
+
+async def start(server: ApiServer, listener: Listener) -> RunningServer:
+    """Listen. Raises OSError where the address cannot be had."""
+    connections = Connections(server.limits.patience_s)
+    shell = _Shell(server, connections)
+    runner = web.ServerRunner(
+        WatchedServer(
+            connections,
+            shell.handle,
+            request_factory=_make_request,
+            access_log=None,
+            logger=_wire_log(),
+            keepalive_timeout=KEEP_ALIVE_S,
+            max_line_size=HEADER_LIMIT,
+            max_field_size=HEADER_LIMIT,
+        ),
+        shutdown_timeout=SHUTDOWN_S,
+    )
+    await runner.setup()
+    site = web.TCPSite(runner, listener.host, listener.port, ssl_context=listener.tls, backlog=1024)
+    try:
+        await site.start()
+    except BaseException:
+        await runner.cleanup()
+        raise
+    host, port = runner.addresses[0][:2]
+    server.discovery.address = f"{host}:{port}"
+    return RunningServer(server, host, port, listener.tls is not None, runner, connections)
+
+
+def _wire_log() -> logging.Logger:
+    """Where aiohttp tells about connections."""
+    wire = log.getChild("wire")
+    wire.addFilter(_is_about_the_server)
+    return wire
+
+
+def _is_about_the_server(record: logging.LogRecord) -> bool:
+    """Bytes that are no HTTP are answered with 400. A traceback of the parser would tell nobody anything."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        log.debug("a client sent no HTTP: %s", error.message)
+        return False
+    return True
+
+
+def _make_request(message, payload, protocol, writer, task):  # type: ignore[no-untyped-def]
+    return web.BaseRequest(
+        message,
+        payload,
+        protocol,
+        writer,
+        task,
+        asyncio.get_running_loop(),
+        client_max_size=BODY_LIMIT + 1,
+    )
+
+
+class _Shell:
+    def __init__(self, server: ApiServer, connections: Connections) -> None:
+        self._server = server
+        self._connections = connections
+        ids = server.core.ids
+        self._always = CIMultiDict({"Cache-Control": "no-cache, private"})
+        # Clients log these to tell which of the real server's queues a request went through. Here there is one.
+        self._known = CIMultiDict(
+            {
+                **self._always,
+                "X-Kubernetes-Pf-Flowschema-Uid": ids.uid(),
+                "X-Kubernetes-Pf-Prioritylevel-Uid": ids.uid(),
+            }
+        )
+
+    async def handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        answer = await self._answer(incoming)
+        headers = self._headers(answer)
+        if isinstance(answer, StreamingResponse):
+            return await self._stream(incoming, answer, headers)
+        if _is_to_be_compressed(incoming, answer, headers):
+            body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
+            headers["Content-Encoding"] = "gzip"
+            headers["Vary"] = "Accept-Encoding"
+            answer = Response(answer.status, body)
+        if isinstance(answer, LongResponse):
+            return await self._send_large(
+                incoming, answer.status, answer.pieces, answer.length, headers
+            )
+        body = answer.body
+        if len(body) <= SLICE or incoming.method == "HEAD":
+            return web.Response(status=answer.status, body=body, headers=headers)
+        return await self._send_large(incoming, answer.status, (body,), len(body), headers)
+
+    async def _answer(self, incoming: web.BaseRequest) -> Answer:
+        request = _request(incoming)
+        if not incoming.body_exists:
+            return await self._server.handle(request)
+        length = min(incoming.content_length or BODY_LIMIT, BODY_LIMIT)
+        if length > SMALL_BODY:
+            refusal = await self._server.refusal(request)
+            if refusal is not None:
+                return refusal
+        try:
+            with self._server.limits.body(length):
+                request.body = await incoming.read()
+                return await self._server.handle(request)
+        except web.HTTPRequestEntityTooLarge:
+            return answer_error(too_large(BODY_LIMIT), View())
+        except StatusError as error:
+            return answer_error(error, View())
+
+    def _headers(self, answer: Answer) -> CIMultiDict[str]:
+        headers = (self._always if answer.status == 401 else self._known).copy()
+        headers["Audit-Id"] = self._server.core.ids.uid()
+        headers["Content-Type"] = answer.content_type
+        if answer.headers:
+            headers.update(answer.headers)
+        for warning in _short(answer.warnings) if answer.warnings else ():
+            headers.add("Warning", f'299 - "{_quoted(warning)}"')
+        return headers
+
+    async def _stream(
+        self, incoming: web.BaseRequest, answer: StreamingResponse, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        response.enable_chunked_encoding()
+        try:
+            with self._connections.sending(incoming) as sending:
+                await response.prepare(incoming)
+                async with aclosing(answer.chunks) as chunks:  # type: ignore[type-var]
+                    async for chunk in chunks:
+                        await sending.write(response, chunk)
+                await response.write_eof()
+        except ConnectionError:
+            log.debug("the client of %s went away", incoming.path)
+        return response
+
+    async def _send_large(
+        self,
+        incoming: web.BaseRequest,
+        status: int,
+        pieces: Iterable[bytes],
+        length: int,
+        headers: Mapping[str, str],
+    ) -> web.StreamResponse:
+        """An answer in slices: a client that reads none of them is told from one that reads slowly."""
+        response = web.StreamResponse(status=status, headers=headers)
+        response.content_length = length
+        try:
+            with self._connections.sending(incoming) as sending:
+                await response.prepare(incoming)
+                if incoming.method != "HEAD":
+                    for piece in pieces:
+                        await sending.write(response, piece)
+                await response.write_eof()
+        except ConnectionError:
+            log.debug("the client of %s went away", incoming.path)
+        return response
+
+
+def _is_to_be_compressed(
+    incoming: web.BaseRequest, answer: Response | LongResponse, headers: Mapping[str, str]
+) -> bool:
+    """Whether the client takes an answer compressed and that is worth it."""
+    length = answer.length if isinstance(answer, LongResponse) else len(answer.body)
+    return (
+        length > GZIP_FROM
+        and incoming.method == "GET"
+        and "gzip" in incoming.headers.get("Accept-Encoding", "")
+        and "Etag" not in headers
+        and "Content-Encoding" not in headers
+    )
+
+
+def _compressed(answer: Response | LongResponse) -> bytes:
+    whole = answer.whole() if isinstance(answer, LongResponse) else answer
+    return gzip.compress(whole.body, GZIP_LEVEL, mtime=0)
+
+
+def _request(incoming: web.BaseRequest) -> Request:
+    """A request as far as it is known before its body is read."""
+    raw_path, _, query = incoming.raw_path.partition("?")
+    return Request(
+        method=incoming.method,
+        path=unquote(raw_path),
+        query=Query(tuple(parse_qsl(query, keep_blank_values=True))) if query else Query(),
+        headers=_headers_of(incoming.headers),
+        raw_path=raw_path,
+        peer=incoming.remote or "",
+    )
+
+
+def _headers_of(incoming: Mapping[str, str]) -> dict[str, str]:
+    """Headers by lower-case name. Of several of a name the first counts, but who is impersonated is said in many, one to a line."""
+    headers: dict[str, str] = {}
+    for name, value in incoming.items():
+        key = name.lower()
+        text = value if value.isascii() else _without_stray_bytes(value)
+        if key not in headers:
+            headers[key] = text
+        elif key.startswith(IMPERSONATION):
+            headers[key] += f"\n{text}"
+    return headers
+
+
+def _without_stray_bytes(text: str) -> str:
+    """A header with bytes that are no UTF-8 replaced: as halves of characters they could be neither logged nor answered."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _short(warnings: Sequence[str]) -> Iterator[str]:
+    """Warnings as far as headers should hold them: where all are too long together, the start of each until it is enough."""
+    if sum(map(len, warnings)) <= WARNINGS_LIMIT:
+        yield from warnings
+        return
+    length = 0
+    for warning in warnings:
+        if length >= WARNINGS_LIMIT:
+            return
+        text = warning[:WARNING_LIMIT]
+        length += len(text)
+        yield text
+
+
+def _quoted(text: str) -> str:
+    """A text for the inside of quotation marks in a header, where line ends cannot be."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return printable.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,253 @@
+"""The server: from a request to an answer, in the order the real one goes.
+
+Who is it, what is it about, may they, what form of answer, then the verb. Whatever refuses on the way raises a StatusError, which
+becomes the answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from drayman.apiserver.answers.forms import answer_error, respond
+from drayman.apiserver.describing.discovery import Discovery
+from drayman.apiserver.describing.metrics import Metrics
+from drayman.apiserver.describing.system import (
+    HEALTH_PATHS,
+    NO_SNIFF,
+    Health,
+    page_not_found,
+    version_info,
+)
+from drayman.apiserver.protocol.access import (
+    AllowAll,
+    Attributes,
+    Authenticator,
+    Authorizer,
+    SameUser,
+    denied,
+)
+from drayman.apiserver.protocol.errors import StatusError, internal_error, no_such_resource
+from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
+from drayman.apiserver.protocol.limits import Limits, check_timeout
+from drayman.apiserver.protocol.negotiation import View, negotiate
+from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
+from drayman.apiserver.served.encoding import encode_pretty
+from drayman.apiserver.serving.dispatch import (
+    attributes_of,
+    call_of,
+    perform,
+    view_of,
+    with_warnings,
+)
+from drayman.apiserver.verbs.batch import conflict_of
+from drayman.apiserver.verbs.core import Core
+from drayman.cluster.embedded.errors import ConflictError, StoreError
+
+log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Is told about every request that is done: an audit log."""
+
+    def finished(
+        self, request: Request, attributes: Attributes, code: int, seconds: float
+    ) -> None: ...
+
+
+class OpenApi(Protocol):
+    """Serves the OpenAPI documents; None for a path that is none."""
+
+    def answer(self, request: Request) -> Response | None: ...
+
+
+@dataclass(slots=True)
+class ApiServer:
+    """The API, free of sockets."""
+
+    core: Core
+    authenticator: Authenticator = field(default_factory=SameUser)
+    authorizer: Authorizer = field(default_factory=AllowAll)
+    discovery: Discovery = field(init=False)
+    health: Health = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
+    openapi: OpenApi | None = None
+    limits: Limits = field(default_factory=Limits)
+    observers: list[Observer] = field(default_factory=list)
+
+    store_problem: str | None = None
+    """Why the last write failed for reasons of the store's own, until one succeeds again."""
+
+    def __post_init__(self) -> None:
+        self.discovery = Discovery(self.core.resources)
+        self.health = Health({"ping": lambda: None, "store": lambda: self.store_problem})
+
+    async def handle(self, request: Request) -> Answer:
+        """Answer a request. Never raises for what a client did."""
+        started = time.perf_counter()
+        attributes = Attributes(request.method.lower(), path=request.path)
+        response: Answer
+        try:
+            with self.limits.request():
+                request.user = await self.authenticator.authenticate(request)
+                check_timeout(request.query)
+                place = self._place(request)
+                if place is not None:
+                    attributes, response = await self._handle_resource(request, *place)
+                else:
+                    response = self._handle_path(request, attributes)
+        except StatusError as error:
+            response = answer_error(error, View())
+        except PageNotFound:
+            response = page_not_found()
+        except ConflictError as error:
+            response = answer_error(conflict_of(error), View())
+        except StoreError as error:
+            log.error("%s %s failed: %s", request.method, request.path, error)
+            self.store_problem = str(error)
+            response = answer_error(internal_error(str(error)), View())
+        except Exception:
+            # A bug. The client gets an error it knows, whoever runs the server the traceback.
+            log.exception("%s %s failed", request.method, request.path)
+            response = answer_error(
+                internal_error("unexpected error, see the server's log"), View()
+            )
+        if isinstance(response, StreamingResponse):
+            response.chunks = self._streamed(response.chunks, request, attributes, started)
+        else:
+            self.finish(request, attributes, response.status, started)
+        return response
+
+    async def refusal(self, request: Request) -> Response | None:
+        """The answer to a request that is refused whatever its body says, so that the body need not be read."""
+        started = time.perf_counter()
+        attributes = Attributes(request.method.lower(), path=request.path)
+        try:
+            request.user = await self.authenticator.authenticate(request)
+            place = self._place(request)
+            if place is not None:
+                attributes = attributes_of(find_route(self.core.resources, request, *place))
+            self.authorize(request, attributes)
+        except StatusError as error:
+            response = answer_error(error, View())
+        except PageNotFound:
+            response = page_not_found()
+        else:
+            return None
+        self.finish(request, attributes, response.status, started)
+        return response
+
+    def _place(self, request: Request) -> tuple[str, str, list[str]] | None:
+        """Group, version and the rest of the path of a request to a resource; None for one about something else."""
+        place = split_group_version(request.path)
+        is_served = place is not None and any(place[2]) and self.core.resources.serves(*place[:2])
+        return place if is_served else None
+
+    async def _handle_resource(
+        self, request: Request, group: str, version: str, segments: list[str]
+    ) -> tuple[Attributes, Answer]:
+        route = find_route(self.core.resources, request, group, version, segments)
+        attributes = attributes_of(route)
+        self.authorize(request, attributes)
+        if route.verb == "watch":
+            self.limits.check_watches()
+        call = call_of(self.core, request, route)
+        view = View()
+        try:
+            view = view_of(request, route)
+            response = await perform(call, request, view)
+        except StatusError as error:
+            response = answer_error(error, replace(view, shape="object"))
+        return attributes, with_warnings(call, response)
+
+    async def _streamed(
+        self, source: AsyncIterator[bytes], request: Request, attributes: Attributes, started: float
+    ) -> AsyncIterator[bytes]:
+        """The chunks of a stream, counted while it is open."""
+        gauge = self.metrics.watches
+        gauge.inc()
+        try:
+            with self.limits.watch():
+                async with aclosing(source) as chunks:  # type: ignore[type-var]
+                    async for chunk in chunks:
+                        yield chunk
+        finally:
+            gauge.dec()
+            self.finish(request, attributes, 200, started)
+
+    def finish(self, request: Request, attributes: Attributes, code: int, started: float) -> None:
+        seconds = time.perf_counter() - started
+        if code < 300 and request.method != "GET":
+            self.store_problem = None
+        self.metrics.observe(attributes, code, seconds)
+        for observer in self.observers:
+            observer.finished(request, attributes, code, seconds)
+
+    def authorize(self, request: Request, attributes: Attributes) -> None:
+        """Raises StatusError 403."""
+        decision = self.authorizer.authorize(request.user, attributes)
+        if not decision.allowed:
+            error = denied(request.user, attributes, decision.reason)
+            error.headers.update(NO_SNIFF)
+            raise error
+
+    def _handle_path(self, request: Request, attributes: Attributes) -> Response:
+        """Paths that are about no resource."""
+        self.authorize(request, attributes)
+        segments = request.path.strip("/").split("/")
+        root = segments[0]
+        if root in HEALTH_PATHS:
+            name = "/".join(segments[1:])
+            return self.health.answer(request, root, name) or page_not_found()
+        if root == "version" and len(segments) == 1:
+            return version_info()
+        if root == "metrics" and len(segments) == 1:
+            return self.metrics.answer()
+        if root == "openapi" and self.openapi is not None:
+            return self.openapi.answer(request) or page_not_found()
+        if root in ("api", "apis"):
+            return self._discover(request, segments)
+        if request.path == "/":
+            return Response(200, encode_pretty({"paths": self._paths()}))
+        return page_not_found()
+
+    def _paths(self) -> list[str]:
+        system = [
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/readyz",
+            "/version",
+        ]
+        checks = [f"/{path}/{name}" for path in HEALTH_PATHS for name in self.health.at(path)]
+        return sorted([*self.discovery.paths(), *system, *checks])
+
+    def _discover(self, request: Request, segments: list[str]) -> Response:
+        discovery = self.discovery
+        document = None
+        match segments:
+            case ["api" | "apis"]:
+                aggregated = discovery.aggregated(request, segments[0])
+                if aggregated is not None:
+                    return aggregated
+                document = discovery.versions() if segments[0] == "api" else discovery.groups()
+            case ["api", version]:
+                document = discovery.resource_list("", version)
+            case ["apis", group]:
+                document = discovery.group(group)
+            case ["apis", group, version]:
+                document = discovery.resource_list(group, version)
+        if document is not None:
+            return respond(document, negotiate(request, shapes=False))
+        if len(segments) > 1 and (segments[0] == "api" or self._is_builtin_group(segments[1])):
+            raise no_such_resource()
+        return page_not_found()
+
+    def _is_builtin_group(self, group: str) -> bool:
+        return any(r.group == group and not r.custom for r in self.core.resources)

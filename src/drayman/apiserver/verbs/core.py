@@ -1,0 +1,71 @@
+"""What every verb works with: the store, the table of resources, admission, time and chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from drayman.apiserver.protocol.environment import Clock, Ids, RandomIds, SystemClock
+from drayman.apiserver.served.acting import Part
+from drayman.apiserver.served.resources import Resources
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admission
+from drayman.apiserver.verbs.lean_lists import LeanLists
+from drayman.cluster.embedded.model import Key, Operation, Stored
+from drayman.cluster.embedded.store import Subscription
+
+
+class ObjectStore(Protocol):
+    """What the verbs need of a store: the store itself, or a batch of writes to it that is being put together."""
+
+    @property
+    def revision(self) -> int: ...
+
+    def get(self, key: Key) -> Stored | None: ...
+
+    def latest(self, key: Key) -> Stored | None: ...
+
+    def list(self, resource: str, namespace: str | None = None) -> tuple[Stored, ...]: ...
+
+    def list_at(
+        self, resource: str, namespace: str | None, revision: int
+    ) -> tuple[Stored, ...]: ...
+
+    def remember_list(self, resource: str, namespace: str | None) -> None: ...
+
+    def watch(self, resource: str, namespace: str | None = None, *, since: int) -> Subscription: ...
+
+    async def write(self, operations: Sequence[Operation]) -> tuple[Stored, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObjects:
+    """The objects of a store, as of the latest write, for rules that look at others. To be read only."""
+
+    store: ObjectStore
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None:
+        stored = self.store.latest(Key(resource, namespace, name))
+        return None if stored is None else stored.value
+
+    def list(self, resource: str, namespace: str | None = None) -> list[Object]:
+        return [stored.value for stored in self.store.list(resource, namespace)]
+
+
+@dataclass(slots=True)
+class Core:
+    """The server without its surroundings."""
+
+    store: ObjectStore
+    resources: Resources = field(default_factory=Resources)
+    admission: Admission = field(default_factory=Admission)
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+    running: frozenset[Part] = frozenset()
+    """Which parts of a cluster run beside the server, in its process; none where that is left to others."""
+    lean_lists: LeanLists = field(default_factory=LeanLists)
+    objects: StoredObjects = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.objects = StoredObjects(self.store)

@@ -1,0 +1,66 @@
+"""Deletion of namespaces, which is a state before it is an end.
+
+The first request only turns the phase to Terminating. What takes out the contents then takes its finalizer off the spec by way of
+the finalize endpoint, and with the last one the namespace is gone.
+"""
+
+from __future__ import annotations
+
+from drayman.apiserver.protocol.errors import conflict, not_found
+from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.served.encoding import decode, stored_form
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admitted
+from drayman.apiserver.verbs.deleting import ORPHAN, remove
+from drayman.cluster.embedded.model import Put, Stored
+
+
+async def delete_namespace(call: Call) -> Result:
+    """Begin to delete a namespace; delete it where nothing holds it any more."""
+    existing = call.core.store.latest(call.key)
+    if existing is None:
+        raise not_found(call.subject)
+    _check_preconditions(call, existing)
+    if "deletionTimestamp" not in existing.value["metadata"]:
+        return Result(await _terminate(call, existing))
+    if (existing.value.get("spec") or {}).get("finalizers"):
+        return Result(existing)
+    stored, _ = await remove(call, existing)
+    return Result(stored)
+
+
+def _check_preconditions(call: Call, existing: Stored) -> None:
+    uid, version = existing.value["metadata"]["uid"], str(existing.revision)
+    for what, wanted, found in (
+        ("UID", call.delete.uid, uid),
+        ("ResourceVersion", call.delete.resource_version, version),
+    ):
+        if wanted is not None and wanted != found:
+            detail = f"{what} in precondition: {wanted}, {what} in object meta: {found}"
+            raise conflict(call.subject, f"Precondition failed: {detail}")
+
+
+async def _terminate(call: Call, existing: Stored) -> Stored:
+    context, obj = call.context, decode(existing.data)
+    write = Admitted("DELETE", call.resource, "", "", call.name, new=None, old=obj, context=context)
+    call.core.admission.admit(write)
+    call.core.admission.validate(write)
+    _mark(call, obj, context.now)
+    encode = stored_form(obj, call.resource.hub_kind)
+    if call.dry_run:
+        return Stored(call.key, existing.revision, encode(existing.revision))
+    (stored,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])
+    return stored
+
+
+def _mark(call: Call, obj: Object, now: str) -> None:
+    metadata = obj["metadata"]
+    metadata["deletionTimestamp"] = now
+    obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    finalizers = [name for name in metadata.get("finalizers") or [] if name != ORPHAN]
+    if call.delete.orphan_dependents or call.delete.propagation == "Orphan":
+        finalizers.append(ORPHAN)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)

@@ -1,0 +1,74 @@
+"""The last change of an object and its deletion, as one.
+
+Where nothing else keeps the object, its last form differs from the one before only by what was taken away. Nobody will ever
+read who owned which field of it or validate it again, so that is not worked out: it is removed, as it then is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from drayman.apiserver.protocol.errors import conflict, not_found
+from drayman.apiserver.protocol.options import DeleteOptions
+from drayman.apiserver.requests.calls import Call, Result, success
+from drayman.apiserver.served.encoding import stored_form
+from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admitted
+from drayman.apiserver.verbs.deleting import delete, is_removable
+from drayman.apiserver.verbs.parts import write_parts
+from drayman.apiserver.verbs.updating import check_uid
+from drayman.cluster.backend import PartsBody
+from drayman.cluster.embedded.model import Delete, Stored
+from drayman.cluster.parts import Parts
+
+_HOLDERS: Final = ("metadata", "status")
+
+
+async def remove_after(call: Call, body: PartsBody) -> Result:
+    """Replace parts of the object of a call, and delete it."""
+    existing = call.core.store.latest(call.key)
+    if existing is None:
+        raise not_found(call.subject)
+    check_uid(call, existing, body.uid)
+    if body.resource_version and body.resource_version != str(existing.revision):
+        raise conflict(call.subject)
+    last = _reduced(call, existing.value, body.parts)
+    if last is not None and not call.dry_run and is_removable(call, last):
+        await _remove(call, existing, last)
+    else:
+        await write_parts(call, body)
+        if call.core.store.latest(call.key) is not None:
+            options = DeleteOptions(uid=body.uid or None, dry_run=call.dry_run)
+            return await delete(replace(call, verb="delete", subresource=None, delete=options))
+    return success(replace(call.subject, uid=existing.value["metadata"]["uid"]))
+
+
+def _reduced(call: Call, old: Object, parts: Parts) -> Object | None:
+    """The object without some members of its metadata and status. None where a part is anything but such a member to take away."""
+    if call.kind != call.resource.hub_kind or call.resource.codec is not None:
+        return None
+    last = dict(old)
+    for path, value in parts.items():
+        if value is not None or len(path) != 2 or path[0] not in _HOLDERS:
+            return None
+        holder, name = path
+        last[holder] = {k: v for k, v in (last.get(holder) or {}).items() if k != name}
+    return last
+
+
+async def _remove(call: Call, existing: Stored, last: Object) -> None:
+    write = Admitted(
+        "DELETE",
+        call.resource,
+        "",
+        call.namespace,
+        call.name,
+        new=None,
+        old=existing.value,
+        context=call.context,
+    )
+    call.core.admission.admit(write)
+    call.core.admission.validate(write)
+    encode = stored_form(last, call.resource.hub_kind)
+    await call.core.store.write([Delete(call.key, encode, expected=existing.revision)])
