@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import random
 import re
+import socket
+import ssl
+import threading
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -35,6 +40,7 @@ from drayman.cluster.kube.transport import Limits
 from drayman.cluster.patches import apply_patch, json_patch, strategic_merge_patch
 from drayman.cluster.resources import CONFIG_MAPS, NAMESPACES, PODS
 from drayman.cluster.watching import Bookmark
+from patience import PATIENCE_S
 
 SOON = RetryPolicy(attempts=4, backoff=Backoff(0.001, 0.002, random.Random(1)))
 FIRST = WatchOptions(resource_version="100")
@@ -389,3 +395,45 @@ async def test_a_large_event_arrives_whole() -> None:
             event = await anext(events)
         assert not isinstance(event, Bookmark)
         assert len(event.object["data"]["x"]) == 2_000_000
+
+
+def _deaf_server(listening: socket.socket, tls: ssl.SSLContext, enough: threading.Event) -> None:
+    """Answers a watch with one event, and reads nothing after that: not even that the client ends TLS."""
+    plain, _ = listening.accept()
+    with tls.wrap_socket(plain, server_side=True) as connection:
+        connection.recv(1 << 16)
+        bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}\n'
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head + b"%x\r\n%s\r\n" % (len(bookmark), bookmark))
+        assert enough.wait(PATIENCE_S)
+
+
+def test_nothing_of_a_watch_outlives_its_client(tmp_path: Path) -> None:
+    """A watch that is left is over with the client, even if the server does not agree to the end of TLS."""
+    authority, enough = Authority(), threading.Event()
+    tls = authority.server(tmp_path, "127.0.0.1")
+
+    async def watch(port: int) -> None:
+        trust = Trust(ca=authority.pem())
+        connection = Connection(f"https://127.0.0.1:{port}", trust=trust)
+        async with (
+            HttpClient(connection) as client,
+            client.watch(CONFIG_MAPS, "ns", options=FIRST) as events,
+        ):
+            assert isinstance(await anext(events), Bookmark)
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        warnings.catch_warnings(record=True) as seen,
+    ):
+        warnings.simplefilter("always")
+        arguments = (listening, tls, enough)
+        server = threading.Thread(target=_deaf_server, args=arguments)
+        server.start()
+        try:
+            asyncio.run(watch(listening.getsockname()[1]))
+            gc.collect()
+        finally:
+            enough.set()
+            server.join(PATIENCE_S)
+    assert [str(each.message) for each in seen] == []

@@ -76,8 +76,13 @@ class Impatient:
             response = web.StreamResponse()
             await response.prepare(request)
             expired = json.dumps(EXPIRED).encode() + b"\n"
-            line = expired if self.watches % 3 == 0 else await answer.content.readline()
-            await response.write(line)
+            try:
+                line = expired if self.watches % 3 == 0 else await answer.content.readline()
+                await response.write(line)
+            finally:
+                # Closed in the middle of an answer, TLS would end out of sight of the session, maybe after the event loop.
+                if answer.connection is not None and answer.connection.transport is not None:
+                    answer.connection.transport.abort()
             return response
 
 

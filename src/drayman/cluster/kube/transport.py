@@ -114,8 +114,7 @@ class Transport:
         try:
             yield self._pieces(request, response)
         finally:
-            # Closed, not released: the rest of an endless answer is not worth waiting for.
-            response.close()
+            _drop(response)
 
     async def close(self) -> None:
         self._closed = True
@@ -154,7 +153,7 @@ class Transport:
             except _FAILURES as error:
                 raise self._unreachable(request, error) from error
             finally:
-                response.release()
+                _drop(response)
 
     async def _open(
         self, request: HttpRequest, timeout: aiohttp.ClientTimeout
@@ -273,6 +272,17 @@ class Transport:
             for each in (value,) if isinstance(value, str) else value:
                 headers.add(name, each)
         return headers
+
+
+def _drop(response: aiohttp.ClientResponse) -> None:
+    """Be done with an answer: a connection whose answer has ended goes back to the pool, of any other nothing more is wanted."""
+    if response.content.is_eof():
+        response.release()
+        return
+    if response.connection is not None and response.connection.transport is not None:
+        # Closing would end TLS in agreement with the server, where the session does not wait for it: it could outlive the event loop.
+        response.connection.transport.abort()
+    response.close()
 
 
 def _address(connection: Connection, request: HttpRequest) -> URL:
