@@ -34,10 +34,10 @@ from drayman.api.workloads import (
 from drayman.apiserver.served.resources import Resource
 from drayman.apiserver.served.strategy import Object
 from drayman.cli.intake import Intake, RefusedError
+from drayman.placement.world import Objects, World
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of
 from drayman.simulate.redaction import clean_claim_spec
-from drayman.simulate.world import Objects, World
 
 _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
     ("", "Node"): ("nodes", Node),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         PersistentVolumeClaim,
         StorageClass,
     )
-    from drayman.simulate.world import Objects, World
+    from drayman.placement.world import Objects, World
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ _STEPS: Final = (
     "drayman.inventory",
     "drayman.allocator",
     "drayman.placement.fit",
-    "drayman.simulate.world",
+    "drayman.placement.world",
 )
 """What every engine imports, in parts of about the same size."""
 _CONNECTING_S: Final = 0.01
@@ -100,7 +100,7 @@ async def read_world(
     client: Client,
     *,
     namespace: str | None = None,
-    engine: str = "drayman.simulate.world",
+    engine: str = "drayman.placement.world",
     workloads: bool = False,
 ) -> World:
     """The cluster as it is now, on demand with all that makes pods. A few lists are asked for at once, the long ones first.
@@ -111,7 +111,7 @@ async def read_world(
     """
     reader = _Reader(client, namespace, workloads)
     objects = await reader.objects(_imported(engine, reader))
-    from drayman.simulate.world import World
+    from drayman.placement.world import World
 
     world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
     keep(world)
@@ -169,7 +169,7 @@ class _Reader:
         drivers, capacities = await self._storage_left(
             volume_claims.result(), storage_classes.result()
         )
-        from drayman.simulate.world import Objects
+        from drayman.placement.world import Objects
 
         return Objects(
             nodes=nodes.result(),

@@ -21,7 +21,7 @@ from drayman.cli.process import give_way
 if TYPE_CHECKING:
     from drayman.api.struct import Json
     from drayman.cluster import Client, HttpClient
-    from drayman.simulate.world import World
+    from drayman.placement.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,17 +6,17 @@ import msgspec
 
 from drayman.api.core import Pod, is_finished
 from drayman.api.resource import ResourceClaim
-from drayman.explain.answer import Explanation, Headline
+from drayman.explain.answer import Explanation
 from drayman.explain.holders import Holders
-from drayman.explain.lost import lost_by_claim
 from drayman.explain.pod import explain_pod
-from drayman.explain.reasons import Reason
-from drayman.explain.waiting import unready
-from drayman.explain.wording import and_list, counted
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import names_of_claims, only_node_of
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.lost import lost_by_claim
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import unready
+from drayman.reasons.wording import and_list, counted
 
 
 def explain_claim(world: World, claim: ResourceClaim) -> Explanation:

@@ -12,7 +12,6 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
-from drayman.explain.node_fit import FitTest
 from drayman.explain.owners import maker_of
 from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId
@@ -20,7 +19,8 @@ from drayman.inventory.ledger import Held, holder_of
 from drayman.inventory.view import NodeView
 from drayman.placement.claims import GROUP_API
 from drayman.placement.state import ClusterState
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.node_fit import FitTest
 
 MOST_HOLDERS: Final = 20
 """Named in one explanation; how many more there are is told."""

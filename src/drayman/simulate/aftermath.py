@@ -12,8 +12,8 @@ from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimC
 from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found
+from drayman.placement.world import Objects, World
 from drayman.simulate.plan_steps import Turn
-from drayman.simulate.world import Objects, World
 
 
 def afterwards(world: World, turns: Iterable[Turn]) -> World:

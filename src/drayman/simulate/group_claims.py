@@ -16,7 +16,7 @@ from drayman.api.core import Pod, PodResourceClaimStatus
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.placement.groups import Groups
-from drayman.simulate.world import Objects
+from drayman.placement.world import Objects
 
 _SUFFIX = "group"
 

@@ -11,11 +11,6 @@ from typing import Final, TypeAlias
 
 from drayman.api.core import Pod
 from drayman.api.resource import AllocationResult, ResourceClaim
-from drayman.explain.answer import Headline
-from drayman.explain.headline import Headlines
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
-from drayman.explain.waiting import waiting
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
 from drayman.placement.asking import Asker
@@ -23,9 +18,13 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import ClusterState
+from drayman.placement.world import World
+from drayman.reasons.headline import Headlines
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import waiting
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
-from drayman.simulate.world import World
 
 
 @dataclass(slots=True, eq=False)

@@ -11,16 +11,16 @@ from dataclasses import replace
 from itertools import islice
 
 from drayman.api.core import Pod, is_finished
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
 from drayman.placement.asking import Asker
+from drayman.placement.world import World
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Reason
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import with_claims_of_group, with_group_claims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
 from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn, planned_pods
-from drayman.simulate.world import World
 
 
 class TooManyPodsError(Exception):

@@ -37,8 +37,8 @@ from drayman.api.storage import (
 )
 from drayman.api.struct import ApiStruct, always
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.placement.world import Objects, World
 from drayman.simulate.redaction import clean_rule, cleaner_of
-from drayman.simulate.world import Objects, World
 
 SNAPSHOT_KIND: Final = "Snapshot"
 _OWN_GROUP: Final = "drayman.dev"

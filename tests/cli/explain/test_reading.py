@@ -13,7 +13,7 @@ from drayman.cli.errors import UserError
 from drayman.cli.reading import RESOURCES, read_world, sources
 from drayman.cli.worlds import read_with_rules
 from drayman.cluster import HttpClient
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 
 def read(kubeconfig: Path, namespace: str | None = "team-a") -> World:

@@ -22,7 +22,7 @@ from drayman.explain.remedies.users import Users
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.state import ClusterState, NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 _CLAIM: Final = "ResourceClaim"

@@ -18,9 +18,9 @@ from drayman.explain.remedies.commands import wait_command
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
-from drayman.explain.wording import and_list
 from drayman.placement.state import NodeState
 from drayman.placement.times import seconds_of, timestamp_of
+from drayman.reasons.wording import and_list
 
 RUN_FOR: Final = "drayman.dev/run-for"
 """Annotation of a pod: how long its containers run."""

@@ -17,7 +17,7 @@ from drayman.explain.remedies.commands import delete_commands
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
-from drayman.explain.wording import and_list
+from drayman.reasons.wording import and_list
 
 
 def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:

@@ -18,7 +18,7 @@ from drayman.api.meta import controller_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
 from drayman.placement.state import ClusterState, NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 _LASTING: Final = ("DaemonSet", "Node")
 

@@ -34,9 +34,9 @@ from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.pool import PoolState
+from drayman.inventory.published import published
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
-from drayman.simulate.pools import published
 
 
 # Neither of the two says what it holds: asyncio puts results of tasks into texts that nobody reads, and a cluster as text takes seconds.

@@ -9,10 +9,6 @@ from __future__ import annotations
 from drayman.api.claim_generation import make_claim
 from drayman.api.core import Pod, PodResourceClaim, is_finished
 from drayman.api.resource import ResourceClaim
-from drayman.explain.answer import Headline
-from drayman.explain.lost import lost_by_pod, node_state
-from drayman.explain.reasons import Reason
-from drayman.explain.wording import and_list, counted
 from drayman.placement.asking import BINDING_TIMEOUT_S
 from drayman.placement.claims import (
     ClaimsNotReadyError,
@@ -25,7 +21,10 @@ from drayman.placement.claims import (
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.lost import lost_by_pod, node_state
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import and_list, counted
 
 
 def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
