@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from drayman.api.core import Node, Pod, is_finished
+from drayman.api.core import Node, Pod
+from drayman.api.pods import is_finished
 from drayman.explain.answer import DeviceCount, Explanation, Holder
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined

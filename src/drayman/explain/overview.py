@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
+from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, users_by_claim
 from drayman.explain.owners import Maker, known_as, maker_of

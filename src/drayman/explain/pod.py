@@ -6,7 +6,8 @@ from collections.abc import Hashable
 
 import msgspec
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from drayman.api.core import Namespace, Node, Pod, is_finished
+from drayman.api.core import Namespace, Node, Pod
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import is_finished
 from drayman.api.resource import (
     Device,
     DeviceClass,

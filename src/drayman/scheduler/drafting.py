@@ -16,6 +16,7 @@ from drayman.api.core import (
     PodExtendedResourceClaimStatus,
     PodResourceClaimStatus,
 )
+from drayman.api.pods import containers_of, entries_of, statuses_with
 from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.ledger import holder_of
@@ -105,15 +106,10 @@ class Drafting:
 
 def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
     """The containers that use a claim."""
-    generated = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
-    entries = {
-        entry.name
-        for entry in pod.spec.resource_claims
-        if claim_name in (entry.resource_claim_name, generated.get(entry.name))
-    }
+    entries = {entry.name for entry in entries_of(pod, claim_name)}
     return tuple(
         container.name
-        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for container in containers_of(pod)
         if any(claim.name in entries for claim in container.resources.claims)
     )
 
@@ -122,10 +118,5 @@ def _generated(pod: Pod, made: Sequence[Made]) -> tuple[PodResourceClaimStatus, 
     """The entries of the pod's status for claims from templates, with those that are made now."""
     if not made:
         return ()
-    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
-    for item in made:
-        entry = item.claim.metadata.annotations[POD_CLAIM_NAME]
-        statuses[entry] = PodResourceClaimStatus(
-            name=entry, resource_claim_name=item.claim.metadata.name
-        )
-    return tuple(statuses[name] for name in sorted(statuses))
+    new = (item.claim.metadata for item in made)
+    return statuses_with(pod, {claim.annotations[POD_CLAIM_NAME]: claim.name for claim in new})

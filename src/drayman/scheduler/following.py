@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import GroupKey, group_key, named_claims, unmade_entries
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.volume_binding import volume_claims_of
@@ -30,8 +31,7 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.cluster.turns import Turns
-from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
-from drayman.placement.groups import GroupKey, key_of
+from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.state import ClaimKey, ClusterState
@@ -201,10 +201,10 @@ class Follower:
 
     def _note_claims(self, pod: Pod) -> None:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
-        keys = tuple((namespace, name) for name in names_of_claims(pod))
+        keys = tuple((namespace, name) for name in named_claims(pod))
         if pod.spec.volumes:
             keys = (*keys, *(_volume_key(namespace, name) for name in volume_claims_of(pod)))
-        group = key_of(pod)
+        group = group_key(pod)
         if group is not None:
             keys = (*keys, _noted(group))
         if self._named.get(uid, ()) == keys:
@@ -245,13 +245,7 @@ def _may_help(old: PersistentVolume | None, new: PersistentVolume) -> bool:
 
 def _lacks_claims(pod: Pod) -> bool:
     """Whether claims are to be made from templates for the pod alone."""
-    if pod.spec.scheduling_group is not None:
-        return False
-    known = {status.name for status in pod.status.resource_claim_statuses}
-    return any(
-        entry.resource_claim_template_name and entry.name not in known
-        for entry in pod.spec.resource_claims
-    )
+    return pod.spec.scheduling_group is None and bool(unmade_entries(pod))
 
 
 def _matters(old: Pod, new: Pod) -> bool:

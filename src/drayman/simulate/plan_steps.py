@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod
+from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
@@ -43,7 +44,7 @@ class Turn:
 
     @property
     def rank(self) -> int:
-        return -(self.pod.spec.priority or 0)
+        return -priority_of(self.pod)
 
     def placed(self, node: str, devices: tuple[PlannedDevice, ...] = ()) -> PlannedPod:
         return self._result(node=node, devices=devices)

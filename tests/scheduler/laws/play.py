@@ -16,6 +16,7 @@ import msgspec
 from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
+from drayman.api.pods import named_claims
 from drayman.api.resource import (
     AllocatedDeviceStatus,
     DeviceClass,
@@ -36,7 +37,6 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
-from drayman.placement.claims import names_of_claims
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import NotFound, Placer
@@ -406,7 +406,7 @@ class Play:
             return
         placement = self.unready.pop(which % len(self.unready))
         uid = placement.entry.uid
-        for name in names_of_claims(placement.pod):
+        for name in named_claims(placement.pod):
             claim = self.claims.get(name)
             if claim is None or claim.status.allocation is None:
                 continue

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from drayman.api.core import ContainerStatus, Pod, PodCondition, is_finished
+from drayman.api.core import ContainerStatus, Pod, PodCondition
+from drayman.api.pods import is_finished, is_leaving, is_sidecar
 from drayman.controllers.workloads import moments
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -15,17 +16,8 @@ _PHASES: Final = {"Pending": 0, "": 0, "Unknown": 1}
 _RUNNING: Final = 2
 
 
-def is_deleted(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None
-
-
-def is_active(pod: Pod) -> bool:
-    """Whether a pod runs or will run, and nobody wants it gone."""
-    return pod.metadata.deletion_timestamp is None and not is_finished(pod)
-
-
 def is_terminating(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and not is_finished(pod)
+    return is_leaving(pod) and not is_finished(pod)
 
 
 def condition_of(pod: Pod, type_: str) -> PodCondition | None:
@@ -72,7 +64,7 @@ def finished_at(pod: Pod) -> float:
 
 
 def _containers_ended(pod: Pod) -> float | None:
-    sidecars = {c.name for c in pod.spec.init_containers if c.restart_policy == "Always"}
+    sidecars = {c.name for c in pod.spec.init_containers if is_sidecar(c)}
     counted = [
         *pod.status.container_statuses,
         *(status for status in pod.status.init_container_statuses if status.name in sidecars),

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.meta import Condition
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from drayman.controllers.workloads import moments, shares
 from drayman.controllers.workloads.pod_state import is_ready
@@ -66,7 +67,7 @@ def still_disrupted(budget: PodDisruptionBudget, pods: Iterable[Pod], now: float
     kept = {}
     for name, since in budget.status.disrupted_pods.items():
         pod = present.get(name)
-        if pod is None or pod.metadata.deletion_timestamp is not None:
+        if pod is None or is_leaving(pod):
             continue
         if moments.seconds(since) + EVICTION_PATIENCE_S > now:
             kept[name] = since
@@ -78,10 +79,7 @@ def status_of(
 ) -> PodDisruptionBudgetStatus:
     disrupted = still_disrupted(budget, pods, now)
     healthy = sum(
-        is_ready(pod)
-        and pod.metadata.deletion_timestamp is None
-        and pod.metadata.name not in disrupted
-        for pod in pods
+        is_ready(pod) and not is_leaving(pod) and pod.metadata.name not in disrupted for pod in pods
     )
     allowed = max(0, healthy - wanted.healthy) if wanted.pods else 0
     status = msgspec.structs.replace(
