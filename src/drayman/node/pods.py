@@ -14,6 +14,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.pods import entry_claims, is_finished, is_leaving, used_claims
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import moment_of, timestamp
 from drayman.cluster.cache import Cache
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -30,7 +31,6 @@ from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of
 from drayman.node.preparing import PreparedClaims, results
 from drayman.node.published import PublishedDevices
-from drayman.node.registering import timestamp
 from drayman.node.runs import PodRun, Wishes, adopted
 
 Entry = tuple[str, str]
@@ -343,4 +343,4 @@ def _now() -> str:
 def _age(pod: Pod, now: datetime) -> float:
     """For how long a pod has been on its node."""
     begun = pod.status.start_time
-    return 0.0 if begun is None else (now - datetime.fromisoformat(begun)).total_seconds()
+    return 0.0 if begun is None else (now - moment_of(begun)).total_seconds()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished
-from drayman.node.durations import parse_duration
+from drayman.api.times import parse_duration
 from drayman.node.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
 from drayman.node.pod_status import SIGTERM_STATUS, Progress, Stage
 

@@ -10,6 +10,7 @@ from drayman.api.claim_generation import make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.pods import is_finished, is_leaving, unmade_entries
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.placement.asking import BINDING_TIMEOUT_S
 from drayman.placement.claims import (
     ClaimsNotReadyError,
@@ -21,7 +22,6 @@ from drayman.placement.claims import (
 )
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
 from drayman.placement.world import World
 from drayman.reasons.lost import lost_by_pod, node_state
 from drayman.reasons.reason import Headline, Reason

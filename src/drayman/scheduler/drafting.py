@@ -19,12 +19,12 @@ from drayman.api.core import (
 from drayman.api.pods import containers_of, entries_of, statuses_with
 from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import timestamp_at
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import is_reserved_for, readiness
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
-from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import Made, Placement, allocated
 from drayman.scheduler.queue import Entry
 
@@ -45,7 +45,7 @@ class Drafting:
     def placement(self, entry: Entry, demand: Demand, found: Found, now: float) -> Placement:
         """The decision for a pod, before it counts."""
         pod, plan = entry.pod, found.plan
-        timestamp = timestamp_of(now)
+        timestamp = timestamp_at(now)
         group = self._state.groups.of(pod)
         planned: Sequence[ClaimPlan] = plan.claims if plan is not None else ()
         served = [

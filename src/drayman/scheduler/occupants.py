@@ -9,13 +9,13 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
 _GRACE_S: Final = 30.0

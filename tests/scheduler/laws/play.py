@@ -25,6 +25,7 @@ from drayman.api.resource import (
     ResourceClaimStatus,
     ResourceSlice,
 )
+from drayman.api.times import timestamp_at
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
@@ -41,7 +42,6 @@ from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import NotFound, Placer
 from drayman.placement.state import ClusterState
-from drayman.placement.times import timestamp_of
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.decisions import Placement
@@ -269,7 +269,7 @@ class Play:
         for victim in victims:
             pod = self.pods.get(victim.metadata.name)
             if pod is not None:
-                deadline = timestamp_of(self.now + 30)
+                deadline = timestamp_at(self.now + 30)
                 metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deadline)
                 self._put_pod(msgspec.structs.replace(pod, metadata=metadata))
 

@@ -23,6 +23,7 @@ from drayman.api.resource import (
     DeviceToleration,
     ResourceClaim,
 )
+from drayman.api.times import moment_of
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.inventory.taints import selects, tolerates
 from drayman.placement.claims import is_reserved_for
@@ -128,7 +129,7 @@ def _end_of_toleration(
         seconds.append(max(toleration.toleration_seconds, 0))
     if taint.time_added is None:
         return _AT_ONCE
-    return datetime.fromisoformat(taint.time_added) + timedelta(seconds=min(seconds, default=0))
+    return moment_of(taint.time_added) + timedelta(seconds=min(seconds, default=0))
 
 
 def _claims_in_use(pod: Pod, find: FindClaim) -> Iterator[ResourceClaim]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from drayman.api.core import ContainerStatus, Pod, PodCondition
 from drayman.api.pods import is_finished, is_leaving, is_sidecar
-from drayman.controllers.workloads import moments
+from drayman.api.times import seconds_of
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "": 0, "Unknown": 1}
@@ -36,7 +36,7 @@ def ready_since(pod: Pod) -> float | None:
     condition = condition_of(pod, "Ready")
     if condition is None or condition.status != "True" or condition.last_transition_time is None:
         return None
-    return moments.seconds(condition.last_transition_time)
+    return seconds_of(condition.last_transition_time)
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
@@ -56,10 +56,10 @@ def finished_at(pod: Pod) -> float:
         return ended
     ready = condition_of(pod, "Ready")
     if ready is not None and ready.status == "False" and ready.last_transition_time is not None:
-        return moments.seconds(ready.last_transition_time)
+        return seconds_of(ready.last_transition_time)
     if pod.metadata.deletion_timestamp is not None:
         grace = pod.metadata.deletion_grace_period_seconds or 0
-        return moments.seconds(pod.metadata.deletion_timestamp) - grace
+        return seconds_of(pod.metadata.deletion_timestamp) - grace
     return _created_at(pod)
 
 
@@ -79,7 +79,7 @@ def _ended(status: ContainerStatus) -> float | None:
     terminated = status.state.terminated
     if terminated is None or terminated.finished_at is None:
         return None
-    return moments.seconds(terminated.finished_at)
+    return seconds_of(terminated.finished_at)
 
 
 def restarts(pod: Pod) -> int:
@@ -89,7 +89,7 @@ def restarts(pod: Pod) -> int:
 
 def _created_at(pod: Pod) -> float:
     created = pod.metadata.creation_timestamp
-    return 0.0 if created is None else moments.seconds(created)
+    return 0.0 if created is None else seconds_of(created)
 
 
 def expendable_first(
