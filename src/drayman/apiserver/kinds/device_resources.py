@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from drayman.api.catalog import claim_state
 from drayman.api.codec import convert
 from drayman.api.resource import (
     GROUP,
@@ -14,6 +13,7 @@ from drayman.api.resource import (
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
+    claim_state,
 )
 from drayman.api.struct import ApiStruct
 from drayman.api.validation import SelectorChecker
