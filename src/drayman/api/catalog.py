@@ -54,7 +54,7 @@ class Kind(Struct, frozen=True):
     served_as: str = ""
     """The version in which servers have it, where that is not the version of the type."""
     optional: bool = False
-    """Whether there are clusters that do not serve it. To whoever follows it, they have none of it."""
+    """Whether some clusters do not serve it. To a client that follows it, they have none of it."""
 
     @property
     def name(self) -> str:
