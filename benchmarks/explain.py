@@ -26,7 +26,7 @@ from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import explain_pod
 from drayman.placement.asking import Asker
-from drayman.simulate.world import Objects, World
+from drayman.placement.world import Objects, World
 from measure import report
 
 JsonObject = dict[str, Any]

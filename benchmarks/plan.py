@@ -25,8 +25,8 @@ from drayman.api import codec
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.served.encoding import stored_form
 from drayman.cluster.embedded.model import Key, Put
+from drayman.placement.world import Objects, World
 from drayman.simulate.snapshot import snapshot
-from drayman.simulate.world import Objects, World
 from explain import build
 from measure import report
 

@@ -7,25 +7,37 @@ from typing import Any
 import pytest
 
 from drayman.api import codec
-from drayman.api.catalog import KINDS, Kind, kind_named, kind_of
-from drayman.api.resource import ResourceClaim
+from drayman.api.catalog import KINDS, Kind, kind_of, kind_of_type
+from drayman.api.resource import ResourceClaim, claim_state
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_kinds_are_found(kind: Kind) -> None:
-    """A kind is found by every version it is served in and by every name people use."""
-    assert kind.type.__name__ == kind.name
-    for api_version in kind.api_versions:
-        assert kind_of(api_version, kind.name) is kind
-    for name in (kind.plural, kind.singular, kind.name, *kind.short_names):
-        assert kind_named(name) is kind
+    """A kind is found by its type, and one that files are read as by every version it can be read in."""
+    assert kind_of_type(kind.type) is kind
+    assert {kind_of(each, kind.name) for each in kind.api_versions} == {
+        kind if kind.loaded else None
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_types_say_what_they_are(kind: Kind) -> None:
+    """An object of a type without any field says its kind, and the version that it is written in."""
+    value = codec.to_dict(kind.type())
+    assert (value["apiVersion"], value["kind"]) == (kind.api_version, kind.name)
+    assert kind.api_version == kind.api_versions[0]
+
+
+def test_every_kind_is_there_once() -> None:
+    """No two rows are about one kind or one plural."""
+    assert len({kind.name for kind in KINDS}) == len({kind.plural for kind in KINDS}) == len(KINDS)
 
 
 def test_unknown_kinds_are_none() -> None:
-    """What is not in the table is not an error."""
+    """What is not in the table is not an error, nor is a kind of which files are handed on as they are."""
     assert kind_of("apps/v1", "Deployment") is None
     assert kind_of("resource.k8s.io/v1alpha3", "ResourceClaim") is None
-    assert kind_named("deployments") is None
+    assert kind_of("example.com/v1", "Thing") is None
 
 
 ALLOCATED = {"allocation": {}}
@@ -43,15 +55,5 @@ STATES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("value", "state"), STATES.values(), ids=STATES)
 def test_state_of_a_claim(value: dict[str, Any], state: str) -> None:
-    """The state column says what a claim is, in the words of kubectl."""
-    kind = kind_named("resourceclaim")
-    assert kind is not None
-    (column,) = (column for column in kind.columns if column.name == "State")
-    assert column.cell(codec.convert(ResourceClaim, value)) == state
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_columns_of_an_empty_object(kind: Kind) -> None:
-    """Every column has a text for an object without any field, and the last one is its age."""
-    assert all(isinstance(column.cell(kind.type()), str) for column in kind.columns)
-    assert kind.columns[-1].name == "Age"
+    """The state says what a claim is, in the words of kubectl."""
+    assert claim_state(codec.convert(ResourceClaim, value)) == state

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from drayman.api import codec, validation, versions
 from drayman.api.carrying import unknown_fields
-from drayman.api.catalog import Kind, kind_named
+from drayman.api.catalog import KINDS, Kind
 from drayman.api.core import Namespace, Pod
 from drayman.api.defaults import with_defaults
 from drayman.api.errors import ApiError
@@ -53,8 +53,7 @@ class Server:
         """The causes for refusing a request; none for accepting it. Raises ApiError where it cannot be decoded."""
         target = PATH.match(step["path"])
         assert target is not None, step["path"]
-        kind = kind_named(target["plural"])
-        assert kind is not None, target["plural"]
+        kind = next(kind for kind in KINDS if kind.plural == target["plural"])
         if step["method"] == "DELETE":
             return self._delete(kind, target["name"])
         body = step["body"]

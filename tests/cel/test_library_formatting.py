@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cel import ast
+from drayman.cel.doubles import shortest_double
 from drayman.cel.errors import CostLimitError, EvaluationError
 from drayman.cel.libraries.formatting import format_text, validate
-from drayman.cel.libraries.rendering import quoted, shortest_double
+from drayman.cel.libraries.rendering import quoted
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import BOOL, DOUBLE, DYN, INT, STRING, Type, list_of, optional_of
 from drayman.cel.values import NONE, MapValue, TypeValue, UInt

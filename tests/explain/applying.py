@@ -17,7 +17,7 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.apiserver.patching.json_patch import apply_json_patch
 from drayman.explain.answer import Operation, Remedy
-from drayman.simulate.world import Objects
+from drayman.placement.world import Objects
 
 _FIELDS = {
     "Pod": "pods",

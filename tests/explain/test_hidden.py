@@ -11,8 +11,8 @@ from drayman.api.core import Pod, PodCondition
 from drayman.explain.answer import Explanation
 from drayman.explain.hidden import hides_use
 from drayman.explain.pod import PodHeadlines, explain_pod
-from drayman.explain.reasons import Reason
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.reason import Reason
 from explain.town import Town
 from oracle.build import claim, exactly
 

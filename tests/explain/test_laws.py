@@ -15,12 +15,12 @@ from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from drayman.explain.headline import Headlines, headline
-from drayman.explain.reasons import Kind, Reason
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found, NotFound
-from drayman.simulate.world import Objects, state_of
+from drayman.placement.world import Objects, state_of
+from drayman.reasons.headline import Headlines, headline
+from drayman.reasons.reason import Kind, Reason
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU

@@ -15,7 +15,7 @@ from drayman.explain.pod import explain_pod
 from drayman.explain.survey import Survey
 from drayman.inventory.features import Features
 from drayman.placement.asking import Asker
-from drayman.simulate.world import Objects, World
+from drayman.placement.world import Objects, World
 from oracle.build import claim as claim_of
 from oracle.build import device, device_class, exactly, piece
 from oracle.nodes import JsonObject

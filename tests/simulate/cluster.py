@@ -15,10 +15,10 @@ from drayman.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from drayman.placement.world import Objects, World
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload
 from drayman.simulate.plan_report import PlannedPod
-from drayman.simulate.world import Objects, World
 
 DRIVER = "gpu.example.com"
 NOW = 1_900_000_000.0

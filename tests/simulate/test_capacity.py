@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.drivers.profiles import parse_profiles
+from drayman.placement.world import Objects, World
 from drayman.simulate.capacity import MOST_ON_A_NODE, Capacity, capacity
 from drayman.simulate.planning import plan
-from drayman.simulate.world import Objects, World
 from simulate.cluster import NOW, asks, claim, cluster, held, node, piece, wanted, workload
 
 TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}

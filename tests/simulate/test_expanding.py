@@ -8,8 +8,8 @@ import pytest
 
 from drayman.api.core import Pod
 from drayman.placement.fit import FITS, PodNeeds
+from drayman.placement.world import World
 from drayman.simulate.expanding import Expansion, Workload
-from drayman.simulate.world import World
 from simulate.cluster import alone, cluster, node, pod, workload
 
 TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.allocator import Policy
+from drayman.placement.world import Objects, World, state_of
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.queue import Queue
 from drayman.simulate.plan_report import PlanReport
 from drayman.simulate.planning import plan
-from drayman.simulate.world import Objects, World, state_of
 from simulate.cluster import alone, claim, cluster, node, pod, wanted
 
 NODES = ("a", "b", "c")

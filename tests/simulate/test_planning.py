@@ -8,9 +8,8 @@ import pytest
 
 from drayman.api.codec import convert
 from drayman.api.pod_groups import PodGroup
-from drayman.explain.answer import Headline
 from drayman.explain.pod import explain_pod
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Headline, Reason
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Workload
 from drayman.simulate.plan_report import PlannedPod

@@ -14,8 +14,8 @@ from drayman.api.codec import convert
 from drayman.api.jobs import Job
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.placement.world import Objects, World
 from drayman.simulate.snapshot import SnapshotError, read_snapshot, snapshot
-from drayman.simulate.world import Objects, World
 from simulate.cluster import cluster, held, node, piece, pod
 
 NOW = 1_000.0

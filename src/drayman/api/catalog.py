@@ -1,190 +1,136 @@
-"""The kinds Drayman knows: how they are called, where they are served, how they are listed.
+"""The kinds that Drayman has types for: how they are called and where they are served.
 
-Everything that handles objects by kind (reading files, serving, printing) goes by this table instead of lists of its own.
+Everything that handles such objects by kind (files, clients, what placement follows) goes by this table instead of lists of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.jobs import Job
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
-    GROUP,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from drayman.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from drayman.api.struct import ApiStruct
 from drayman.api.versions import VERSIONS
-
-
-class Column(Struct, frozen=True):
-    """A column of a table of objects. The cell of an age column is a time; how long ago that is, is for the printer."""
-
-    name: str
-    cell: Callable[[Any], str]
-    is_age: bool = False
+from drayman.api.workloads import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    Lease,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    ServiceAccount,
+    StatefulSet,
+)
 
 
 class Kind(Struct, frozen=True):
-    """One kind of object. `complete` tells whether its type declares every field Kubernetes has."""
+    """One kind of object. Its type says its name, and the group and version that objects of the type are of."""
 
-    name: str
     type: type[ApiStruct]
-    group: str
-    versions: tuple[str, ...]
     plural: str
-    namespaced: bool
-    columns: tuple[Column, ...]
-    short_names: tuple[str, ...] = ()
-    has_status: bool = False
-    complete: bool = True
+    namespaced: bool = True
+    complete: bool = False
+    """Whether the type declares every field that Kubernetes has."""
+    loaded: bool = False
+    """Whether files of it are read as this type and checked. Other kinds are handed on as they are."""
+    served_as: str = ""
+    """The version in which servers have it, where that is not the version of the type."""
+    optional: bool = False
+    """Whether some clusters do not serve it. To a client that follows it, they have none of it."""
 
     @property
-    def singular(self) -> str:
-        return self.name.lower()
+    def name(self) -> str:
+        return self.type.__name__
+
+    @property
+    def api_version(self) -> str:
+        return str(cast(Any, self.type()).api_version)
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """The version in which it is asked for."""
+        return self.served_as or self.api_version.rpartition("/")[2]
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """The apiVersion of each version, the preferred one first."""
-        return tuple(
-            f"{self.group}/{version}" if self.group else version for version in self.versions
-        )
+        """The apiVersion of each version that can be read, the preferred one first."""
+        group = self.group
+        if self.name not in VERSIONS:
+            return (self.api_version,)
+        return tuple(f"{group}/{version}" for version in VERSIONS[self.name])
 
-
-def claim_state(claim: ResourceClaim) -> str:
-    """The state of a claim as a list of words: deleted, pending, allocated, reserved."""
-    words = ["deleted"] if claim.metadata.deletion_timestamp is not None else []
-    if claim.status.allocation is not None:
-        words.append("allocated")
-        if claim.status.reserved_for:
-            words.append("reserved")
-    elif not words:
-        words.append("pending")
-    return ",".join(words)
-
-
-_NAME: Final = Column("Name", lambda value: str(value.metadata.name))
-_AGE: Final = Column("Age", lambda value: value.metadata.creation_timestamp or "", is_age=True)
-_NAME_AND_AGE: Final = (_NAME, _AGE)
 
 KINDS: Final = (
+    Kind(DeviceClass, "deviceclasses", namespaced=False, complete=True, loaded=True),
+    Kind(ResourceSlice, "resourceslices", namespaced=False, complete=True, loaded=True),
+    Kind(ResourceClaim, "resourceclaims", complete=True, loaded=True),
+    Kind(ResourceClaimTemplate, "resourceclaimtemplates", complete=True, loaded=True),
     Kind(
-        "DeviceClass",
-        DeviceClass,
-        GROUP,
-        VERSIONS["DeviceClass"],
-        "deviceclasses",
-        namespaced=False,
-        columns=_NAME_AND_AGE,
-    ),
-    Kind(
-        "ResourceSlice",
-        ResourceSlice,
-        GROUP,
-        VERSIONS["ResourceSlice"],
-        "resourceslices",
-        namespaced=False,
-        columns=(
-            _NAME,
-            Column("Node", lambda value: value.spec.node_name or ""),
-            Column("Driver", lambda value: str(value.spec.driver)),
-            Column("Pool", lambda value: str(value.spec.pool.name)),
-            _AGE,
-        ),
-    ),
-    Kind(
-        "ResourceClaim",
-        ResourceClaim,
-        GROUP,
-        VERSIONS["ResourceClaim"],
-        "resourceclaims",
-        namespaced=True,
-        columns=(_NAME, Column("State", claim_state), _AGE),
-        has_status=True,
-    ),
-    Kind(
-        "ResourceClaimTemplate",
-        ResourceClaimTemplate,
-        GROUP,
-        VERSIONS["ResourceClaimTemplate"],
-        "resourceclaimtemplates",
-        namespaced=True,
-        columns=_NAME_AND_AGE,
-    ),
-    Kind(
-        "DeviceTaintRule",
         DeviceTaintRule,
-        GROUP,
-        VERSIONS["DeviceTaintRule"],
         "devicetaintrules",
         namespaced=False,
-        columns=(
-            _NAME,
-            Column("Key", lambda value: str(value.spec.taint.key)),
-            Column("Value", lambda value: str(value.spec.taint.value)),
-            Column("Effect", lambda value: str(value.spec.taint.effect)),
-            Column("TimeAdded", lambda value: value.spec.taint.time_added or "", is_age=True),
-            _AGE,
-        ),
-        has_status=True,
+        complete=True,
+        loaded=True,
+        served_as="v1beta2",
+        optional=True,
     ),
-    Kind(
-        "Node",
-        Node,
-        "",
-        ("v1",),
-        "nodes",
-        namespaced=False,
-        columns=_NAME_AND_AGE,
-        short_names=("no",),
-        has_status=True,
-        complete=False,
-    ),
-    Kind(
-        "Pod",
-        Pod,
-        "",
-        ("v1",),
-        "pods",
-        namespaced=True,
-        columns=_NAME_AND_AGE,
-        short_names=("po",),
-        has_status=True,
-        complete=False,
-    ),
-    Kind(
-        "Namespace",
-        Namespace,
-        "",
-        ("v1",),
-        "namespaces",
-        namespaced=False,
-        columns=_NAME_AND_AGE,
-        short_names=("ns",),
-        has_status=True,
-        complete=False,
-    ),
+    Kind(Node, "nodes", namespaced=False, loaded=True),
+    Kind(Pod, "pods", loaded=True),
+    Kind(Namespace, "namespaces", namespaced=False, loaded=True),
+    Kind(PodGroup, "podgroups", optional=True),
+    Kind(PersistentVolume, "persistentvolumes", namespaced=False),
+    Kind(PersistentVolumeClaim, "persistentvolumeclaims"),
+    Kind(StorageClass, "storageclasses", namespaced=False),
+    Kind(CSIDriver, "csidrivers", namespaced=False),
+    Kind(CSIStorageCapacity, "csistoragecapacities"),
+    Kind(Job, "jobs"),
+    Kind(Deployment, "deployments"),
+    Kind(ReplicaSet, "replicasets"),
+    Kind(ReplicationController, "replicationcontrollers"),
+    Kind(StatefulSet, "statefulsets"),
+    Kind(DaemonSet, "daemonsets"),
+    Kind(ControllerRevision, "controllerrevisions"),
+    Kind(PodDisruptionBudget, "poddisruptionbudgets"),
+    Kind(ServiceAccount, "serviceaccounts"),
+    Kind(Lease, "leases"),
 )
 
-_BY_API: Final = {
-    (api_version, kind.name): kind for kind in KINDS for api_version in kind.api_versions
+_LOADED: Final = {
+    (api_version, kind.name): kind
+    for kind in KINDS
+    if kind.loaded
+    for api_version in kind.api_versions
 }
-_BY_NAME: Final = {
-    name: kind for kind in KINDS for name in (kind.plural, kind.singular, *kind.short_names)
-}
+_BY_TYPE: Final = {kind.type: kind for kind in KINDS}
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:
-    """The kind an object says it is of, in any served version."""
-    return _BY_API.get((api_version, kind))
+    """The kind that an object in a file says it is of, in any version, if files of it are read as a type."""
+    return _LOADED.get((api_version, kind))
 
 
-def kind_named(name: str) -> Kind | None:
-    """The kind a user means by a plural, singular or short name, in any case."""
-    return _BY_NAME.get(name.lower())
+def kind_of_type(type_: type[ApiStruct]) -> Kind:
+    """The kind whose objects are of this type."""
+    return _BY_TYPE[type_]

@@ -1,4 +1,4 @@
-"""Claims that are made from templates: their names and owners.
+"""Claims that are made from templates: their names and owners, and for whom one was made.
 
 Whoever makes one draws the end of its name itself, from the alphabet that Kubernetes uses, so that the claim and what refers to it can be
 written together.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.core import Pod, PodResourceClaim
-from drayman.api.meta import ObjectMeta, OwnerReference
-from drayman.api.pod_groups import PodGroup
+from drayman.api.meta import ObjectMeta, OwnerReference, controller_of
+from drayman.api.pod_groups import GROUP_API, PodGroup
+from drayman.api.pods import group_key
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
@@ -53,3 +54,32 @@ def generated_base(pod: str, entry: str) -> str:
         return base
     length = len(base)
     return f"{pod[: len(pod) * _LONGEST_BASE // length]}-{entry[: len(entry) * _LONGEST_BASE // length]}"
+
+
+def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
+    """The pod that a claim was made for."""
+    owner = controller_of(claim.metadata)
+    is_pod = owner is not None and owner.api_version == "v1" and owner.kind == "Pod"
+    return owner if is_pod else None
+
+
+def owning_group(claim: ResourceClaim) -> OwnerReference | None:
+    """The group of pods that a claim was made for."""
+    owner = controller_of(claim.metadata)
+    is_group = (
+        owner is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.partition("/")[0] == GROUP_API
+    )
+    return owner if is_group else None
+
+
+def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim was generated for a pod, or for the group that the pod is in."""
+    owner = controller_of(claim.metadata)
+    if owner is None:
+        return False
+    if owner.uid == pod.metadata.uid:
+        return True
+    group = group_key(pod)
+    return group is not None and owning_group(claim) is not None and owner.name == group[1]

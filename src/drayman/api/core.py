@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from msgspec import field
 
 from drayman.api.meta import LabelSelector, ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.api.struct import ApiStruct, Int32, Int64, Timestamp, always
-
-FINISHED: Final = ("Succeeded", "Failed")
-"""The phases of pods that have ended, well or not."""
 
 
 class NodeSelectorRequirement(ApiStruct):
@@ -296,8 +293,3 @@ class Pod(ApiStruct):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-
-def is_finished(pod: Pod) -> bool:
-    """Whether a pod has ended: it is kept for people to read, and uses nothing any more."""
-    return pod.status.phase in FINISHED

@@ -6,9 +6,13 @@ claim where the two are equal.
 
 from __future__ import annotations
 
+from typing import Final
+
 from drayman.api.core import PodResourceClaim, PodResourceClaimStatus
 from drayman.api.meta import ObjectMeta
 from drayman.api.struct import ApiStruct, always
+
+GROUP_API: Final = "scheduling.k8s.io"
 
 
 class PodGroupSpec(ApiStruct):
@@ -22,7 +26,7 @@ class PodGroupStatus(ApiStruct):
 class PodGroup(ApiStruct):
     """Pods that are scheduled together."""
 
-    api_version: str = always("scheduling.k8s.io/v1alpha2")
+    api_version: str = always(f"{GROUP_API}/v1alpha2")
     kind: str = always("PodGroup")
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()

@@ -336,3 +336,15 @@ class DeviceTaintRule(ApiStruct):
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
     status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
+
+
+def claim_state(claim: ResourceClaim) -> str:
+    """The state of a claim as a list of words: deleted, pending, allocated, reserved."""
+    words = ["deleted"] if claim.metadata.deletion_timestamp is not None else []
+    if claim.status.allocation is not None:
+        words.append("allocated")
+        if claim.status.reserved_for:
+            words.append("reserved")
+    elif not words:
+        words.append("pending")
+    return ",".join(words)

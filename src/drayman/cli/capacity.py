@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from drayman.api.resource import ResourceClaim
+    from drayman.placement.world import World
     from drayman.simulate.capacity import Capacity, NodeGroup
-    from drayman.simulate.world import World
 
 _MOST_GROUPS: Final = 12
 _EPILOG: Final = """\b
@@ -114,7 +114,7 @@ def _drawn(found: Capacity) -> Iterator[RenderableType]:
     from drayman.cli.explain.drawing import headline, unseen
     from drayman.cli.explain.layout import AS_SEEN, plain, prose, section
     from drayman.explain.hidden import hides_use
-    from drayman.explain.wording import counted
+    from drayman.reasons.wording import counted
 
     more = "at least " if found.unbounded else ""
     seen = AS_SEEN if hides_use(found.unseen) else ""

@@ -29,7 +29,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import plan_creation
 from drayman.cluster.embedded.model import Delete, Key, Put
 from drayman.cluster.embedded.store import Store
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 _DUPLICATE_FIELD: Final = re.compile(r'(?:unknown|duplicate) field "(?P<path>.*)"')
 _PREAMBLE: Final = re.compile(r"^.* cannot be handled as an? \w+: ")

@@ -7,22 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from drayman.api import codec, versions
-from drayman.api.core import Namespace, Node, Pod
+from drayman.api.catalog import kind_of_type
+from drayman.api.core import Pod
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import DocumentError
 from drayman.api.jobs import Job
 from drayman.api.loading import Finding, Severity, found
-from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     GROUP,
-    DeviceClass,
-    DeviceTaintRule,
     ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
 )
 from drayman.api.schema import schema_for
-from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.storage import PersistentVolumeClaim
 from drayman.api.struct import ApiStruct, Json
 from drayman.api.workloads import (
     DaemonSet,
@@ -34,23 +30,16 @@ from drayman.api.workloads import (
 from drayman.apiserver.served.resources import Resource
 from drayman.apiserver.served.strategy import Object
 from drayman.cli.intake import Intake, RefusedError
+from drayman.placement.followed import FOLLOWED, Read
+from drayman.placement.world import Objects, World
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of
 from drayman.simulate.redaction import clean_claim_spec
-from drayman.simulate.world import Objects, World
 
 _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
-    ("", "Node"): ("nodes", Node),
-    ("", "Namespace"): ("namespaces", Namespace),
-    ("", "PersistentVolume"): ("volumes", PersistentVolume),
-    ("", "PersistentVolumeClaim"): ("volume_claims", PersistentVolumeClaim),
-    ("storage.k8s.io", "StorageClass"): ("storage_classes", StorageClass),
-    ("scheduling.k8s.io", "PodGroup"): ("pod_groups", PodGroup),
-    (GROUP, "DeviceClass"): ("classes", DeviceClass),
-    (GROUP, "DeviceTaintRule"): ("taint_rules", DeviceTaintRule),
-    (GROUP, "ResourceClaim"): ("claims", ResourceClaim),
-    (GROUP, "ResourceClaimTemplate"): ("templates", ResourceClaimTemplate),
-    (GROUP, "ResourceSlice"): ("slices", ResourceSlice),
+    (kind_of_type(kind.type).group, kind.type.__name__): (kind.member, kind.type)
+    for kind in FOLLOWED
+    if kind.type is not Pod and kind.read is not Read.FOR_VOLUMES
 }
 """Objects that join the cluster, and where they belong there."""
 

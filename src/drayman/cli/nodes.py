@@ -162,7 +162,7 @@ async def _evict_all(client: Client, node_name: str, timeout: float) -> None:
 
 def _stays(pod: Pod) -> bool:
     """A DaemonSet would make its pod again at once; a pod that has ended harms nobody."""
-    from drayman.api.core import is_finished
+    from drayman.api.pods import is_finished
 
     is_daemon = any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
     return is_daemon or is_finished(pod)

@@ -17,9 +17,9 @@ from drayman.cli.worlds import load_world, unobtrusively, world_options
 if TYPE_CHECKING:
     from drayman.cli.manifests import Manifests
     from drayman.explain.answer import Explanation
+    from drayman.placement.world import World
     from drayman.simulate.plan_report import PlanReport
     from drayman.simulate.planning import Planning
-    from drayman.simulate.world import World
 
 SOME_WAIT: Final = 1
 """The exit status where not every pod finds its place."""

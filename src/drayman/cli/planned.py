@@ -13,7 +13,7 @@ from rich.table import Table
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
 from drayman.explain.hidden import hides_use
-from drayman.explain.wording import and_list, counted
+from drayman.reasons.wording import and_list, counted
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload, PlanReport
 
 MOST_PODS: Final = 40

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,72 +19,22 @@ from drayman.cli.process import keep
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
-from drayman.cluster.resources import (
-    CSI_DRIVERS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    DEVICE_CLASSES,
-    DEVICE_TAINT_RULES,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    PERSISTENT_VOLUMES,
-    POD_GROUPS,
-    PODS,
-    REPLICA_SETS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    STATEFUL_SETS,
-    STORAGE_CAPACITIES,
-    STORAGE_CLASSES,
-    VOLUME_CLAIMS,
-    Resource,
-)
+from drayman.cluster.resources import CSI_DRIVERS, STORAGE_CAPACITIES, Resource, typed
+from drayman.placement.followed import HELD, Held, Read
 
 if TYPE_CHECKING:
-    from drayman.api.storage import (
-        CSIDriver,
-        CSIStorageCapacity,
-        PersistentVolumeClaim,
-        StorageClass,
-    )
-    from drayman.simulate.world import Objects, World
+    from drayman.placement.world import Objects, World
 
 T = TypeVar("T")
 
-RESOURCES: Final[tuple[Resource[Any], ...]] = (
-    NODES,
-    RESOURCE_SLICES,
-    DEVICE_CLASSES,
-    DEVICE_TAINT_RULES,
-    RESOURCE_CLAIMS,
-    RESOURCE_CLAIM_TEMPLATES,
-    PODS,
-    POD_GROUPS,
-    NAMESPACES,
-    PERSISTENT_VOLUMES,
-    VOLUME_CLAIMS,
-    STORAGE_CLASSES,
-    JOBS,
-)
-"""What has a say in where pods go."""
-_STORAGE_LEFT: Final[tuple[Resource[Any], ...]] = (CSI_DRIVERS, STORAGE_CAPACITIES)
-"""What has a say for pods alone whose volumes are still to be provisioned."""
-WORKLOADS: Final[tuple[Resource[Any], ...]] = (
-    DEPLOYMENTS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    DAEMON_SETS,
-)
-"""What makes pods and is itself asked about at times. Jobs are read always: it matters when they end."""
-
+_LONGEST_FIRST: Final = ("slices", "pods", "claims", "nodes")
+"""Of the lists that are read at the same time, those to begin with."""
 _STEPS: Final = (
     "drayman.cel.device",
     "drayman.inventory",
     "drayman.allocator",
     "drayman.placement.fit",
-    "drayman.simulate.world",
+    "drayman.placement.world",
 )
 """What every engine imports, in parts of about the same size."""
 _CONNECTING_S: Final = 0.01
@@ -100,7 +50,7 @@ async def read_world(
     client: Client,
     *,
     namespace: str | None = None,
-    engine: str = "drayman.simulate.world",
+    engine: str = "drayman.placement.world",
     workloads: bool = False,
 ) -> World:
     """The cluster as it is now, on demand with all that makes pods. A few lists are asked for at once, the long ones first.
@@ -111,7 +61,7 @@ async def read_world(
     """
     reader = _Reader(client, namespace, workloads)
     objects = await reader.objects(_imported(engine, reader))
-    from drayman.simulate.world import World
+    from drayman.placement.world import World
 
     world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
     keep(world)
@@ -142,68 +92,42 @@ class _Reader:
     """Why there was no answer, once there was none: the lists that are left would wait for as long."""
 
     async def objects(self, meanwhile: Awaitable[object]) -> Objects:
-        start = asyncio.create_task
-        slices = start(self._needed(RESOURCE_SLICES))
-        pods = start(self._of_namespaces(PODS, needed=True))
-        claims = start(self._of_namespaces(RESOURCE_CLAIMS, needed=True))
-        nodes = start(self._needed(NODES))
-        classes = start(self._needed(DEVICE_CLASSES))
-        rules = start(self._wanted(DEVICE_TAINT_RULES))
-        templates = start(self._of_namespaces(RESOURCE_CLAIM_TEMPLATES))
-        groups = start(self._of_namespaces(POD_GROUPS))
-        namespaces = start(self._wanted(NAMESPACES))
-        volumes = start(self._wanted(PERSISTENT_VOLUMES))
-        volume_claims = start(self._of_namespaces(VOLUME_CLAIMS))
-        storage_classes = start(self._wanted(STORAGE_CLASSES))
-        jobs = start(self._of_namespaces(JOBS))
+        reads = {Read.NEEDED, Read.WANTED} | ({Read.FOR_WORKLOADS} if self.workloads else set())
+        kinds = {kind.member: kind for kind in HELD if kind.read in reads}
+        lists = {
+            member: asyncio.create_task(self._objects_of(kinds[member]))
+            for member in (*_LONGEST_FIRST, *(each for each in kinds if each not in _LONGEST_FIRST))
+        }
         # To the end also where one fails, so that the same cluster always gives the same error.
-        lists: tuple[Awaitable[object], ...]
-        lists = (nodes, slices, classes, rules, claims, templates, pods, groups, namespaces)
-        lists += (volumes, volume_claims, storage_classes, jobs)
-        deployments = start(self._of_workloads(DEPLOYMENTS))
-        replica_sets = start(self._of_workloads(REPLICA_SETS))
-        stateful_sets = start(self._of_workloads(STATEFUL_SETS))
-        daemon_sets = start(self._of_workloads(DAEMON_SETS))
-        lists += (deployments, replica_sets, stateful_sets, daemon_sets)
-        await asyncio.gather(meanwhile, *lists, return_exceptions=True)
-        drivers, capacities = await self._storage_left(
-            volume_claims.result(), storage_classes.result()
-        )
-        from drayman.simulate.world import Objects
+        await asyncio.gather(meanwhile, *lists.values(), return_exceptions=True)
+        if self.lost is not None:
+            raise self.lost
+        from drayman.placement.world import Objects
 
-        return Objects(
-            nodes=nodes.result(),
-            slices=slices.result(),
-            classes=classes.result(),
-            taint_rules=rules.result(),
-            claims=claims.result(),
-            templates=templates.result(),
-            pods=pods.result(),
-            pod_groups=groups.result(),
-            namespaces=namespaces.result(),
-            volumes=volumes.result(),
-            volume_claims=volume_claims.result(),
-            storage_classes=storage_classes.result(),
-            storage_drivers=drivers,
-            storage_capacities=capacities,
-            jobs=jobs.result(),
-            deployments=deployments.result(),
-            replica_sets=replica_sets.result(),
-            stateful_sets=stateful_sets.result(),
-            daemon_sets=daemon_sets.result(),
-        )
+        found = {
+            member.name: lists[member.name].result()
+            for member in fields(Objects)
+            if member.name in lists
+        }
+        return await self._with_storage_left(Objects(**found))
 
-    async def _storage_left(
-        self, claims: Iterable[PersistentVolumeClaim], classes: Iterable[StorageClass]
-    ) -> tuple[tuple[CSIDriver, ...], tuple[CSIStorageCapacity, ...]]:
+    async def _objects_of(self, kind: Held) -> tuple[Any, ...]:
+        resource, needed = typed(kind.type), kind.read is Read.NEEDED
+        if resource.namespaced:
+            return await self._of_namespaces(resource, needed=needed)
+        return await (self._needed if needed else self._wanted)(resource)
+
+    async def _with_storage_left(self, objects: Objects) -> Objects:
         """What drivers of storage can still provision: asked for only if a claim is to get its volume where a pod goes."""
-        lazy = {each.metadata.name for each in classes if waits_for_consumer(each)}
+        lazy = {each.metadata.name for each in objects.storage_classes if waits_for_consumer(each)}
+        claims = objects.volume_claims
         if not any(not is_bound(claim) and class_name_of(claim) in lazy for claim in claims):
-            return (), ()
+            return objects
         drivers = await self._wanted(CSI_DRIVERS)
+        objects = replace(objects, storage_drivers=drivers)
         if not any(driver.spec.storage_capacity for driver in drivers):
-            return drivers, ()
-        return drivers, await self._wanted(STORAGE_CAPACITIES)
+            return objects
+        return replace(objects, storage_capacities=await self._wanted(STORAGE_CAPACITIES))
 
     def sorted_versions(self) -> dict[str, str]:
         """The same order each time, whichever list came first."""
@@ -223,9 +147,6 @@ class _Reader:
         except ForbiddenError:
             self.unseen.append(resource.qualified)
             return ()
-
-    async def _of_workloads(self, resource: Resource[T]) -> tuple[T, ...]:
-        return await self._of_namespaces(resource) if self.workloads else ()
 
     async def _of_namespaces(self, resource: Resource[T], *, needed: bool = False) -> tuple[T, ...]:
         """All of a resource, or what the asker's namespace has of it."""
@@ -271,7 +192,7 @@ class _Reader:
 
 def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
     """What a world was read from: resources, the namespace where it was only one, and the version."""
-    for resource in (*RESOURCES, *_STORAGE_LEFT, *WORKLOADS):
+    for resource in (typed(kind.type) for kind in HELD):
         version = world.versions.get(resource.plural)
         if version is not None:
             is_limited = namespace is not None and beyond(resource, namespace) in world.unseen

@@ -108,7 +108,7 @@ async def _run(connection: Connection, options: SchedulerOptions, leader_elect: 
     from drayman.cli.scheduler_rights import require_rights
     from drayman.cluster.errors import LeadershipLostError
     from drayman.cluster.resources import NODES
-    from drayman.explain.wording import counted
+    from drayman.reasons.wording import counted
 
     running = asyncio.current_task()
     assert running is not None

@@ -14,7 +14,7 @@ from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
-    from drayman.simulate.world import World
+    from drayman.placement.world import World
 
 _EPILOG: Final = """\b
 Examples:

@@ -21,7 +21,7 @@ from drayman.cli.process import give_way
 if TYPE_CHECKING:
     from drayman.api.struct import Json
     from drayman.cluster import Client, HttpClient
-    from drayman.simulate.world import World
+    from drayman.placement.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,14 +93,12 @@ async def _read_rules(
     from drayman.cli.reading import beyond
     from drayman.cluster.errors import ForbiddenError
     from drayman.cluster.resources import generic
+    from drayman.placement.followed import RULES
 
     found: list[dict[str, Json]] = []
     unseen: list[str] = []
-    for resource in (
-        generic("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False),
-        generic("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", namespaced=False),
-        generic("v1", "limitranges", "LimitRange"),
-    ):
+    for rule in RULES:
+        resource = generic(rule.api_version, rule.plural, rule.kind, namespaced=rule.namespaced)
         scopes = (None, namespace) if resource.namespaced and namespace else (None,)
         for scope in scopes:
             try:

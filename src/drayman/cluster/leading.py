@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from drayman.api.times import micro_timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import (
     AlreadyExistsError,
@@ -135,7 +136,7 @@ class LeaderElector:
     def _claimed(self, lease: JsonObject) -> JsonObject:
         """The lease as ours, renewed now."""
         spec = dict(lease.get("spec") or {})
-        moment = self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = micro_timestamp(self._now())
         if spec.get("holderIdentity") != self._election.identity:
             spec["acquireTime"] = moment
             spec["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1

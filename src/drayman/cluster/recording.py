@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from drayman.api.struct import Json
+from drayman.api.times import micro_timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import (
     AlreadyExistsError,
@@ -215,7 +216,7 @@ class EventRecorder:
         return event
 
     def _moment(self) -> str:
-        return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return micro_timestamp(self._now())
 
     async def _write(self) -> None:
         while True:

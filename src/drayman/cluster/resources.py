@@ -11,7 +11,7 @@ Structs hold the fields they declare and drop others, so a struct must not be wr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -218,16 +218,17 @@ def path_of(target: Target) -> str:
 
 
 def typed(type_: type[StructT]) -> Resource[StructT]:
-    """The resource of a struct of `drayman.api`, in the version that the struct is of."""
-    kind = next(kind for kind in catalog.KINDS if kind.type is type_)
+    """The resource whose objects are structs of this type, as the catalog has it."""
+    kind = catalog.kind_of_type(type_)
     return Resource(
         group=kind.group,
-        version=kind.versions[0],
+        version=kind.version,
         plural=kind.plural,
         kind=kind.name,
         namespaced=kind.namespaced,
         codec=StructCodec(type_),
         complete=kind.complete,
+        optional=kind.optional,
     )
 
 
@@ -253,53 +254,24 @@ DEVICE_CLASSES: Final = typed(DeviceClass)
 RESOURCE_SLICES: Final = typed(ResourceSlice)
 RESOURCE_CLAIMS: Final = typed(ResourceClaim)
 RESOURCE_CLAIM_TEMPLATES: Final = typed(ResourceClaimTemplate)
-DEVICE_TAINT_RULES: Final = replace(typed(DeviceTaintRule), version="v1beta2", optional=True)
-"""Held in the form of v1, which 1.36 does not serve for them."""
+DEVICE_TAINT_RULES: Final = typed(DeviceTaintRule)
+JOBS: Final = typed(Job)
+REPLICA_SETS: Final = typed(ReplicaSet)
+REPLICATION_CONTROLLERS: Final = typed(ReplicationController)
+DEPLOYMENTS: Final = typed(Deployment)
+STATEFUL_SETS: Final = typed(StatefulSet)
+DAEMON_SETS: Final = typed(DaemonSet)
+CONTROLLER_REVISIONS: Final = typed(ControllerRevision)
+VOLUME_CLAIMS: Final = typed(PersistentVolumeClaim)
+SERVICE_ACCOUNTS: Final = typed(ServiceAccount)
+DISRUPTION_BUDGETS: Final = typed(PodDisruptionBudget)
+NODE_LEASES: Final = typed(Lease)
+"""Leases as structs, for whoever watches nodes; leader election changes them as plain values."""
+PERSISTENT_VOLUMES: Final = typed(PersistentVolume)
+STORAGE_CLASSES: Final = typed(StorageClass)
+CSI_DRIVERS: Final = typed(CSIDriver)
+STORAGE_CAPACITIES: Final = typed(CSIStorageCapacity)
+POD_GROUPS: Final = typed(PodGroup)
 CONFIG_MAPS: Final = generic("v1", "configmaps", "ConfigMap")
 LEASES: Final = generic("coordination.k8s.io/v1", "leases", "Lease")
 EVENTS: Final = generic("events.k8s.io/v1", "events", "Event")
-
-
-def _partial(
-    type_: type[StructT], api_version: str, plural: str, kind: str, *, namespaced: bool = True
-) -> Resource[StructT]:
-    """A resource whose struct has only some of the fields."""
-    group, _, version = api_version.rpartition("/")
-    return Resource(group, version, plural, kind, namespaced, StructCodec(type_), complete=False)
-
-
-JOBS: Final = _partial(Job, "batch/v1", "jobs", "Job")
-REPLICA_SETS: Final = _partial(ReplicaSet, "apps/v1", "replicasets", "ReplicaSet")
-REPLICATION_CONTROLLERS: Final = _partial(
-    ReplicationController, "v1", "replicationcontrollers", "ReplicationController"
-)
-DEPLOYMENTS: Final = _partial(Deployment, "apps/v1", "deployments", "Deployment")
-STATEFUL_SETS: Final = _partial(StatefulSet, "apps/v1", "statefulsets", "StatefulSet")
-DAEMON_SETS: Final = _partial(DaemonSet, "apps/v1", "daemonsets", "DaemonSet")
-CONTROLLER_REVISIONS: Final = _partial(
-    ControllerRevision, "apps/v1", "controllerrevisions", "ControllerRevision"
-)
-VOLUME_CLAIMS: Final = _partial(
-    PersistentVolumeClaim, "v1", "persistentvolumeclaims", "PersistentVolumeClaim"
-)
-SERVICE_ACCOUNTS: Final = _partial(ServiceAccount, "v1", "serviceaccounts", "ServiceAccount")
-DISRUPTION_BUDGETS: Final = _partial(
-    PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"
-)
-NODE_LEASES: Final = _partial(Lease, "coordination.k8s.io/v1", "leases", "Lease")
-"""Leases as structs, for whoever watches nodes; leader election changes them as plain values."""
-PERSISTENT_VOLUMES: Final = _partial(
-    PersistentVolume, "v1", "persistentvolumes", "PersistentVolume", namespaced=False
-)
-STORAGE_CLASSES: Final = _partial(
-    StorageClass, "storage.k8s.io/v1", "storageclasses", "StorageClass", namespaced=False
-)
-CSI_DRIVERS: Final = _partial(
-    CSIDriver, "storage.k8s.io/v1", "csidrivers", "CSIDriver", namespaced=False
-)
-STORAGE_CAPACITIES: Final = _partial(
-    CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", "CSIStorageCapacity"
-)
-POD_GROUPS: Final = replace(
-    _partial(PodGroup, "scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup"), optional=True
-)

@@ -2,7 +2,7 @@
 
 Every sentence is derived from what the placement itself recorded, and every remedy has been tried by a search before it is named.
 Pure, like all it builds on: objects in, an `Explanation` out. For use as a library: `explain_pod(world, pod)` and its siblings, with a
-`drayman.simulate.world.World` that holds the objects of a cluster.
+`drayman.placement.world.World` that holds the objects of a cluster.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from drayman.explain.node import explain_node
     from drayman.explain.overview import explain_all, explain_namespace
     from drayman.explain.pod import explain_pod
-    from drayman.explain.reasons import Kind, Reason
     from drayman.explain.workload import explain_job, explain_workload
+    from drayman.reasons.reason import Kind, Reason
 
 __all__ = [
     "Explanation",
@@ -33,21 +33,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Explanation": "answer",
-    "Kind": "reasons",
-    "Reason": "reasons",
-    "explain_all": "overview",
-    "explain_claim": "claim",
-    "explain_job": "workload",
-    "explain_namespace": "overview",
-    "explain_node": "node",
-    "explain_pod": "pod",
-    "explain_workload": "workload",
+    "Explanation": "drayman.explain.answer",
+    "Kind": "drayman.reasons.reason",
+    "Reason": "drayman.reasons.reason",
+    "explain_all": "drayman.explain.overview",
+    "explain_claim": "drayman.explain.claim",
+    "explain_job": "drayman.explain.workload",
+    "explain_namespace": "drayman.explain.overview",
+    "explain_node": "drayman.explain.node",
+    "explain_pod": "drayman.explain.pod",
+    "explain_workload": "drayman.explain.workload",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Imported when first used: a scheduler needs the headlines and nothing else."""
+    """Imported when first used: a question needs what answers it and nothing else."""
     if name not in _HOMES:
         raise AttributeError(f"module 'drayman.explain' has no attribute {name!r}")
-    return getattr(import_module(f"drayman.explain.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -5,25 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.struct import ApiStruct
-from drayman.explain.reasons import Reason
-
-
-class Headline(ApiStruct):
-    """The first line. Conditions and events of a pod carry the same."""
-
-    reason: Reason
-    kind: str
-    """Empty for a reason that is none for waiting."""
-    sentence: str
-
-    @staticmethod
-    def of(reason: Reason, sentence: str) -> Headline:
-        return Headline(
-            reason=reason, kind=reason.kind.value if reason.kind else "", sentence=sentence
-        )
-
-    def __str__(self) -> str:
-        return f"{self.reason.title}: {self.sentence}"
+from drayman.reasons.reason import Headline
 
 
 class Step(ApiStruct):

@@ -9,10 +9,10 @@ from typing import Final
 from drayman.allocator.refusals.sieve import Hurdle, Passed, Sieve
 from drayman.api.resource import ResourceClaim
 from drayman.explain.holders import Holders, on_its_counters
-from drayman.explain.naming import amount_title, claim_title, is_for_extended, taint_title
-from drayman.explain.wording import counted
 from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
+from drayman.reasons.naming import amount_title, claim_title, is_for_extended, taint_title
+from drayman.reasons.wording import counted
 
 MOST_BLOCKED: Final = 32
 """Devices of a request that are listed. A node can see thousands."""

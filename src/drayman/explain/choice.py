@@ -15,15 +15,15 @@ import msgspec
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Alternative
-from drayman.explain.node_fit import NodeFit
 from drayman.explain.qualities import quality_numbers
-from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.claims import ClaimsNotReadyError, claims_of
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Standing
 from drayman.placement.state import ClusterState
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.node_fit import NodeFit
+from drayman.reasons.wording import and_list
 
 MOST_ALTERNATIVES: Final = 5
 

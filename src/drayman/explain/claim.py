@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished, named_claims
 from drayman.api.resource import ResourceClaim
-from drayman.explain.answer import Explanation, Headline
+from drayman.explain.answer import Explanation
 from drayman.explain.holders import Holders
-from drayman.explain.lost import lost_by_claim
 from drayman.explain.pod import explain_pod
-from drayman.explain.reasons import Reason
-from drayman.explain.waiting import unready
-from drayman.explain.wording import and_list, counted
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import holder_of
-from drayman.placement.claims import names_of_claims, only_node_of
-from drayman.simulate.world import World
+from drayman.placement.claims import only_node_of
+from drayman.placement.world import World
+from drayman.reasons.lost import lost_by_claim
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import unready
+from drayman.reasons.wording import and_list, counted
 
 
 def explain_claim(world: World, claim: ResourceClaim) -> Explanation:
@@ -49,7 +50,7 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
         for pod in world.objects.pods
         if pod.metadata.namespace == namespace
         and not is_finished(pod)
-        and name in names_of_claims(pod)
+        and name in named_claims(pod)
     ]
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
 
@@ -60,7 +61,7 @@ def users_by_claim(world: World) -> set[tuple[str, str]]:
         (pod.metadata.namespace, name)
         for pod in world.objects.pods
         if not is_finished(pod)
-        for name in names_of_claims(pod)
+        for name in named_claims(pod)
     }
 
 

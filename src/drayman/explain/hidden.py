@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 
 from drayman.api.core import Pod
-from drayman.explain.answer import Headline
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Headline, Reason
 
 UNTRIED: Final = "What is in the way is not yours to see."
 _TAKING: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})

@@ -10,17 +10,18 @@ from functools import cached_property
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.pod_groups import GROUP_API
+from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
-from drayman.explain.node_fit import FitTest
 from drayman.explain.owners import maker_of
 from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import Held, holder_of
 from drayman.inventory.view import NodeView
-from drayman.placement.claims import GROUP_API
 from drayman.placement.state import ClusterState
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.node_fit import FitTest
 
 MOST_HOLDERS: Final = 20
 """Named in one explanation; how many more there are is told."""
@@ -81,7 +82,7 @@ class Holders:
             claim=claim.metadata.name,
             pods=tuple(c.name for c in consumers if c.resource == "pods"),
             workload=self._whose(claim),
-            priority=max((pod.spec.priority or 0 for pod in pods), default=None),
+            priority=max((priority_of(pod) for pod in pods), default=None),
             since=(allocation.allocation_timestamp or "" if allocation else "") or _start(pods),
         )
 
@@ -110,7 +111,7 @@ class Holders:
                     namespace=needs.namespace,
                     pods=(needs.name,),
                     workload=_workload(pods),
-                    priority=None if pod is None else pod.spec.priority or 0,
+                    priority=None if pod is None else priority_of(pod),
                     since=_start(pods),
                 )
             )

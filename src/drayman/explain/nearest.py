@@ -28,11 +28,11 @@ from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.explain.answer import Miss
 from drayman.explain.blocking import Blocking
 from drayman.explain.holders import Holders
-from drayman.explain.naming import resource_title
-from drayman.explain.node_fit import FitTest
 from drayman.explain.survey import Outlook, Site, Survey
-from drayman.explain.wording import and_list, counted
 from drayman.inventory.bitsets import positions
+from drayman.reasons.naming import resource_title
+from drayman.reasons.node_fit import FitTest
+from drayman.reasons.wording import and_list, counted
 
 _ALL_PASSED: Final = len(Hurdle)
 _ALL_FIT: Final = len(FitTest)

@@ -8,27 +8,28 @@ from typing import Final
 
 import msgspec
 
-from drayman.api.core import Node, Pod, is_finished
-from drayman.explain.answer import DeviceCount, Explanation, Headline, Holder
+from drayman.api.core import Node, Pod
+from drayman.api.pods import is_finished
+from drayman.explain.answer import DeviceCount, Explanation, Holder
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
-from drayman.explain.lost import node_state
-from drayman.explain.naming import taint_title
-from drayman.explain.node_fit import FitTest, NodeFit, Unfit
-from drayman.explain.on_node import device_limit
 from drayman.explain.owners import Maker, known_as
 from drayman.explain.pod import PodHeadlines
-from drayman.explain.reasons import Reason
-from drayman.explain.waiting import waiting
-from drayman.explain.wording import and_list, counted
 from drayman.inventory.identity import DeviceId
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
+from drayman.placement.occupancy import Standing, State, count, doubted
 from drayman.placement.state import NodeState
-from drayman.simulate.occupancy import Standing, State, count, doubted
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.lost import node_state
+from drayman.reasons.naming import taint_title
+from drayman.reasons.node_fit import FitTest, NodeFit, Unfit
+from drayman.reasons.on_node import device_limit
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import waiting
+from drayman.reasons.wording import and_list, counted
 
 _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
 _REASONS: Final = {

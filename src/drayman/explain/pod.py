@@ -6,31 +6,32 @@ from collections.abc import Hashable
 
 import msgspec
 
-from drayman.api.core import Pod, is_finished
-from drayman.explain.answer import Explanation, Headline
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished
+from drayman.explain.answer import Explanation
 from drayman.explain.choice import alternatives, alternatives_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
-from drayman.explain.headline import Headlines
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
-from drayman.explain.lost import claims_in_use, results_of
 from drayman.explain.nearest import nearest_miss, nearest_site
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.remedies.replacing import LOST, replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
-from drayman.explain.volumes import volumes_under_way
-from drayman.explain.waiting import waiting
-from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.headline import Headlines
+from drayman.reasons.lost import claims_in_use, results_of
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Headline, Kind, Reason
+from drayman.reasons.volumes import volumes_under_way
+from drayman.reasons.waiting import waiting
+from drayman.reasons.wording import and_list
 
 
 def explain_pod(

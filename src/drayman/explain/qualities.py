@@ -1,6 +1,6 @@
 """What makes the devices of one node better than those of another, in words for people.
 
-`allocator.policies.objective` has the rules and their order. The names here are those of `-o json`; titles and meanings are what is printed.
+`allocator.policies.objective` has the rules and their order. The names here are those of `-o json`; titles and meanings are printed.
 """
 
 from __future__ import annotations

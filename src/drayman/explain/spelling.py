@@ -21,9 +21,9 @@ from drayman.cel.errors import CompileError
 from drayman.cel.reads import Group
 from drayman.explain.answer import Spelling
 from drayman.explain.conditions import ATTRIBUTE, CAPACITY
-from drayman.explain.naming import claim_title
 from drayman.explain.survey import Outlook, Survey
 from drayman.inventory.pool import newest_slices
+from drayman.reasons.naming import claim_title
 
 _MOST_SIMILAR: Final = 3
 _FAR: Final = 1 << 10

@@ -13,11 +13,11 @@ from drayman.allocator.problem.focus import focused
 from drayman.allocator.refusals.funnel import sieves
 from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.allocator.signature import signature
-from drayman.explain.node_fit import NodeFit, Unfit
 from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand, DevicesWanted
 from drayman.placement.state import ClusterState, NodeState
+from drayman.reasons.node_fit import NodeFit, Unfit
 
 
 @dataclass(slots=True, eq=False)

@@ -33,14 +33,14 @@ from drayman.explain.conditions import (
     conditions_of,
 )
 from drayman.explain.counting import SharedDevices
-from drayman.explain.naming import claim_title
 from drayman.explain.spelling import expressions_of, one_of_each_question
 from drayman.explain.survey import Survey
-from drayman.explain.unknown_names import all_hardware
 from drayman.inventory.bitsets import positions
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import DeviceId
+from drayman.reasons.naming import claim_title
+from drayman.reasons.unknown_names import all_hardware
 
 MATCHING: Final = "matching"
 ALL: Final = "all"

@@ -8,18 +8,19 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, controller_of
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from drayman.explain.answer import Explanation, Headline
+from drayman.explain.answer import Explanation
 from drayman.explain.owners import Maker, maker_of
 from drayman.explain.pod import PodHeadlines, explain_pod
-from drayman.explain.reasons import Reason
 from drayman.explain.remedies import remedies_for_job
 from drayman.explain.remedies.replacing import LOST
-from drayman.explain.wording import counted
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import counted
 
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _ENDED: Final = {"Complete": "is complete", "Failed": "has failed"}
@@ -153,7 +154,7 @@ def _failure(workload: Replicated) -> str:
 
 def _of_pods(world: World, whole: _Whole, pods: Sequence[Pod]) -> Explanation:
     """How the pods are. Those that are on their way out have been replaced, or are about to be."""
-    staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    staying = [pod for pod in pods if not is_leaving(pod)]
     leaving = len(pods) - len(staying)
     counted_pods = staying or pods
     parts = _parts(world, counted_pods)
@@ -162,7 +163,7 @@ def _of_pods(world: World, whole: _Whole, pods: Sequence[Pod]) -> Explanation:
     if staying and leaving:
         more = f" {counted(leaving, 'more pod')} {_are(leaving)} being deleted."
         told = msgspec.structs.replace(told, sentence=f"{told.sentence}{more}")
-        parts += _parts(world, [p for p in pods if p.metadata.deletion_timestamp is not None])
+        parts += _parts(world, [p for p in pods if is_leaving(p)])
     first = parts[0]
     return msgspec.structs.replace(
         _base(world, whole, told), parts=parts, remedies=first.remedies, untried=first.untried

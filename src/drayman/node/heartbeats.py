@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from drayman.api.times import micro_timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
 from drayman.cluster.options import WriteOptions
@@ -16,7 +17,7 @@ from drayman.cluster.resources import LEASES
 from drayman.cluster.writes import PatchWrite
 from drayman.node.batching import Change, carry_out
 from drayman.node.model import MANAGER
-from drayman.node.registering import LEASE_NAMESPACE, micro_time
+from drayman.node.registering import LEASE_NAMESPACE
 
 _log: Final = logging.getLogger(__name__)
 _OPTIONS: Final = WriteOptions(field_manager=MANAGER)
@@ -48,7 +49,7 @@ class Heartbeats:
                 await asyncio.sleep(period)
 
     async def _renew(self, names: Sequence[str]) -> None:
-        now = micro_time(datetime.now(UTC))
+        now = micro_timestamp(datetime.now(UTC))
         patch = merge_patch({"spec": {"renewTime": now}})
         changes = [
             Change((PatchWrite(LEASES, name, patch, LEASE_NAMESPACE, "", _OPTIONS),), _missed)

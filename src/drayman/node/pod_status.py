@@ -12,6 +12,7 @@ from zlib import crc32
 
 from drayman.api.codec import to_dict
 from drayman.api.core import Container, Pod
+from drayman.api.pods import is_sidecar
 from drayman.api.struct import Json
 
 SIGTERM_STATUS: Final = 143
@@ -177,16 +178,16 @@ def _container(container: Container, progress: Progress, pod: Pod) -> dict[str, 
 
 def _init_container(container: Container, progress: Progress, pod: Pod) -> dict[str, Json]:
     status = _named(container, pod)
-    is_sidecar = container.restart_policy == "Always"
+    stays = is_sidecar(container)
     stage = progress.stage
     if stage in (Stage.PREPARING, Stage.INITIALISING):
         state: dict[str, Json] = {"waiting": {"reason": "PodInitializing"}}
-    elif is_sidecar and stage is not Stage.ENDED:
+    elif stays and stage is not Stage.ENDED:
         state = {"running": {"startedAt": progress.begun}}
     else:
         times = {"startedAt": progress.begun, "finishedAt": progress.started or progress.begun}
         state = {"terminated": {"exitCode": 0, "reason": "Completed", **times}}
-    done = "terminated" in state and not is_sidecar
+    done = "terminated" in state and not stays
     status.update(state=state, started="running" in state, ready=done or "running" in state)
     return status
 

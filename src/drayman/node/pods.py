@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import entry_claims, is_finished, is_leaving, used_claims
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import moment_of, timestamp
 from drayman.cluster.cache import Cache
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -29,8 +31,7 @@ from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of
 from drayman.node.preparing import PreparedClaims, results
 from drayman.node.published import PublishedDevices
-from drayman.node.registering import timestamp
-from drayman.node.runs import PodRun, Wishes, adopted, claim_names
+from drayman.node.runs import PodRun, Wishes, adopted
 
 Entry = tuple[str, str]
 """What is due: a kind, and the uid or name of what it is about."""
@@ -94,7 +95,7 @@ class SimulatedPods:
             self._leave(run)
         if run.progress.is_ready and _is_doubted(pod):
             self._with.agenda.put_earlier((REPORT, uid), self._with.time())
-        if pod.metadata.deletion_timestamp is not None and not run.is_leaving:
+        if is_leaving(pod) and not run.is_leaving:
             run.is_leaving = True
             self._soon(uid, run.stop(self._with.timing))
 
@@ -197,7 +198,7 @@ class SimulatedPods:
             if attempts > _QUIET_ATTEMPTS:
                 self._warn(run.pod, "FailedPrepareDynamicResources", problem)
             run.progress.problem = problem
-            for name in claim_names(run.pod)[0]:
+            for name in used_claims(run.pod):
                 self._waiting.setdefault((run.pod.metadata.namespace, name), set()).add(uid)
             self._soon(uid, self._with.timing.retry)
         else:
@@ -208,11 +209,11 @@ class SimulatedPods:
     def _claim(self, run: PodRun) -> tuple[str, list[PartsWrite[ResourceClaim]]]:
         """Prepares all claims of a pod or none: what is in the way, and what drivers write into the claims."""
         pod, uid = run.pod, run.pod.metadata.uid
-        names, missing = claim_names(pod)
-        if missing:
-            return f"the claim for {missing!r} has not been created yet", []
+        missing = next((entry for entry, name in entry_claims(pod) if name is None), None)
+        if missing is not None:
+            return f"the claim for {missing.name!r} has not been created yet", []
         claims: list[ResourceClaim] = []
-        for name in names:
+        for name in used_claims(pod):
             claim = self._with.claims.get(name, pod.metadata.namespace)
             problem = self._obstacle(claim, name, pod)
             if claim is None or problem:
@@ -226,7 +227,7 @@ class SimulatedPods:
         """What drivers write into the claims that are prepared for a pod, where it is not there yet."""
         now = _now()
         writes = []
-        for name in claim_names(run.pod)[0]:
+        for name in used_claims(run.pod):
             claim = self._with.claims.get(name, run.pod.metadata.namespace)
             if claim is not None and claim.metadata.uid in run.claims:
                 devices = ready_devices(claim, self._with.published.find, now)
@@ -342,4 +343,4 @@ def _now() -> str:
 def _age(pod: Pod, now: datetime) -> float:
     """For how long a pod has been on its node."""
     begun = pod.status.start_time
-    return 0.0 if begun is None else (now - datetime.fromisoformat(begun)).total_seconds()
+    return 0.0 if begun is None else (now - moment_of(begun)).total_seconds()

@@ -18,6 +18,7 @@ from drayman.api.core import Node
 from drayman.api.meta import OwnerReference
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.api.struct import Json
+from drayman.api.times import micro_timestamp, timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.options import DeleteOptions
@@ -198,16 +199,6 @@ def _lease(name: str, now: datetime) -> dict[str, Json]:
         "spec": {
             "holderIdentity": name,
             "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": micro_time(now),
+            "renewTime": micro_timestamp(now),
         },
     }
-
-
-def timestamp(now: datetime) -> str:
-    """A time as conditions have it."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_time(now: datetime) -> str:
-    """A time as leases have it."""
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from drayman.api.core import Pod
-from drayman.node.durations import parse_duration
+from drayman.api.pods import is_finished
+from drayman.api.times import parse_duration
 from drayman.node.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
 from drayman.node.pod_status import SIGTERM_STATUS, Progress, Stage
 
@@ -137,32 +138,12 @@ def adopted(pod: Pod, now: str, time: float, age: float) -> PodRun:
     run = PodRun(pod, Wishes.of(pod))
     begun = pod.status.start_time or now
     run.progress.begun = begun
-    match pod.status.phase:
-        case "Running":
-            run.progress.stage = Stage.RUNNING
-            run.progress.started = begun
-            run.progress.is_ready = True
-            if run.wishes.run_for is not None:
-                run.ends_at = time + max(0.0, run.wishes.run_for - age)
-        case "Succeeded" | "Failed":
-            run.progress.stage = Stage.ENDED
+    if is_finished(pod):
+        run.progress.stage = Stage.ENDED
+    elif pod.status.phase == "Running":
+        run.progress.stage = Stage.RUNNING
+        run.progress.started = begun
+        run.progress.is_ready = True
+        if run.wishes.run_for is not None:
+            run.ends_at = time + max(0.0, run.wishes.run_for - age)
     return run
-
-
-def claim_names(pod: Pod) -> tuple[tuple[str, ...], str]:
-    """The names of the claims that a pod needs, and the first entry whose claim is not there yet, or an empty text."""
-    made = {
-        status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses
-    }
-    names: list[str] = []
-    for entry in pod.spec.resource_claims:
-        if entry.resource_claim_name is not None:
-            names.append(entry.resource_claim_name)
-        elif entry.name not in made:
-            return tuple(names), entry.name
-        elif (name := made[entry.name]) is not None:
-            names.append(name)
-    extended = pod.status.extended_resource_claim_status
-    if extended is not None and extended.resource_claim_name:
-        names.append(extended.resource_claim_name)
-    return tuple(names), ""

@@ -15,6 +15,7 @@ from typing import Final
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.api.struct import Json
+from drayman.api.times import timestamp
 from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
@@ -32,7 +33,7 @@ from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, SimulatedPods, Surr
 from drayman.node.preparing import results
 from drayman.node.publication import Report
 from drayman.node.published import PublishedDevices
-from drayman.node.registering import is_defined, ready_write, register, timestamp
+from drayman.node.registering import is_defined, ready_write, register
 from drayman.placement.fit.readiness import is_ready
 
 _log: Final = logging.getLogger(__name__)

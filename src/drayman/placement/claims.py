@@ -6,9 +6,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
+from drayman.api.claim_generation import is_made_for
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
-from drayman.api.meta import ObjectMeta
-from drayman.api.pod_groups import PodGroup
+from drayman.api.pod_groups import GROUP_API, PodGroup
+from drayman.api.pods import entry_claims, group_key
 from drayman.api.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -19,7 +20,6 @@ from drayman.api.resource import (
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 MOST_CONSUMERS: Final = 256
-GROUP_API: Final = "scheduling.k8s.io"
 
 FindClaim = Callable[[str, str], ResourceClaim | None]
 """By namespace and name."""
@@ -49,13 +49,6 @@ class ClaimsNotReadyError(Exception):
         self.name = name
 
 
-def names_of_claims(pod: Pod) -> list[str]:
-    """The claims that a pod names, and those that were made for it. They need not exist."""
-    names = [entry.resource_claim_name for entry in pod.spec.resource_claims]
-    names += [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-    return [name for name in names if name]
-
-
 def claims_of(
     pod: Pod, find: FindClaim, make: MakeClaim | None = None
 ) -> tuple[ResourceClaim, ...]:
@@ -63,12 +56,10 @@ def claims_of(
 
     `make` is asked for claims that are still to be made from templates.
     """
-    entries = pod.spec.resource_claims
-    if not entries:
+    if not pod.spec.resource_claims:
         return ()
-    generated = {status.name: status for status in pod.status.resource_claim_statuses}
     claims = []
-    for entry in entries:
+    for entry, name in entry_claims(pod):
         if entry.resource_claim_name:
             claims.append(_existing(pod, entry.resource_claim_name, find))
             continue
@@ -78,8 +69,7 @@ def claims_of(
                 Lack.CLAIM,
                 entry.name,
             )
-        status = generated.get(entry.name)
-        if status is None:
+        if name is None:
             draft = None if make is None else make(pod, entry)
             if draft is not None:
                 claims.append(draft)
@@ -90,10 +80,10 @@ def claims_of(
                 Lack.GENERATED,
                 entry.resource_claim_template_name,
             )
-        if status.resource_claim_name is None:
+        if not name:
             continue  # the entry needs no claim
-        claim = _existing(pod, status.resource_claim_name, find)
-        if not (is_controlled_by(claim.metadata, pod.metadata) or _belongs_to_group(claim, pod)):
+        claim = _existing(pod, name, find)
+        if not is_made_for(claim, pod):
             raise ClaimsNotReadyError(
                 f"resource claim {claim.metadata.name} of entry {entry.name} was not made for this pod",
                 Lack.FOREIGN,
@@ -117,28 +107,8 @@ def missing_group(name: str | None) -> ClaimsNotReadyError:
     return ClaimsNotReadyError(f'pod group "{name}" does not exist', Lack.GROUP, name or "")
 
 
-def is_controlled_by(metadata: ObjectMeta, owner: ObjectMeta) -> bool:
-    return any(
-        reference.controller and reference.uid == owner.uid
-        for reference in metadata.owner_references
-    )
-
-
-def _belongs_to_group(claim: ResourceClaim, pod: Pod) -> bool:
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return False
-    return any(
-        reference.controller
-        and reference.kind == "PodGroup"
-        and reference.name == group.pod_group_name
-        and reference.api_version.startswith(f"{GROUP_API}/")
-        for reference in claim.metadata.owner_references
-    )
-
-
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    group = pod.spec.scheduling_group
+    group = group_key(pod)
     for consumer in claim.status.reserved_for:
         if consumer.uid == pod.metadata.uid:
             return True
@@ -146,7 +116,7 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
             group is not None
             and consumer.resource == "podgroups"
             and consumer.api_group == GROUP_API
-            and consumer.name == group.pod_group_name
+            and consumer.name == group[1]
         ):
             return True
     return False

@@ -18,12 +18,13 @@ from drayman.api.core import Node, Pod
 from drayman.api.errors import SelectorError
 from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.nodeselector import matches
+from drayman.api.pods import containers_of
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
 from drayman.placement.wake import Wake
 
 _MOST_SHAPES: Final = 1024
@@ -275,5 +276,5 @@ def _container_requests(pod: Pod) -> Hashable:
     """What the claim for extended resources is made from."""
     return tuple(
         (container.name, container.restart_policy, codec.encode(container.resources))
-        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for container in containers_of(pod)
     )

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.api.core import Container, ContainerExtendedResourceRequest, Pod
+from drayman.api.pods import containers_of, is_sidecar
 from drayman.api.resource import (
     DeviceClaim,
     DeviceClass,
@@ -68,7 +69,7 @@ class ExtendedResources:
     def resources_of(self, pod: Pod) -> Mapping[str, str]:
         """The resources that a pod asks for and that have a class, with the class."""
         found: dict[str, str] = {}
-        for container in (*pod.spec.init_containers, *pod.spec.containers):
+        for container in containers_of(pod):
             for resource, quantity in container.resources.requests.items():
                 if "/" in resource and resource not in found and quantity.amount:
                     class_name = self.class_of(resource)
@@ -120,7 +121,7 @@ def _add_resource(
     requests: dict[str, ExactDeviceRequest],
     mappings: list[ContainerExtendedResourceRequest],
 ) -> None:
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    containers = containers_of(pod)
     plain_inits = len(pod.spec.init_containers)
     lasting: list[tuple[int, str, int]] = []  # position, request, devices: of containers that stay
     for index, container in enumerate(containers):
@@ -135,7 +136,7 @@ def _add_resource(
     borrowing: list[tuple[Container, list[str], _Extra | None]] = []
     for index, container in enumerate(pod.spec.init_containers):
         count = _count(container, resource)
-        if not count or container.restart_policy == "Always":
+        if not count or is_sidecar(container):
             continue
         borrowed, missing = _borrow(lasting, index, count)
         extra = None

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import GroupKey, entries_of, group_key
 from drayman.api.resource import ResourceClaim
-
-GroupKey = tuple[str, str]
-"""Namespace and name."""
 
 
 class Groups:
@@ -30,12 +28,12 @@ class Groups:
 
     def of(self, pod: Pod) -> PodGroup | None:
         """The group that a pod is in, if that exists."""
-        key = key_of(pod)
+        key = group_key(pod)
         return None if key is None else self._groups.get(key)
 
     def place(self, pod: Pod) -> None:
         """A pod has a node, or is about to get one."""
-        key = key_of(pod)
+        key = group_key(pod)
         if key is not None:
             self._placed.setdefault(key, set()).add(pod.metadata.uid)
             self._group_of[pod.metadata.uid] = key
@@ -54,19 +52,8 @@ class Groups:
         return (group.metadata.namespace, group.metadata.name) in self._placed
 
 
-def key_of(pod: Pod) -> GroupKey | None:
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return None
-    return pod.metadata.namespace, group.pod_group_name
-
-
 def shares(group: PodGroup, claim: ResourceClaim, pod: Pod) -> bool:
     """Whether a claim that a pod uses is one of its group: the pod's entry for it is an entry of the group too."""
-    name = claim.metadata.name
-    recorded = {s.name for s in pod.status.resource_claim_statuses if s.resource_claim_name == name}
     return any(
-        entry in group.spec.resource_claims
-        and (entry.resource_claim_name == name or entry.name in recorded)
-        for entry in pod.spec.resource_claims
+        entry in group.spec.resource_claims for entry in entries_of(pod, claim.metadata.name)
     )

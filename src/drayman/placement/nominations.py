@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.placement.fit import PodNeeds
 from drayman.placement.preemption import Victims
@@ -37,7 +38,7 @@ class Nomination(Struct, frozen=True, eq=False):
 
     @property
     def priority(self) -> int:
-        return self.pod.spec.priority or 0
+        return priority_of(self.pod)
 
 
 class Nominations:
@@ -125,7 +126,7 @@ class Nominations:
         for nomination in self._by_uid.values():
             if nomination.uid in self._aside:
                 continue
-            if nomination.uid == pod.metadata.uid or nomination.priority < (pod.spec.priority or 0):
+            if nomination.uid == pod.metadata.uid or nomination.priority < priority_of(pod):
                 continue
             if any(each.metadata.uid == claim.metadata.uid for each in nomination.freed):
                 return nomination
@@ -133,7 +134,7 @@ class Nominations:
 
     def as_seen_by(self, pod: Pod) -> AbstractContextManager[None]:
         """While a node is looked for: only what is kept for others, and not for less important ones, is out of reach."""
-        priority = pod.spec.priority or 0
+        priority = priority_of(pod)
         return self._without(
             [
                 nomination

@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.placement.absence import Absence
 from drayman.placement.placing import Found
@@ -38,7 +39,7 @@ class Occupant(Struct, frozen=True):
 
     @property
     def priority(self) -> int:
-        return self.pod.spec.priority or 0
+        return priority_of(self.pod)
 
 
 class Victims(Struct, frozen=True):
@@ -58,7 +59,7 @@ class Victims(Struct, frozen=True):
     @property
     def cost(self) -> tuple[int, int, int, int, str]:
         """Less is better."""
-        priorities = [pod.spec.priority or 0 for pod in self.pods]
+        priorities = [priority_of(pod) for pod in self.pods]
         # Offset as in Kubernetes, so that many pods of negative priority do not look cheaper than few.
         total = sum(priority - _LOWEST for priority in priorities)
         highest = max(priorities, default=_LOWEST)
@@ -129,7 +130,7 @@ class Preemption:
     def _least_cost(self, crowds: Sequence[_Crowd]) -> tuple[int, int, int, int]:
         """What one victim costs at least, whoever it is."""
         pods = [occupant.pod for crowd in crowds for occupant in crowd.lower]
-        lowest = min((pod.spec.priority or 0 for pod in pods), default=_LOWEST)
+        lowest = min((priority_of(pod) for pod in pods), default=_LOWEST)
         violations = 0 if any(not self._violating((pod,)) for pod in pods) else 1
         return violations, lowest, lowest - _LOWEST, 1
 

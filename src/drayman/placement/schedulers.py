@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import is_active
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 """Meant by pods that name none."""
@@ -19,8 +20,4 @@ def scheduler_of(pod: Pod) -> str:
 
 def awaits_scheduler(pod: Pod) -> bool:
     """Whether somebody is to find a node for a pod that has none."""
-    return (
-        not is_finished(pod)
-        and pod.metadata.deletion_timestamp is None
-        and not pod.spec.scheduling_gates
-    )
+    return is_active(pod) and not pod.spec.scheduling_gates

@@ -16,7 +16,8 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.allocator import Plan
-from drayman.api.core import Namespace, Node, Pod, is_finished
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.pods import is_finished, is_leaving, named_claims
 from drayman.api.resource import (
     AllocationResult,
     DeviceClass,
@@ -30,7 +31,7 @@ from drayman.inventory.features import Features
 from drayman.inventory.inventory import Inventory
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
-from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
+from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import (
     Neighbourhood,
@@ -270,7 +271,7 @@ class ClusterState:
     def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
         """The claims of a pod that exist, with that for extended resources, and those too that are on their way out."""
         namespace = pod.metadata.namespace
-        found = [self.find_claim(namespace, name) for name in names_of_claims(pod)]
+        found = [self.find_claim(namespace, name) for name in named_claims(pod)]
         found.append(self.extended_claim_of(pod.metadata.uid))
         return tuple(claim for claim in found if claim is not None)
 
@@ -494,6 +495,6 @@ def _version(claim: ResourceClaim) -> int:
 
 def _changes_needs(needs: PodNeeds, pod: Pod) -> bool:
     """Whether a pod that is placed asks for something else now: labels can change, and containers be resized."""
-    if needs.terminating != (pod.metadata.deletion_timestamp is not None):
+    if needs.terminating != is_leaving(pod):
         return True
     return needs.labels != pod.metadata.labels or needs_of(pod).key != needs.key

@@ -17,10 +17,6 @@ from drayman.api.claim_generation import make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.turns import Turns
-from drayman.explain.answer import Headline
-from drayman.explain.headline import Headlines
-from drayman.explain.reasons import Reason
-from drayman.explain.waiting import given_back, lacking
 from drayman.placement.claims import (
     ClaimsNotReadyError,
     Lack,
@@ -33,6 +29,9 @@ from drayman.placement.fit import FITS, Verdict, refused_everywhere, unschedulab
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
+from drayman.reasons.headline import Headlines
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import given_back, lacking
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.drafting import Drafting
 from drayman.scheduler.queue import Entry, Queue

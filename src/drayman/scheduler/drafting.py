@@ -16,14 +16,15 @@ from drayman.api.core import (
     PodExtendedResourceClaimStatus,
     PodResourceClaimStatus,
 )
+from drayman.api.pods import containers_of, entries_of, statuses_with
 from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import timestamp_at
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import is_reserved_for, readiness
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
-from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import Made, Placement, allocated
 from drayman.scheduler.queue import Entry
 
@@ -44,7 +45,7 @@ class Drafting:
     def placement(self, entry: Entry, demand: Demand, found: Found, now: float) -> Placement:
         """The decision for a pod, before it counts."""
         pod, plan = entry.pod, found.plan
-        timestamp = timestamp_of(now)
+        timestamp = timestamp_at(now)
         group = self._state.groups.of(pod)
         planned: Sequence[ClaimPlan] = plan.claims if plan is not None else ()
         served = [
@@ -105,15 +106,10 @@ class Drafting:
 
 def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
     """The containers that use a claim."""
-    generated = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses}
-    entries = {
-        entry.name
-        for entry in pod.spec.resource_claims
-        if claim_name in (entry.resource_claim_name, generated.get(entry.name))
-    }
+    entries = {entry.name for entry in entries_of(pod, claim_name)}
     return tuple(
         container.name
-        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for container in containers_of(pod)
         if any(claim.name in entries for claim in container.resources.claims)
     )
 
@@ -122,10 +118,5 @@ def _generated(pod: Pod, made: Sequence[Made]) -> tuple[PodResourceClaimStatus, 
     """The entries of the pod's status for claims from templates, with those that are made now."""
     if not made:
         return ()
-    statuses = {status.name: status for status in pod.status.resource_claim_statuses}
-    for item in made:
-        entry = item.claim.metadata.annotations[POD_CLAIM_NAME]
-        statuses[entry] = PodResourceClaimStatus(
-            name=entry, resource_claim_name=item.claim.metadata.name
-        )
-    return tuple(statuses[name] for name in sorted(statuses))
+    new = (item.claim.metadata for item in made)
+    return statuses_with(pod, {claim.annotations[POD_CLAIM_NAME]: claim.name for claim in new})

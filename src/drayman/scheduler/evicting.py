@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -15,7 +16,6 @@ from drayman.cluster.patches import merge_patch, strategic_merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.placement.nominations import Nominations
-from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import MANAGER
 from drayman.scheduler.preempting import Preempted
 
@@ -61,7 +61,7 @@ class Evictor:
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": f"default-scheduler: preempting to accommodate a higher priority pod {pod.metadata.name}",
-            "lastTransitionTime": timestamp_of(now),
+            "lastTransitionTime": timestamp_at(now),
         }
         patch = {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
         try:

@@ -7,31 +7,17 @@ from typing import Any, Final
 
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import GroupKey, group_key, named_claims, unmade_entries
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.api.struct import ApiStruct
 from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
-from drayman.cluster.resources import (
-    CSI_DRIVERS,
-    DEVICE_CLASSES,
-    DEVICE_TAINT_RULES,
-    NAMESPACES,
-    NODES,
-    PERSISTENT_VOLUMES,
-    POD_GROUPS,
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    STORAGE_CAPACITIES,
-    STORAGE_CLASSES,
-    VOLUME_CLAIMS,
-    Resource,
-)
+from drayman.cluster.resources import typed
 from drayman.cluster.turns import Turns
-from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
-from drayman.placement.groups import GroupKey, key_of
+from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.state import ClaimKey, ClusterState
@@ -73,50 +59,50 @@ class Follower:
     def follow(self, is_under_way: Callable[[str], bool]) -> None:
         """Begin. `is_under_way` tells of a pod whether it has a node that is not yet written."""
         self._is_under_way = is_under_way
-        state, volumes = self._state, self._state.volumes
-        self._add(
-            NAMESPACES, state.set_namespace, lambda n: state.remove_namespace(n.metadata.name)
-        )
-        self._add(NODES, state.set_node, lambda n: state.remove_node(n.metadata.name))
-        self._add(DEVICE_CLASSES, state.set_class, state.remove_class)
-        self._add(DEVICE_TAINT_RULES, state.set_taint_rule, state.remove_taint_rule)
-        if self._turns is not None:
-            self._add(RESOURCE_CLAIM_TEMPLATES, state.set_template, state.remove_template)
-        self._add(RESOURCE_SLICES, state.set_slice, state.remove_slice)
-        self._add(STORAGE_CLASSES, volumes.set_class, volumes.remove_class, Wake.VOLUMES)
-        self._add(CSI_DRIVERS, volumes.set_driver, volumes.remove_driver, Wake.VOLUMES)
-        self._add(STORAGE_CAPACITIES, volumes.set_capacity, volumes.remove_capacity, Wake.VOLUMES)
-        self._informers.informer(PERSISTENT_VOLUMES).add_handler(self._volume)
-        self._informers.informer(VOLUME_CLAIMS).add_handler(self._volume_claim)
-        self._informers.informer(POD_GROUPS).add_handler(self._group)
-        self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim)
-        self._informers.informer(PODS).add_handler(self._pod)
+        effects: dict[type[ApiStruct], Callable[[Notice[Any]], None]] = {
+            PersistentVolume: self._volume,
+            PersistentVolumeClaim: self._volume_claim,
+            PodGroup: self._group,
+            ResourceClaim: self._claim,
+        }
+        for kind in FOLLOWED:
+            if kind.for_drafts and self._turns is None:
+                continue
+            handler: Callable[[Notice[Any]], None] = (
+                self._pod  # whose place in the state depends on what else is known of it
+                if kind.type is Pod
+                else self._handler(kind, effects.get(kind.type, self._something))
+            )
+            self._informers.informer(typed(kind.type)).add_handler(handler)
 
     def waits(self, uid: str) -> bool:
         """Whether the pod exists and has no node."""
         return uid in self._present
 
-    def _add(
-        self,
-        resource: Resource[Any],
-        put: Callable[[Any], None],
-        remove: Callable[[Any], None],
-        wake: Wake | None = None,
-    ) -> None:
-        def handle(notice: Notice[Any]) -> None:
-            (remove if notice.type == DELETED else put)(notice.object)
-            if wake is not None:
-                self._queue.wake(wake)
-            self._work()
+    def _handler(
+        self, kind: Followed, effect: Callable[[Notice[Any]], None]
+    ) -> Callable[[Notice[Any]], None]:
+        """Brings a change into the state and then sees to what follows from it."""
 
-        self._informers.informer(resource).add_handler(handle)
+        def handle(notice: Notice[Any]) -> None:
+            if notice.type == DELETED:
+                kind.remove(self._state, notice.object)
+            elif kind.put(self._state, notice.object) is False:
+                return
+            if kind.wakes is not None:
+                self._queue.wake(kind.wakes)
+            effect(notice)
+
+        return handle
+
+    def _something(self, _: Notice[Any]) -> None:
+        """Of most kinds, the state itself tells what a change may help."""
+        self._work()
 
     def _group(self, notice: Notice[PodGroup]) -> None:
         group = notice.object
         if notice.type == DELETED:
-            self._state.groups.remove(group)
             return
-        self._state.groups.set(group)
         users = self._users.get(_noted((group.metadata.namespace, group.metadata.name)))
         if users and notice.old is None:
             self._queue.wake_pods(users)
@@ -124,21 +110,13 @@ class Follower:
 
     def _volume(self, notice: Notice[PersistentVolume]) -> None:
         volume = notice.object
-        if notice.type == DELETED:
-            self._state.volumes.remove_volume(volume)
-        else:
-            self._state.volumes.set_volume(volume)
-            if _may_help(notice.old, volume):
-                self._queue.wake(Wake.VOLUMES)
+        if notice.type != DELETED and _may_help(notice.old, volume):
+            self._queue.wake(Wake.VOLUMES)
         self._binder.volume_changed(volume)
         self._work()
 
     def _volume_claim(self, notice: Notice[PersistentVolumeClaim]) -> None:
         claim = notice.object
-        if notice.type == DELETED:
-            self._state.volumes.remove_claim(claim)
-        else:
-            self._state.volumes.set_claim(claim)
         self._binder.volume_claim_changed(claim)
         users = self._users.get(_volume_key(claim.metadata.namespace, claim.metadata.name))
         if users:
@@ -147,10 +125,6 @@ class Follower:
 
     def _claim(self, notice: Notice[ResourceClaim]) -> None:
         claim = notice.object
-        if notice.type == DELETED:
-            self._state.remove_claim(claim)
-        elif not self._state.set_claim(claim):
-            return
         self._binder.claim_changed(claim)
         users = self._users.get((claim.metadata.namespace, claim.metadata.name))
         if EXTENDED_CLAIM in claim.metadata.annotations:
@@ -201,10 +175,10 @@ class Follower:
 
     def _note_claims(self, pod: Pod) -> None:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
-        keys = tuple((namespace, name) for name in names_of_claims(pod))
+        keys = tuple((namespace, name) for name in named_claims(pod))
         if pod.spec.volumes:
             keys = (*keys, *(_volume_key(namespace, name) for name in volume_claims_of(pod)))
-        group = key_of(pod)
+        group = group_key(pod)
         if group is not None:
             keys = (*keys, _noted(group))
         if self._named.get(uid, ()) == keys:
@@ -245,13 +219,7 @@ def _may_help(old: PersistentVolume | None, new: PersistentVolume) -> bool:
 
 def _lacks_claims(pod: Pod) -> bool:
     """Whether claims are to be made from templates for the pod alone."""
-    if pod.spec.scheduling_group is not None:
-        return False
-    known = {status.name for status in pod.status.resource_claim_statuses}
-    return any(
-        entry.resource_claim_template_name and entry.name not in known
-        for entry in pod.spec.resource_claims
-    )
+    return pod.spec.scheduling_group is None and bool(unmade_entries(pod))
 
 
 def _matters(old: Pod, new: Pod) -> bool:

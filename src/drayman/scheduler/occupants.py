@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
 
 _BY_NODE: Final = "node"
 _GRACE_S: Final = 30.0
@@ -66,7 +67,7 @@ class Occupants:
 
     def _who_may_go(self, node: str, priority: int) -> Iterator[Pod]:
         for pod in self._pods.by_index(_BY_NODE, node):
-            if (pod.spec.priority or 0) < priority or pod.metadata.deletion_timestamp is not None:
+            if priority_of(pod) < priority or is_leaving(pod):
                 yield pod
 
     def unused_claims(self) -> list[ResourceClaim]:
@@ -104,7 +105,7 @@ class Occupants:
         return all(user.uid in departing for user in known.status.reserved_for)
 
     def _is_leaving(self, pod: Pod) -> bool:
-        return pod.metadata.deletion_timestamp is not None or self._is_asked(pod.metadata.uid)
+        return is_leaving(pod) or self._is_asked(pod.metadata.uid)
 
     def _is_unused(self, claim: ResourceClaim) -> bool:
         users = claim.status.reserved_for
@@ -131,7 +132,7 @@ class Occupants:
             if not self._priorities[before]:
                 del self._priorities[before]
         if notice.type != "DELETED" and pod.spec.node_name:
-            now = self._priority_of[pod.metadata.uid] = pod.spec.priority or 0
+            now = self._priority_of[pod.metadata.uid] = priority_of(pod)
             self._priorities[now] += 1
 
 

@@ -15,8 +15,8 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
-from drayman.explain.waiting import left_to_another
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
+from drayman.reasons.waiting import left_to_another
 from drayman.scheduler.following import DELETED
 
 REASON: Final = "FailedScheduling"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.api.pods import priority_of
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.nominations import Nomination, Nominations
@@ -65,7 +66,7 @@ class Preemptor:
         """Whether anybody could have to go for a pod. Nearly always nobody, so nobody is looked at."""
         if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
             return False
-        return not self._occupants.are_all_as_important(pod.spec.priority or 0)
+        return not self._occupants.are_all_as_important(priority_of(pod))
 
     def overdue_at(self, uid: str, now: float) -> float | None:
         """When a pod that waits for others to go is to look for other room, though nothing happens."""
@@ -76,7 +77,7 @@ class Preemptor:
         pod = demand.pod
         if not self.may_ask(pod):
             return None
-        priority = pod.spec.priority or 0
+        priority = priority_of(pod)
         unused = self._occupants.unused_claims()
         candidates = self._candidates(not_found, priority, is_any_unused=bool(unused))
         if not candidates:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.pods import priority_of
 from drayman.placement.wake import Wake
 
 FIRST_BACKOFF_S: Final = 1.0
@@ -45,7 +46,7 @@ class Entry:
 
     @property
     def rank(self) -> tuple[int, int]:
-        return -(self.pod.spec.priority or 0), self.number
+        return -priority_of(self.pod), self.number
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod, PodCondition
+from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -24,7 +25,6 @@ from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.writes import PatchWrite
-from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import MANAGER
 
 _log: Final = logging.getLogger(__name__)
@@ -230,4 +230,4 @@ def _words(text: str) -> str:
 def _transition_time(pod: Pod, now: float) -> str:
     """A condition that only changes its text has not changed since."""
     told = condition_of(pod)
-    return (told.last_transition_time if told else None) or timestamp_of(now)
+    return (told.last_transition_time if told else None) or timestamp_at(now)

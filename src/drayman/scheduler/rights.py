@@ -6,8 +6,16 @@ lease but that of kube-scheduler.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from drayman.api.catalog import kind_of_type
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.api.struct import ApiStruct
+from drayman.placement.followed import FOLLOWED
 
 LEASE: Final = "drayman-scheduler"
 LEASE_NAMESPACE: Final = "kube-system"
@@ -35,30 +43,38 @@ class Right:
         return f"{', '.join(self.verbs)} {plural}{group}{slash}{subresource}{name}{where}"
 
 
-RIGHTS: Final = (
-    Right("", "namespaces", _FOLLOW),
-    Right("", "nodes", _FOLLOW),
-    Right("", "pods", (*_FOLLOW, "delete")),
+_WRITES: Final[Mapping[type[ApiStruct], tuple[str, ...]]] = {
+    Pod: ("delete",),
+    PersistentVolume: ("patch",),
+    PersistentVolumeClaim: ("patch",),
+    ResourceClaim: ("create", "patch", "delete"),
+}
+"""What is done with objects of the kinds that are followed."""
+
+_BESIDES: Final = (
     Right("", "pods/binding", ("create",)),
     Right("", "pods/status", ("patch",)),
     # A claim for extended resources is owned by its pod, and some clusters ask whoever says so for this.
     Right("", "pods/finalizers", ("update",)),
-    Right("", "persistentvolumes", (*_FOLLOW, "patch")),
-    Right("", "persistentvolumeclaims", (*_FOLLOW, "patch")),
-    Right("storage.k8s.io", "storageclasses", _FOLLOW),
-    Right("storage.k8s.io", "csidrivers", _FOLLOW),
-    Right("storage.k8s.io", "csistoragecapacities", _FOLLOW),
     Right("policy", "poddisruptionbudgets", _FOLLOW),
-    Right("resource.k8s.io", "deviceclasses", _FOLLOW),
-    Right("resource.k8s.io", "devicetaintrules", _FOLLOW),
-    Right("resource.k8s.io", "resourceslices", _FOLLOW),
-    Right("resource.k8s.io", "resourceclaims", (*_FOLLOW, "create", "patch", "delete")),
     Right("resource.k8s.io", "resourceclaims/status", ("patch",)),
     # From 1.36 on, whoever changes an allocation or a reservation needs this besides.
     Right("resource.k8s.io", "resourceclaims/binding", ("patch",)),
-    Right("scheduling.k8s.io", "podgroups", _FOLLOW),
     Right("events.k8s.io", "events", ("create", "patch")),
 )
+
+
+def _rights() -> Iterator[Right]:
+    for followed in FOLLOWED:
+        # Outside of the cluster's own process, claims are made from templates by its controller.
+        if not followed.for_drafts:
+            kind = kind_of_type(followed.type)
+            verbs = (*_FOLLOW, *_WRITES.get(followed.type, ()))
+            yield Right(kind.group, kind.plural, verbs)
+    yield from _BESIDES
+
+
+RIGHTS: Final = tuple(sorted(_rights(), key=lambda right: (right.group, right.resource)))
 """In the whole cluster."""
 
 LEADING: Final = (

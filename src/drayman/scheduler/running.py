@@ -23,8 +23,6 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
-from drayman.explain.volumes import volumes_pending
-from drayman.explain.waiting import unready
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nominations
@@ -32,6 +30,8 @@ from drayman.placement.placing import NotFound, Placer
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
+from drayman.reasons.volumes import volumes_pending
+from drayman.reasons.waiting import unready
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
 from drayman.scheduler.decisions import Placement

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from drayman.api.claim_generation import POD_CLAIM_NAME
-from drayman.api.core import Pod, PodResourceClaimStatus
+from drayman.api.core import Pod
+from drayman.api.pods import statuses_with, unmade_entries
 from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found
+from drayman.placement.world import Objects, World
 from drayman.simulate.plan_steps import Turn
-from drayman.simulate.world import Objects, World
 
 
 def afterwards(world: World, turns: Iterable[Turn]) -> World:
@@ -65,17 +66,14 @@ def _claims(
 
 def _using(pod: Pod, claims: Iterable[ResourceClaim]) -> Pod:
     """The pod with what its status says about claims that were made for it."""
-    known = {status.name for status in pod.status.resource_claim_statuses}
-    made = tuple(
-        PodResourceClaimStatus(
-            name=claim.metadata.annotations[POD_CLAIM_NAME],
-            resource_claim_name=claim.metadata.name,
-        )
+    unmade = {entry.name for entry in unmade_entries(pod)}
+    made = {
+        claim.metadata.annotations[POD_CLAIM_NAME]: claim.metadata.name
         for claim in claims
         if EXTENDED_CLAIM not in claim.metadata.annotations
-        and claim.metadata.annotations.get(POD_CLAIM_NAME, "") not in {"", *known}
-    )
+        and claim.metadata.annotations.get(POD_CLAIM_NAME) in unmade
+    }
     if not made:
         return pod
-    statuses = (*pod.status.resource_claim_statuses, *made)
+    statuses = statuses_with(pod, made)
     return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))

@@ -23,12 +23,6 @@ from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.api.struct import ApiStruct
-from drayman.explain.answer import Headline
-from drayman.explain.headline import headline
-from drayman.explain.on_node import device_limit
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
-from drayman.explain.wording import counted
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
@@ -39,7 +33,12 @@ from drayman.placement.fit.readiness import closed_by
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import devices_verdict
 from drayman.placement.state import ClusterState, NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.headline import headline
+from drayman.reasons.on_node import device_limit
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import counted
 
 MOST_ON_A_NODE: Final = 1024
 """Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from drayman.api.quantity import Quantity
-from drayman.simulate.occupancy import Standing
+from drayman.placement.occupancy import Standing
 
 
 @dataclass(frozen=True, slots=True)

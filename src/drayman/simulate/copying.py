@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
+from drayman.placement.world import Objects
 from drayman.simulate.expanding import Workload
-from drayman.simulate.world import Objects
 
 T = TypeVar("T", bound=msgspec.Struct)
 _Names = set[tuple[str, str]]

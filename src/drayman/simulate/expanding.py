@@ -22,11 +22,11 @@ from drayman.api.core import (
     Pod,
     Toleration,
     Volume,
-    is_finished,
 )
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.node_taints import DAEMONS_TOLERATE
+from drayman.api.pods import is_finished
 from drayman.api.struct import Json
 from drayman.api.workloads import (
     DaemonSet,

@@ -12,11 +12,12 @@ from dataclasses import replace as changed
 from msgspec.structs import replace
 
 from drayman.api.claim_generation import make_claim
-from drayman.api.core import Pod, PodResourceClaimStatus
+from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import statuses_with, unmade_entries
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.placement.groups import Groups
-from drayman.simulate.world import Objects
+from drayman.placement.world import Objects
 
 _SUFFIX = "group"
 
@@ -40,29 +41,25 @@ def with_claims_of_group(pod: Pod, groups: Groups) -> Pod:
     group = groups.of(pod)
     if group is None:
         return pod
-    known = {status.name for status in pod.status.resource_claim_statuses}
-    shared = {
-        entry.name for entry in pod.spec.resource_claims if entry in group.spec.resource_claims
-    }
-    given = tuple(
-        status
+    shared = {entry.name for entry in unmade_entries(pod) if entry in group.spec.resource_claims}
+    given = {
+        status.name: status.resource_claim_name
         for status in group.status.resource_claim_statuses
-        if status.name in shared and status.name not in known
-    )
+        if status.name in shared
+    }
     if not given:
         return pod
-    statuses = (*pod.status.resource_claim_statuses, *given)
+    statuses = statuses_with(pod, given)
     return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
 
 
 def _lacking(
     group: PodGroup, templates: dict[tuple[str, str], ResourceClaimTemplate]
 ) -> Iterator[tuple[str, ResourceClaim]]:
-    known = {status.name for status in group.status.resource_claim_statuses}
-    for entry in group.spec.resource_claims:
-        name = entry.resource_claim_template_name
-        template = templates.get((group.metadata.namespace, name)) if name else None
-        if entry.name in known or template is None:
+    for entry in unmade_entries(group):
+        name = entry.resource_claim_template_name or ""
+        template = templates.get((group.metadata.namespace, name))
+        if template is None:
             continue
         claim = make_claim(group, entry, template, _SUFFIX)
         uid = f"{group.metadata.uid}-{entry.name}"
@@ -70,9 +67,6 @@ def _lacking(
 
 
 def _noted(group: PodGroup, made: dict[str, ResourceClaim]) -> PodGroup:
-    added = tuple(
-        PodResourceClaimStatus(name=entry, resource_claim_name=claim.metadata.name)
-        for entry, claim in made.items()
-    )
-    statuses = (*group.status.resource_claim_statuses, *added)
+    names = {entry: claim.metadata.name for entry, claim in made.items()}
+    statuses = statuses_with(group, names)
     return replace(group, status=replace(group.status, resource_claim_statuses=statuses))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.struct import ApiStruct
-from drayman.explain.answer import Headline
+from drayman.reasons.reason import Headline
 
 
 class PlannedDevice(ApiStruct):

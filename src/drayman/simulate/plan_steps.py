@@ -10,12 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod
+from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
-from drayman.explain.answer import Headline
-from drayman.explain.headline import Headlines
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
-from drayman.explain.waiting import waiting
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
 from drayman.placement.asking import Asker
@@ -23,9 +19,13 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import ClusterState
+from drayman.placement.world import World
+from drayman.reasons.headline import Headlines
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import waiting
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
-from drayman.simulate.world import World
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Turn:
 
     @property
     def rank(self) -> int:
-        return -(self.pod.spec.priority or 0)
+        return -priority_of(self.pod)
 
     def placed(self, node: str, devices: tuple[PlannedDevice, ...] = ()) -> PlannedPod:
         return self._result(node=node, devices=devices)

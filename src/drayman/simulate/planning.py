@@ -10,17 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from drayman.api.core import Pod, is_finished
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
+from drayman.api.core import Pod
+from drayman.api.pods import is_active
 from drayman.placement.asking import Asker
+from drayman.placement.world import World
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Reason
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import with_claims_of_group, with_group_claims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
 from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn, planned_pods
-from drayman.simulate.world import World
 
 
 class TooManyPodsError(Exception):
@@ -138,12 +139,6 @@ def _decide(bench: Bench, turn: Turn, steps: Sequence[Step]) -> PlannedPod:
 
 def _pending(world: World) -> Iterator[Turn]:
     """The pods that wait in the cluster, the oldest first. They are part of no copy."""
-    pods = (
-        pod
-        for pod in world.objects.pods
-        if not pod.spec.node_name
-        and not is_finished(pod)
-        and pod.metadata.deletion_timestamp is None
-    )
+    pods = (pod for pod in world.objects.pods if not pod.spec.node_name and is_active(pod))
     for pod in sorted(pods, key=lambda p: (p.metadata.creation_timestamp or "", p.metadata.name)):
         yield Turn(ExpandedPod(pod, Workload(pod)), copy=0)

@@ -26,7 +26,7 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
 )
 from drayman.api.struct import ApiStruct, Json
-from drayman.api.workloads import StatefulSet
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 
 _PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", "drayman.dev")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -40,9 +40,9 @@ _Config = TypeVar(
 )
 
 
-def cleaner_of(member: str) -> Callable[[Any], ApiStruct]:
-    """What takes the private parts out of an object of this member of `Objects`."""
-    return _CLEANERS.get(member, _clean)
+def cleaner_of(type_: type[ApiStruct]) -> Callable[[Any], ApiStruct]:
+    """What takes the private parts out of an object of this type."""
+    return _CLEANERS.get(type_, _clean)
 
 
 def clean_rule(rule: dict[str, Json]) -> dict[str, Json]:
@@ -168,14 +168,14 @@ def _clean_replicated(workload: Any) -> Any:
     return msgspec.structs.replace(workload, metadata=metadata, spec=bare)
 
 
-_CLEANERS: Final[Mapping[str, Callable[[Any], ApiStruct]]] = {
-    "pods": _clean_pod,
-    "jobs": _clean_job,
-    "classes": _clean_class,
-    "claims": _clean_claim,
-    "templates": _clean_template,
-    "deployments": _clean_replicated,
-    "replica_sets": _clean_replicated,
-    "stateful_sets": _clean_replicated,
-    "daemon_sets": _clean_replicated,
+_CLEANERS: Final[Mapping[type[ApiStruct], Callable[[Any], ApiStruct]]] = {
+    Pod: _clean_pod,
+    Job: _clean_job,
+    DeviceClass: _clean_class,
+    ResourceClaim: _clean_claim,
+    ResourceClaimTemplate: _clean_template,
+    Deployment: _clean_replicated,
+    ReplicaSet: _clean_replicated,
+    StatefulSet: _clean_replicated,
+    DaemonSet: _clean_replicated,
 }

@@ -8,63 +8,27 @@ Objects of the same kinds from elsewhere, such as `kubectl get nodes,resourcesli
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 import msgspec
 
 from drayman.api import codec, versions
-from drayman.api.core import Namespace, Node, Pod
+from drayman.api.catalog import kind_of_type
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import ApiError, ConversionError, DecodeError, DocumentError
-from drayman.api.jobs import Job
 from drayman.api.loading import Finding, Severity, found
-from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     GROUP,
-    DeviceClass,
-    DeviceTaintRule,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
-)
-from drayman.api.storage import (
-    CSIDriver,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
 )
 from drayman.api.struct import ApiStruct, always
-from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.placement.followed import HELD, RULES
+from drayman.placement.world import Objects, World
 from drayman.simulate.redaction import clean_rule, cleaner_of
-from drayman.simulate.world import Objects, World
 
 SNAPSHOT_KIND: Final = "Snapshot"
 _OWN_GROUP: Final = "drayman.dev"
-_TYPES: Final[Mapping[str, type[ApiStruct]]] = {
-    "nodes": Node,
-    "slices": ResourceSlice,
-    "classes": DeviceClass,
-    "taint_rules": DeviceTaintRule,
-    "claims": ResourceClaim,
-    "templates": ResourceClaimTemplate,
-    "pods": Pod,
-    "pod_groups": PodGroup,
-    "namespaces": Namespace,
-    "volumes": PersistentVolume,
-    "volume_claims": PersistentVolumeClaim,
-    "storage_classes": StorageClass,
-    "storage_drivers": CSIDriver,
-    "storage_capacities": CSIStorageCapacity,
-    "jobs": Job,
-    "deployments": Deployment,
-    "replica_sets": ReplicaSet,
-    "stateful_sets": StatefulSet,
-    "daemon_sets": DaemonSet,
-}
-"""What each member of `Objects` holds."""
-_RULES: Final = frozenset({"PriorityClass", "RuntimeClass", "LimitRange"})
+_RULES: Final = frozenset(rule.kind for rule in RULES)
 _MOST_FINDINGS: Final = 50
 
 
@@ -90,8 +54,8 @@ class SnapshotError(ApiError):
 def snapshot(world: World) -> Iterator[bytes]:
     """The objects of a snapshot as JSON texts, one by one."""
     yield codec.encode(Taken(taken=world.now, versions=world.versions, unseen=world.unseen))
-    for member in _TYPES:
-        clean = cleaner_of(member)
+    for member, kind in _KINDS.items():
+        clean = cleaner_of(kind.type)
         for value in getattr(world.objects, member):
             yield codec.encode(clean(value))
     for rule in world.objects.rules:
@@ -221,7 +185,11 @@ def _finding(document: Document, path: str, message: str) -> Finding:
     return found(Severity.ERROR, document.file, line, title, path, message)
 
 
+_KINDS: Final = {
+    member.name: kind for member in fields(Objects) for kind in HELD if kind.member == member.name
+}
+"""By the members of `Objects`, in their order."""
 _MEMBERS: Final = {
-    type_.__name__: (member, type_, str(type_().api_version))  # type: ignore[attr-defined]
-    for member, type_ in _TYPES.items()
+    kind.type.__name__: (kind.member, kind.type, kind_of_type(kind.type).api_version)
+    for kind in HELD
 }

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.simulate.occupancy import Standing, State
-from drayman.simulate.units import UnitId
+from drayman.inventory.units import UnitId
+from drayman.placement.occupancy import Standing, State
 from drayman.topology import Kind, kind
 
 HELD: Final = frozenset({State.USED, State.SHARED, State.PARTITIONED})

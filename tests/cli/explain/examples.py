@@ -11,7 +11,6 @@ from drayman.explain.answer import (
     DeviceCount,
     Explanation,
     Funnel,
-    Headline,
     Holder,
     Miss,
     Operation,
@@ -20,7 +19,7 @@ from drayman.explain.answer import (
     Step,
     Value,
 )
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Headline, Reason
 
 NOW: Final = 1_790_000_000.0
 SELECTOR: Final = (

@@ -15,8 +15,8 @@ from rich.console import Console
 from cli.explain.examples import ALL, LONGEST, MISSPELT, NAMESPACE, NOW, RUNS, WAITS
 from drayman.cli.explain.drawing import STYLES, Drawing
 from drayman.cli.explain.layout import age, broken, devices_listed, shell
-from drayman.explain.answer import Explanation, Headline, Holder
-from drayman.explain.reasons import Kind, Reason
+from drayman.explain.answer import Explanation, Holder
+from drayman.reasons.reason import Headline, Kind, Reason
 
 
 def drawn(explanation: Explanation, width: int, *, terminal: bool = False) -> str:

@@ -10,10 +10,12 @@ import pytest
 from apiserver.e2e.driving import Kubectl
 from cli.explain.people import HARDWARE, OWN, Person
 from drayman.cli.errors import UserError
-from drayman.cli.reading import RESOURCES, read_world, sources
+from drayman.cli.reading import read_world, sources
 from drayman.cli.worlds import read_with_rules
 from drayman.cluster import HttpClient
-from drayman.simulate.world import World
+from drayman.cluster.resources import typed
+from drayman.placement.followed import HELD, Read
+from drayman.placement.world import World
 
 
 def read(kubeconfig: Path, namespace: str | None = "team-a") -> World:
@@ -30,7 +32,9 @@ def test_an_administrator_sees_everything(kubectl: Kubectl) -> None:
     assert world.unseen == ()
     assert [node.metadata.name for node in world.objects.nodes] == ["example-0", "example-1"]
     assert world.objects.slices
-    assert set(world.versions) == {resource.plural for resource in RESOURCES}
+    assert set(world.versions) == {
+        typed(kind.type).plural for kind in HELD if kind.read in (Read.NEEDED, Read.WANTED)
+    }
     assert list(world.versions) == sorted(world.versions)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cli.map.bars import SEGMENTS, bar, cells_for, legend, words
-from drayman.simulate.occupancy import State
+from drayman.placement.occupancy import State
 
 NUMBERS = st.lists(st.integers(0, 50_000), min_size=1, max_size=6)
 

@@ -10,9 +10,9 @@ import yaml
 from drayman.api.codec import decode
 from drayman.api.resource import ResourceClaim
 from drayman.cli.manifests import Manifests, ManifestsError, read_manifests
+from drayman.placement.world import World
 from drayman.simulate.expanding import MOST_PODS
 from drayman.simulate.snapshot import snapshot
-from drayman.simulate.world import World
 from simulate.cluster import claim, cluster
 
 CONTAINER = {"name": "main", "image": "example.com/image:1"}

@@ -17,7 +17,9 @@ from controllers.world import (
     from_template,
     named,
 )
+from drayman.api.claim_generation import is_made_for, owning_pod
 from drayman.api.core import Pod
+from drayman.api.pods import is_done
 from drayman.api.resource import ResourceClaim
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.lifecycle import Lifecycle
@@ -28,7 +30,6 @@ from drayman.cluster.embedded import EventType, Store
 from drayman.cluster.errors import StatusError
 from drayman.cluster.resources import PODS
 from drayman.controllers.claims.controller import ClaimController
-from drayman.controllers.pod_claims import is_done, is_made_for, owning_pod
 
 PODS_AT_MOST = 8
 STEPS = 70

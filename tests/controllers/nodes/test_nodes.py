@@ -10,6 +10,7 @@ from controllers.workloads.stage import NAMESPACE, Stage, stage
 from drayman.api.codec import convert
 from drayman.api.core import Node, NodeCondition, Pod, PodSpec, Taint, Toleration
 from drayman.api.meta import ObjectMeta
+from drayman.api.times import timestamp_at
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES, NODES, PODS, JsonObject
 from drayman.controllers.nodes import (
@@ -20,7 +21,6 @@ from drayman.controllers.nodes import (
 )
 from drayman.controllers.nodes.eviction import leaves_at
 from drayman.controllers.nodes.health import conditions_of, taints_of
-from drayman.controllers.workloads.moments import timestamp
 
 LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -154,7 +154,7 @@ async def test_pods_are_asked_to_leave_when_their_patience_ends() -> None:
         await add_node(place, "n1")
         await add_pod(place, "ordinary", "n1")
         await add_pod(place, "patient", "n1", (forever,))
-        added = timestamp(place.clock())
+        added = timestamp_at(place.clock())
         taint = {"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": added}
         await place.patch(NODES, "n1", {"spec": {"taints": [taint]}})
         place.clock.ahead = 290.0

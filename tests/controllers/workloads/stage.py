@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drayman.api.core import Pod
+from drayman.api.times import timestamp_at
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.lifecycle import Lifecycle
 from drayman.apiserver.serving.assembly import make_server
@@ -21,7 +22,6 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions, ListOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, PODS, SERVICE_ACCOUNTS, JsonObject, Resource
-from drayman.controllers.workloads.moments import timestamp
 from patience import PATIENCE_S
 
 NAMESPACE = "default"
@@ -142,7 +142,7 @@ class Stage:
     async def set_phase(
         self, pod: Pod, phase: str, *, ready: bool = False, exit_code: int | None = None
     ) -> None:
-        now = timestamp(self.clock())
+        now = timestamp_at(self.clock())
         condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": now}
         status: JsonObject = {"phase": phase, "conditions": [condition]}
         if exit_code is not None:

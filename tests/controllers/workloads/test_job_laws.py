@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from controllers.workloads.stage import NAMESPACE, Stage, stage, template
 from drayman.api.core import Pod
+from drayman.api.pods import is_active
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import InProcessClient
 from drayman.cluster.informers import Informers
@@ -20,7 +21,6 @@ from drayman.cluster.resources import JOBS, PODS, JsonObject
 from drayman.cluster.writes import Write
 from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
 from drayman.controllers.workloads.jobs.indexes import IndexSet
-from drayman.controllers.workloads.pod_state import is_active
 from patience import PATIENCE_S
 
 OPTIONS = JobOptions(backoff=BackoffTimes(first=0.0))

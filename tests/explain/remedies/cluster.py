@@ -22,7 +22,7 @@ from drayman.explain.values import mistaken_values
 from drayman.placement.asking import Asker
 from drayman.placement.claims import EXTENDED_CLAIM, ClaimsNotReadyError
 from drayman.placement.placing import Found, NotFound
-from drayman.simulate.world import Objects, World
+from drayman.placement.world import Objects, World
 from explain.applying import apply
 from oracle.build import device_class, piece
 from oracle.selectors import GPU, ONLY_GPU

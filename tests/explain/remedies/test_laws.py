@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from drayman.placement.asking import Asker
 from drayman.placement.placing import Found
-from drayman.simulate.world import World
+from drayman.placement.world import World
 from explain.remedies.cluster import (
     NOW,
     NUMA,

@@ -13,7 +13,7 @@ from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory import Features
 from drayman.placement.asking import Asker
 from drayman.placement.placing import Found
-from drayman.simulate.world import Objects, World
+from drayman.placement.world import Objects, World
 from explain.remedies.cluster import NOW, checked_in
 from oracle.nodes import JsonObject
 from oracle.strategies import problems

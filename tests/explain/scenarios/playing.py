@@ -45,10 +45,10 @@ from drayman.cluster.resources import (
     generic,
 )
 from drayman.explain.answer import Operation, Remedy
-from drayman.explain.reasons import Reason
 from drayman.inventory.features import Features
+from drayman.placement.world import Objects
+from drayman.reasons.reason import Reason
 from drayman.scheduler.running import SchedulerOptions
-from drayman.simulate.world import Objects
 from explain.applying import apply
 
 _NAMESPACE_VALUES = NAMESPACES.as_values()

@@ -23,7 +23,7 @@ from drayman.api.resource import (
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from drayman.drivers.profiles import parse_profiles, simulate
 from drayman.inventory.features import Features
-from drayman.simulate.world import Objects, World
+from drayman.placement.world import Objects, World
 from oracle.build import claim as claim_of
 from oracle.build import device, device_class, exactly, label_selector, piece
 from oracle.nodes import JsonObject

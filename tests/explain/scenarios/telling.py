@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from drayman.explain.answer import Explanation, Holder, Miss, Remedy, Spelling, Step, Value
 from drayman.explain.claim import explain_claim
 from drayman.explain.pod import explain_pod
-from drayman.explain.reasons import Reason
 from drayman.explain.workload import explain_job
 from drayman.placement.asking import Asker
 from drayman.placement.placing import Found
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.reason import Reason
 from explain.applying import apply
 from explain.scenarios.scene import Scene
 

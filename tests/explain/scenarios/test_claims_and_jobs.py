@@ -11,9 +11,9 @@ from controllers.world import eventually
 from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import JOBS, PODS
 from drayman.explain.answer import Explanation
-from drayman.explain.reasons import Reason
 from drayman.placement.asking import Asker
 from drayman.placement.placing import Found
+from drayman.reasons.reason import Reason
 from explain.applying import apply
 from explain.scenarios.playing import Play, server
 from explain.scenarios.scene import NVIDIA, Scene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Reason
 from explain.scenarios.scene import NVIDIA, Scene, gpus, numbered
 from explain.scenarios.telling import Near, Scenario, check, named
 from oracle.build import capacity, claim, device, exactly, first_available, partitioned, shared

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Reason
 from explain.scenarios.scene import NVIDIA, ROOT, Scene
 from explain.scenarios.telling import Scenario, check, explain, named
 from oracle.build import claim, exactly, first_available

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Reason
 from explain.scenarios.scene import Scene, gpus, mounted
 from explain.scenarios.telling import Near, Scenario, check, named
 from oracle.selectors import GPU

@@ -16,6 +16,7 @@ import msgspec
 from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
+from drayman.api.pods import named_claims
 from drayman.api.resource import (
     AllocatedDeviceStatus,
     DeviceClass,
@@ -24,6 +25,7 @@ from drayman.api.resource import (
     ResourceClaimStatus,
     ResourceSlice,
 )
+from drayman.api.times import timestamp_at
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
@@ -36,12 +38,10 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
-from drayman.placement.claims import names_of_claims
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import NotFound, Placer
 from drayman.placement.state import ClusterState
-from drayman.placement.times import timestamp_of
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.decisions import Placement
@@ -269,7 +269,7 @@ class Play:
         for victim in victims:
             pod = self.pods.get(victim.metadata.name)
             if pod is not None:
-                deadline = timestamp_of(self.now + 30)
+                deadline = timestamp_at(self.now + 30)
                 metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deadline)
                 self._put_pod(msgspec.structs.replace(pod, metadata=metadata))
 
@@ -406,7 +406,7 @@ class Play:
             return
         placement = self.unready.pop(which % len(self.unready))
         uid = placement.entry.uid
-        for name in names_of_claims(placement.pod):
+        for name in named_claims(placement.pod):
             claim = self.claims.get(name)
             if claim is None or claim.status.allocation is None:
                 continue

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from drayman.api.schema.json_syntax import quoted
+from drayman.api.times import micro_timestamp, timestamp
 
 SECONDS_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 MICROSECONDS_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
@@ -54,14 +55,14 @@ class TimeTextError(ValueError):
 def canonical_time(text: str) -> str:
     """A time to the second as the API writes it; `ZERO` for none. Raises TimeTextError."""
     moment = _parse(text, SECONDS_LAYOUT)
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}".rjust(len(ZERO), "0")
+    return timestamp(moment)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def canonical_micro_time(text: str) -> str:
     """A time to the microsecond as the API writes it. Raises TimeTextError."""
     moment = _parse(text, MICROSECONDS_LAYOUT)
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}".rjust(len("0001-01-01T00:00:00.000000Z"), "0")
+    return micro_timestamp(moment)
 
 
 def time_from_unix(seconds: int, nanoseconds: int, *, micro: bool) -> str:
@@ -72,9 +73,7 @@ def time_from_unix(seconds: int, nanoseconds: int, *, micro: bool) -> str:
         )
     except OverflowError as error:
         raise TimeTextError(f"{seconds} seconds since 1970 are out of range") from error
-    pattern = "%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ"
-    width = len("0001-01-01T00:00:00.000000Z") if micro else len(ZERO)
-    return moment.strftime(pattern).rjust(width, "0")
+    return micro_timestamp(moment) if micro else timestamp(moment)
 
 
 def _parse(text: str, layout: str) -> datetime:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal
 
-from drayman.api.core import FINISHED
+from drayman.api.pods import FINISHED
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.negotiation import META_GROUP, View
 from drayman.apiserver.served.resources import Column, Resource

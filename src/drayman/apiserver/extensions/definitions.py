@@ -20,7 +20,7 @@ from drayman.apiserver.extensions.deletion import delete_definition
 from drayman.apiserver.extensions.naming import set_names
 from drayman.apiserver.extensions.schemas import LIST_TYPE, every_schema, items
 from drayman.apiserver.extensions.text_formats import is_recognized
-from drayman.apiserver.served.actors import ACTORS
+from drayman.apiserver.served.acting import Part, by
 from drayman.apiserver.served.resources import Resource, Subresource
 from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
@@ -139,5 +139,5 @@ def definitions_resource() -> Resource:
         requires_version_on_update=True,
         answers_with_deleted_object=True,
         delete_handler=delete_definition,
-        acting=ACTORS[f"customresourcedefinitions.{GROUP}"],
+        acting=by(Part.SERVER, effect="the kind that it defines is served"),
     )

@@ -6,6 +6,7 @@ it is gone with the last of them.
 
 from __future__ import annotations
 
+from drayman.api.times import timestamp
 from drayman.apiserver.extensions.definition import (
     CLEANUP,
     HUB,
@@ -15,7 +16,6 @@ from drayman.apiserver.extensions.definition import (
     condition,
 )
 from drayman.apiserver.extensions.naming import set_names
-from drayman.apiserver.protocol.environment import timestamp
 from drayman.apiserver.protocol.errors import not_found
 from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, Result

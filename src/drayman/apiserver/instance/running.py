@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from drayman.api.times import timestamp
 from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.first_objects import (
@@ -22,7 +23,6 @@ from drayman.apiserver.instance.folder import Folder, FolderError, Record, reaso
 from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.starting import CHECK, Start
 from drayman.apiserver.lifecycle import Lifecycle
-from drayman.apiserver.protocol.environment import timestamp
 from drayman.apiserver.security.audit import AuditLog
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from drayman.api.validation import SelectorProblem
 from drayman.apiserver.kinds import (
@@ -14,7 +13,6 @@ from drayman.apiserver.kinds import (
 )
 from drayman.apiserver.kinds.admission import admission_plugins
 from drayman.apiserver.kinds.device_resources import device_resources
-from drayman.apiserver.served.actors import ACTORS
 from drayman.apiserver.served.resources import Resource, Subresource
 from drayman.cel.device import check_selector
 
@@ -23,11 +21,6 @@ __all__ = ["admission_plugins", "builtin_resources"]
 
 def builtin_resources(*, account_parts: tuple[Subresource, ...] = ()) -> Iterator[Resource]:
     """Every built-in resource. `account_parts` are the parts of service accounts that make tokens."""
-    for resource in _declared(account_parts):
-        yield replace(resource, acting=ACTORS[resource.qualified])
-
-
-def _declared(account_parts: tuple[Subresource, ...]) -> Iterator[Resource]:
     yield from core_resources.RESOURCES
     yield core_resources.service_accounts(account_parts)
     yield from workload_resources.RESOURCES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +13,7 @@ from drayman.apiserver.kinds.autoscaling_v1 import AutoscalerConversion
 from drayman.apiserver.kinds.core_tables import shortened
 from drayman.apiserver.kinds.leases import ENDPOINT_SLICE, LEASE, RUNTIME_CLASS
 from drayman.apiserver.kinds.reading import at, items_at, text_at
+from drayman.apiserver.kinds.services import NO_PROXY
 from drayman.apiserver.kinds.tables import (
     AGE,
     CREATED_AT,
@@ -26,6 +28,8 @@ from drayman.apiserver.kinds.tables import (
     number,
     text,
 )
+from drayman.apiserver.served.acting import Acting, Part, by, nobody
+from drayman.apiserver.served.actors import PLACED_ONE_BY_ONE
 from drayman.apiserver.served.resources import Resource, Subresource
 from drayman.apiserver.served.strategy import Object
 
@@ -77,12 +81,15 @@ _BINDING_COLUMNS: Final = (
     column("ServiceAccounts", _subjects("ServiceAccount"), wide=True),
 )
 
+_RIGHTS: Final = by(Part.SERVER, effect="rights are granted by it")
+
 RESOURCES: Final = (
     Resource(
         group="autoscaling",
         versions=("v2", "v1"),
         kind="HorizontalPodAutoscaler",
         plural="horizontalpodautoscalers",
+        acting=nobody("no autoscaler runs here: it scales nothing"),
         namespaced=True,
         short_names=("hpa",),
         categories=("all",),
@@ -104,6 +111,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="CertificateSigningRequest",
         plural="certificatesigningrequests",
+        acting=nobody("no approver and no signer run here: no certificate is issued for it"),
         namespaced=False,
         short_names=("csr",),
         strategy=certificates.SIGNING_REQUEST,
@@ -126,6 +134,11 @@ RESOURCES: Final = (
         versions=V1,
         kind="Lease",
         plural="leases",
+        acting=by(
+            Part.CONTROLLERS,
+            Part.NODES,
+            effect="those of nodes tell that they are alive; others are data",
+        ),
         namespaced=True,
         strategy=LEASE,
         columns=(NAME, column("Holder", text("spec", "holderIdentity")), AGE),
@@ -137,6 +150,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="EndpointSlice",
         plural="endpointslices",
+        acting=nobody(NO_PROXY),
         namespaced=True,
         strategy=ENDPOINT_SLICE,
         has_generation=True,
@@ -153,6 +167,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="IPAddress",
         plural="ipaddresses",
+        acting=nobody("Services get their addresses without it here: it reserves nothing"),
         namespaced=False,
         short_names=("ip",),
         strategy=addresses.IP_ADDRESS,
@@ -163,6 +178,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="ServiceCIDR",
         plural="servicecidrs",
+        acting=nobody("Services get their addresses from one fixed range here: it adds none"),
         namespaced=False,
         strategy=addresses.SERVICE_CIDR,
         columns=(
@@ -177,6 +193,10 @@ RESOURCES: Final = (
         versions=V1,
         kind="RuntimeClass",
         plural="runtimeclasses",
+        acting=by(
+            Part.SERVER,
+            effect="its overhead, node selector and tolerations are added to pods; simulated nodes ignore its handler",
+        ),
         namespaced=False,
         strategy=RUNTIME_CLASS,
         columns=(NAME, column("Handler", text("handler")), AGE),
@@ -188,6 +208,12 @@ RESOURCES: Final = (
         versions=V1,
         kind="PodDisruptionBudget",
         plural="poddisruptionbudgets",
+        acting=by(
+            Part.SERVER,
+            Part.CONTROLLERS,
+            Part.SCHEDULER,
+            effect="evictions are refused by it, its status is kept, and preemption spares its pods",
+        ),
         namespaced=True,
         short_names=("pdb",),
         strategy=policy.BUDGET,
@@ -207,6 +233,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="ClusterRoleBinding",
         plural="clusterrolebindings",
+        acting=_RIGHTS,
         namespaced=False,
         strategy=access_control.CLUSTER_ROLE_BINDING,
         columns=_BINDING_COLUMNS,
@@ -217,6 +244,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="ClusterRole",
         plural="clusterroles",
+        acting=_RIGHTS,
         namespaced=False,
         strategy=access_control.CLUSTER_ROLE,
         columns=(NAME, CREATED_AT),
@@ -227,6 +255,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="RoleBinding",
         plural="rolebindings",
+        acting=_RIGHTS,
         namespaced=True,
         strategy=access_control.ROLE_BINDING,
         columns=_BINDING_COLUMNS,
@@ -237,6 +266,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="Role",
         plural="roles",
+        acting=_RIGHTS,
         namespaced=True,
         strategy=access_control.ROLE,
         columns=(NAME, CREATED_AT),
@@ -247,6 +277,11 @@ RESOURCES: Final = (
         versions=V1,
         kind="PriorityClass",
         plural="priorityclasses",
+        acting=by(
+            Part.SERVER,
+            Part.SCHEDULER,
+            effect="pods get their priority from it, and are ordered and preempted by that",
+        ),
         namespaced=False,
         short_names=("pc",),
         strategy=policy.PRIORITY_CLASS,
@@ -264,6 +299,7 @@ RESOURCES: Final = (
         versions=("v1alpha2",),
         kind="Workload",
         plural="workloads",
+        acting=nobody("no controller makes PodGroups of its templates here"),
         namespaced=True,
         strategy=pod_groups.WORKLOAD,
         columns=NAME_AND_AGE,
@@ -273,6 +309,11 @@ RESOURCES: Final = (
         versions=("v1alpha2",),
         kind="PodGroup",
         plural="podgroups",
+        acting=Acting(
+            (Part.SCHEDULER, Part.CONTROLLERS),
+            "claims that the group shares are reserved for it; it is not removed while in use",
+            replace(PLACED_ONE_BY_ONE, concerns=pod_groups.is_gang, case="of a gang"),
+        ),
         namespaced=True,
         strategy=pod_groups.POD_GROUP,
         columns=(

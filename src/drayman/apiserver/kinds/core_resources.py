@@ -24,7 +24,9 @@ from drayman.apiserver.kinds.pods.strategy import (
 )
 from drayman.apiserver.kinds.reading import at, items_at, text_at
 from drayman.apiserver.kinds.rules import StatusRules
+from drayman.apiserver.kinds.services import NO_PROXY
 from drayman.apiserver.kinds.tables import CREATED_AT, NAME, NAME_AND_AGE
+from drayman.apiserver.served.acting import Gap, Part, by, data, nobody
 from drayman.apiserver.served.resources import (
     ALL_VERBS,
     GroupVersionKind,
@@ -68,6 +70,12 @@ PODS: Final = Resource(
     versions=V1,
     kind="Pod",
     plural="pods",
+    acting=by(
+        Part.SCHEDULER,
+        Part.CONTROLLERS,
+        Part.NODES,
+        effect="gets a node, claims and devices, and runs in name only",
+    ),
     namespaced=True,
     short_names=("po",),
     categories=("all",),
@@ -104,6 +112,12 @@ NODES: Final = Resource(
     versions=V1,
     kind="Node",
     plural="nodes",
+    acting=by(
+        Part.SCHEDULER,
+        Part.CONTROLLERS,
+        Part.NODES,
+        effect="pods are placed on it; silent ones are tainted and emptied; simulated ones send heartbeats",
+    ),
     namespaced=False,
     short_names=("no",),
     strategy=nodes.NODE,
@@ -116,6 +130,7 @@ NAMESPACES: Final = Resource(
     versions=V1,
     kind="Namespace",
     plural="namespaces",
+    acting=by(Part.CONTROLLERS, effect="a deleted one ends with everything in it"),
     namespaced=False,
     short_names=("ns",),
     verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
@@ -133,6 +148,7 @@ CONFIG_MAPS: Final = Resource(
     versions=V1,
     kind="ConfigMap",
     plural="configmaps",
+    acting=data("data for pods; simulated nodes do not read it"),
     namespaced=True,
     short_names=("cm",),
     strategy=config.CONFIG_MAP,
@@ -143,6 +159,7 @@ SECRETS: Final = Resource(
     versions=V1,
     kind="Secret",
     plural="secrets",
+    acting=data("data for pods; simulated nodes do not read it"),
     namespaced=True,
     strategy=config.SECRET,
     columns=core_tables.SECRET,
@@ -153,6 +170,14 @@ SERVICES: Final = Resource(
     versions=V1,
     kind="Service",
     plural="services",
+    acting=by(
+        Part.SERVER,
+        effect="gets its address and ports",
+        gap=Gap(
+            Part.CONTROLLERS,
+            "nothing serves it here: it gets no EndpointSlices, no name in DNS and no traffic",
+        ),
+    ),
     namespaced=True,
     short_names=("svc",),
     categories=("all",),
@@ -171,6 +196,7 @@ EVENTS: Final = Resource(
     versions=V1,
     kind="Event",
     plural="events",
+    acting=data("what happened, for people to read"),
     namespaced=True,
     short_names=("ev",),
     strategy=events.CORE_EVENT,
@@ -184,6 +210,7 @@ EVENTS_IN_EVENTS_GROUP: Final = Resource(
     versions=V1,
     kind="Event",
     plural="events",
+    acting=data("what happened, for people to read"),
     namespaced=True,
     short_names=("ev",),
     hub=CORE_EVENT_KIND,
@@ -200,6 +227,12 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource(
     versions=V1,
     kind="PersistentVolumeClaim",
     plural="persistentvolumeclaims",
+    acting=by(
+        Part.SERVER,
+        Part.SCHEDULER,
+        Part.CONTROLLERS,
+        effect="gets the default class; a volume is bound to it or simulated for it, and pods are placed where that can be reached",
+    ),
     namespaced=True,
     short_names=("pvc",),
     strategy=storage.PERSISTENT_VOLUME_CLAIM,
@@ -212,6 +245,11 @@ PERSISTENT_VOLUMES: Final = Resource(
     versions=V1,
     kind="PersistentVolume",
     plural="persistentvolumes",
+    acting=by(
+        Part.SCHEDULER,
+        Part.CONTROLLERS,
+        effect="is bound to a claim and reclaimed by its policy; pods are placed where it can be reached",
+    ),
     namespaced=False,
     short_names=("pv",),
     strategy=storage.PERSISTENT_VOLUME,
@@ -224,6 +262,7 @@ RESOURCE_QUOTAS: Final = Resource(
     versions=V1,
     kind="ResourceQuota",
     plural="resourcequotas",
+    acting=nobody("nothing counts or enforces quotas here: it limits nothing"),
     namespaced=True,
     short_names=("quota",),
     strategy=RESOURCE_QUOTA,
@@ -236,6 +275,9 @@ LIMIT_RANGES: Final = Resource(
     versions=V1,
     kind="LimitRange",
     plural="limitranges",
+    acting=by(
+        Part.SERVER, effect="what new pods and volume claims ask for is filled in and bounded"
+    ),
     namespaced=True,
     short_names=("limits",),
     strategy=LIMIT_RANGE,
@@ -247,6 +289,7 @@ ENDPOINTS_RESOURCE: Final = Resource(
     versions=V1,
     kind="Endpoints",
     plural="endpoints",
+    acting=nobody(NO_PROXY),
     singular="endpoints",
     namespaced=True,
     short_names=("ep",),
@@ -264,6 +307,11 @@ def service_accounts(subresources: tuple[Subresource, ...]) -> Resource:
         versions=V1,
         kind="ServiceAccount",
         plural="serviceaccounts",
+        acting=by(
+            Part.SERVER,
+            Part.CONTROLLERS,
+            effect="tokens are issued for it; every namespace gets a default one",
+        ),
         namespaced=True,
         short_names=("sa",),
         strategy=SERVICE_ACCOUNT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from drayman.api.catalog import claim_state
 from drayman.api.codec import convert
 from drayman.api.resource import (
     GROUP,
@@ -14,6 +13,7 @@ from drayman.api.resource import (
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
+    claim_state,
 )
 from drayman.api.struct import ApiStruct
 from drayman.api.validation import SelectorChecker
@@ -33,6 +33,7 @@ from drayman.apiserver.kinds.tables import (
     since,
     text,
 )
+from drayman.apiserver.served.acting import Acting, Part, by, nobody
 from drayman.apiserver.served.resources import Column, Resource, Subresource
 from drayman.apiserver.served.strategy import Object
 
@@ -84,6 +85,7 @@ def _resource(
     plural: str,
     selectors: SelectorChecker,
     *,
+    acting: Acting,
     namespaced: bool,
     columns: tuple[Column, ...],
     has_generation: bool = False,
@@ -98,6 +100,7 @@ def _resource(
         kind=kind,
         plural=plural,
         namespaced=namespaced,
+        acting=acting,
         strategy=DeviceKindStrategy(type_, selectors),
         conversion=DeviceKindConversion(kind),
         columns=columns,
@@ -126,6 +129,7 @@ POOL_STATUS_REQUESTS: Final = Resource(
     versions=REQUEST_VERSIONS,
     kind="ResourcePoolStatusRequest",
     plural="resourcepoolstatusrequests",
+    acting=nobody("no controller answers it here: its status stays empty"),
     namespaced=False,
     strategy=pool_status.REQUEST,
     answers_with_deleted_object=True,
@@ -153,6 +157,7 @@ def device_resources(selectors: SelectorChecker) -> tuple[Resource, ...]:
             DeviceClass,
             "deviceclasses",
             selectors,
+            acting=by(Part.SCHEDULER, effect="devices are chosen by it"),
             namespaced=False,
             columns=NAME_AND_AGE,
             has_generation=True,
@@ -161,6 +166,12 @@ def device_resources(selectors: SelectorChecker) -> tuple[Resource, ...]:
             ResourceClaim,
             "resourceclaims",
             selectors,
+            acting=by(
+                Part.SCHEDULER,
+                Part.CONTROLLERS,
+                Part.NODES,
+                effect="devices are allocated, reserved, prepared in name only, and released",
+            ),
             namespaced=True,
             columns=(
                 NAME,
@@ -175,6 +186,9 @@ def device_resources(selectors: SelectorChecker) -> tuple[Resource, ...]:
             ResourceClaimTemplate,
             "resourceclaimtemplates",
             selectors,
+            acting=by(
+                Part.SCHEDULER, Part.CONTROLLERS, effect="the claims of pods are made from it"
+            ),
             namespaced=True,
             columns=NAME_AND_AGE,
         ),
@@ -182,6 +196,11 @@ def device_resources(selectors: SelectorChecker) -> tuple[Resource, ...]:
             ResourceSlice,
             "resourceslices",
             selectors,
+            acting=by(
+                Part.SCHEDULER,
+                Part.NODES,
+                effect="its devices are allocated; simulated hardware publishes its own",
+            ),
             namespaced=False,
             columns=(
                 NAME,
@@ -196,6 +215,11 @@ def device_resources(selectors: SelectorChecker) -> tuple[Resource, ...]:
             DeviceTaintRule,
             "devicetaintrules",
             selectors,
+            acting=by(
+                Part.SCHEDULER,
+                Part.CONTROLLERS,
+                effect="tainted devices are avoided, and pods evicted from them",
+            ),
             namespaced=False,
             columns=(
                 NAME,

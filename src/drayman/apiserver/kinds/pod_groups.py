@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from drayman.api import formats
 from drayman.api.codec import convert
 from drayman.api.meta import Condition
+from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     duplicate,
     invalid,
@@ -202,3 +203,9 @@ POD_GROUP: Final = PodGroupRules(
     rechecks=False,
 )
 POD_GROUP_STATUS: Final = BareStatusRules(update_checks=_check_pod_group_status)
+
+
+def is_gang(group: Object) -> bool:
+    """Whether the pods of a group are to be placed together or not at all."""
+    policy: Json = (group.get("spec") or {}).get("schedulingPolicy") or {}
+    return bool(policy.get("gang"))

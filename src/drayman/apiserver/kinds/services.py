@@ -28,6 +28,7 @@ RESERVED: Final = 2
 FIRST_NODE_PORT: Final = 30000
 NODE_PORTS: Final = 2768
 _STICKY_S: Final = 10800
+NO_PROXY: Final = "no proxy runs here: nothing is routed to its addresses"
 
 
 def _needs_node_ports(spec: Object) -> bool:

@@ -11,6 +11,7 @@ from drayman.api.volume_binding import DEFAULT_CLASS
 from drayman.apiserver.kinds import storage
 from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.tables import AGE, NAME, NONE, UNSET, column, flag, text
+from drayman.apiserver.served.acting import Part, by, nobody
 from drayman.apiserver.served.resources import Resource, Subresource
 from drayman.apiserver.served.strategy import Object
 
@@ -30,12 +31,18 @@ def _class_name(obj: Object, _now: datetime) -> str:
     return f"{name} (default)" if annotations.get(DEFAULT_CLASS) == "true" else name
 
 
+_STORAGE: Final = nobody("no storage driver runs here, and nothing reads it")
+
 RESOURCES: Final = (
     Resource(
         group=STORAGE,
         versions=V1,
         kind="CSIDriver",
         plural="csidrivers",
+        acting=by(
+            Part.SCHEDULER,
+            effect="tells whether the storage that is left counts when a node is chosen",
+        ),
         namespaced=False,
         strategy=storage.CSI_DRIVER,
         answers_with_deleted_object=True,
@@ -59,6 +66,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="CSINode",
         plural="csinodes",
+        acting=_STORAGE,
         namespaced=False,
         strategy=storage.CSI_NODE,
         answers_with_deleted_object=True,
@@ -74,6 +82,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="CSIStorageCapacity",
         plural="csistoragecapacities",
+        acting=by(Part.SCHEDULER, effect="nodes are chosen by the storage that is left"),
         namespaced=True,
         strategy=storage.CSI_STORAGE_CAPACITY,
         answers_with_deleted_object=True,
@@ -89,6 +98,12 @@ RESOURCES: Final = (
         versions=V1,
         kind="StorageClass",
         plural="storageclasses",
+        acting=by(
+            Part.SERVER,
+            Part.SCHEDULER,
+            Part.CONTROLLERS,
+            effect="claims get it by default, nodes are chosen by its topologies, and volumes are simulated by it",
+        ),
         namespaced=False,
         short_names=("sc",),
         strategy=storage.STORAGE_CLASS,
@@ -107,6 +122,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="VolumeAttachment",
         plural="volumeattachments",
+        acting=_STORAGE,
         namespaced=False,
         strategy=storage.VOLUME_ATTACHMENT,
         answers_with_deleted_object=True,
@@ -126,6 +142,7 @@ RESOURCES: Final = (
         versions=V1,
         kind="VolumeAttributesClass",
         plural="volumeattributesclasses",
+        acting=_STORAGE,
         namespaced=False,
         short_names=("vac",),
         strategy=storage.VOLUME_ATTRIBUTES_CLASS,

@@ -6,9 +6,10 @@ Ages are worked out here and sent as text, because clients print cells as they c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
+from drayman.api import times
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, text_at
 from drayman.apiserver.served.resources import Column
@@ -62,10 +63,9 @@ def moment_of(timestamp: Json) -> datetime | None:
     if not isinstance(timestamp, str) or not timestamp:
         return None
     try:
-        moment = datetime.fromisoformat(timestamp)
+        return times.moment_of(timestamp)
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def age_of(timestamp: Json, now: datetime) -> str:

@@ -24,6 +24,7 @@ from drayman.apiserver.kinds.tables import (
     template_columns,
     text,
 )
+from drayman.apiserver.served.acting import Part, by, data, nobody
 from drayman.apiserver.served.resources import Resource, Subresource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources import scale_subresource
@@ -94,6 +95,7 @@ DEPLOYMENTS: Final = Resource(
     versions=V1,
     kind="Deployment",
     plural="deployments",
+    acting=by(Part.CONTROLLERS, effect="is rolled out through ReplicaSets"),
     namespaced=True,
     short_names=("deploy",),
     categories=("all",),
@@ -114,6 +116,7 @@ REPLICA_SETS: Final = Resource(
     versions=V1,
     kind="ReplicaSet",
     plural="replicasets",
+    acting=by(Part.CONTROLLERS, effect="its number of pods is kept"),
     namespaced=True,
     short_names=("rs",),
     categories=("all",),
@@ -127,6 +130,7 @@ REPLICATION_CONTROLLERS: Final = Resource(
     versions=V1,
     kind="ReplicationController",
     plural="replicationcontrollers",
+    acting=by(Part.CONTROLLERS, effect="its number of pods is kept"),
     namespaced=True,
     short_names=("rc",),
     categories=("all",),
@@ -147,6 +151,7 @@ STATEFUL_SETS: Final = Resource(
     versions=V1,
     kind="StatefulSet",
     plural="statefulsets",
+    acting=by(Part.CONTROLLERS, effect="its pods and their volume claims are kept, in order"),
     namespaced=True,
     short_names=("sts",),
     categories=("all",),
@@ -160,6 +165,7 @@ DAEMON_SETS: Final = Resource(
     versions=V1,
     kind="DaemonSet",
     plural="daemonsets",
+    acting=by(Part.CONTROLLERS, effect="a pod is kept on each of its nodes"),
     namespaced=True,
     short_names=("ds",),
     categories=("all",),
@@ -186,6 +192,7 @@ CONTROLLER_REVISIONS: Final = Resource(
     versions=V1,
     kind="ControllerRevision",
     plural="controllerrevisions",
+    acting=by(Part.CONTROLLERS, effect="the history of StatefulSets and DaemonSets is kept in it"),
     namespaced=True,
     strategy=apps.CONTROLLER_REVISION,
     columns=(
@@ -200,6 +207,7 @@ JOBS: Final = Resource(
     versions=V1,
     kind="Job",
     plural="jobs",
+    acting=by(Part.CONTROLLERS, effect="its pods are run to completion"),
     namespaced=True,
     categories=("all",),
     strategy=batch.JOB,
@@ -221,6 +229,7 @@ CRON_JOBS: Final = Resource(
     versions=V1,
     kind="CronJob",
     plural="cronjobs",
+    acting=nobody("no CronJob controller runs here: it starts no Jobs"),
     namespaced=True,
     short_names=("cj",),
     categories=("all",),
@@ -250,6 +259,7 @@ POD_TEMPLATES: Final = Resource(
     versions=V1,
     kind="PodTemplate",
     plural="podtemplates",
+    acting=data("a template for whoever reads it"),
     namespaced=True,
     strategy=apps.POD_TEMPLATE,
     has_generation=True,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.api.times import timestamp
 from drayman.apiserver.lifecycle.collecting import unless_gone
 from drayman.apiserver.lifecycle.graph import Node, node_of
 from drayman.apiserver.lifecycle.namespace_conditions import count_finalizers, deletion_conditions
-from drayman.apiserver.protocol.environment import timestamp
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
 from drayman.apiserver.requests.calls import Call

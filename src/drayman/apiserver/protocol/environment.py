@@ -12,7 +12,6 @@ SUFFIX_LENGTH: Final = 5
 _FAIR_BYTES: Final = 256 - 256 % len(NAME_ALPHABET)
 """Bytes below this give every letter the same chance."""
 _POOLED: Final = 8192
-_WHOLE_SECONDS: Final = len("2006-01-02T15:04:05")
 
 
 class Clock(Protocol):
@@ -64,8 +63,3 @@ class RandomIds:
         taken = self._pool[self._used : self._used + count]
         self._used += count
         return taken
-
-
-def timestamp(moment: datetime) -> str:
-    """A time, in UTC, as metadata has it: RFC 3339 in whole seconds."""
-    return f"{moment.isoformat()[:_WHOLE_SECONDS]}Z"

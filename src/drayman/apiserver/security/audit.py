@@ -9,8 +9,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from uuid import uuid4
 
+from drayman.api.times import timestamp
 from drayman.apiserver.protocol.access import Attributes
-from drayman.apiserver.protocol.environment import SystemClock, timestamp
+from drayman.apiserver.protocol.environment import SystemClock
 from drayman.apiserver.protocol.exchange import Request
 
 

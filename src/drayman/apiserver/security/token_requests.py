@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.api.times import timestamp
 from drayman.api.validation import ErrorKind, FieldError
-from drayman.apiserver.protocol.environment import timestamp
 from drayman.apiserver.protocol.errors import Subject, conflict, invalid, not_found
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.security.tokens import ISSUER, BoundObject, ServiceAccountClaims, TokenIssuer

@@ -51,6 +51,21 @@ class Acting:
     gap: Gap | None = None
 
 
+def by(*parts: Part, effect: str, gap: Gap | None = None) -> Acting:
+    """A kind that these parts act on."""
+    return Acting(parts, effect, gap)
+
+
+def data(purpose: str) -> Acting:
+    """A kind that nobody has to act on."""
+    return Acting(effect=purpose)
+
+
+def nobody(consequence: str, part: Part = Part.CONTROLLERS) -> Acting:
+    """A kind that a part would have to act on which is not there."""
+    return Acting(gap=Gap(part, consequence))
+
+
 UNKNOWN: Final = Acting()
 """Of custom resources: whoever brought the definition may act on them."""
 

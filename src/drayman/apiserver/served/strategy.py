@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import msgspec
 
 from drayman.api.struct import Json
+from drayman.api.times import timestamp
 from drayman.apiserver.protocol.access import ADMIN, User
-from drayman.apiserver.protocol.environment import Ids, timestamp
+from drayman.apiserver.protocol.environment import Ids
 
 if TYPE_CHECKING:
     from drayman.api.validation import FieldError

@@ -6,6 +6,7 @@ from typing import Final
 
 from drayman.apiserver.protocol.errors import Subject, bad_request, conflict, internal
 from drayman.apiserver.requests.calls import Call, Result, success
+from drayman.apiserver.served.acting import Part, by
 from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
 from drayman.apiserver.served.shaping import in_order, message_at, message_of
 from drayman.apiserver.served.strategy import Object
@@ -113,6 +114,7 @@ BINDINGS: Final = Resource(
     versions=("v1",),
     kind="Binding",
     plural="bindings",
+    acting=by(Part.SERVER, effect="the pod gets its node"),
     namespaced=True,
     verbs=("create",),
     create_handler=bind_by_body,

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Final
 
 from drayman.api.codec import convert
-from drayman.api.core import FINISHED
 from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
+from drayman.api.pods import FINISHED
 from drayman.apiserver.protocol.errors import (
     Cause,
     StatusError,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from drayman.apiserver.protocol.environment import timestamp
+from drayman.api.times import moment_of, timestamp
 from drayman.apiserver.protocol.errors import Subject, conflict, not_found
 from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, Result, success
@@ -185,7 +185,7 @@ def _grace(call: Call, obj: Object, context: Context) -> int | str | None:
         return None
     if asked is None or asked >= current:
         return "pending"
-    since = parse_time(metadata["deletionTimestamp"]) - timedelta(seconds=current)
+    since = moment_of(metadata["deletionTimestamp"]) - timedelta(seconds=current)
     moment = since + timedelta(seconds=asked)
     if moment < context.moment:
         # The time has come already. A graceful deletion still leaves the last step to whoever holds the object.
@@ -204,7 +204,7 @@ def _mark(metadata: Object, context: Context) -> None:
     if "deletionTimestamp" not in metadata and metadata.get("generation"):
         metadata["generation"] += 1
     existing = metadata.get("deletionTimestamp")
-    if existing is None or parse_time(existing) > context.moment:
+    if existing is None or moment_of(existing) > context.moment:
         metadata["deletionTimestamp"] = context.now
     metadata["deletionGracePeriodSeconds"] = 0
 
@@ -228,7 +228,3 @@ def _policy(existing: list[str], options: DeleteOptions, default: str) -> str:
         if name in existing:
             return policy
     return default
-
-
-def parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)

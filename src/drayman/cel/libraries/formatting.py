@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.costs import PENDING, STRING_TRAVERSAL, actual_size
+from drayman.cel.doubles import grouped_double
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Overload
-from drayman.cel.libraries.rendering import Unrenderable, grouped_double, render
+from drayman.cel.libraries.rendering import Unrenderable, render
 from drayman.cel.libraries.rules import growth_cost, traversal_estimate
 from drayman.cel.types import DYN, STRING, Type, list_of
 from drayman.cel.values import LISTS, ListValue, check_size, type_name

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 
+from drayman.cel.doubles import not_finite, shortest_double
 from drayman.cel.errors import CostLimitError, EvaluationError
 from drayman.cel.libraries.rules import MAX_STEPS
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import LISTS, ListValue, MapValue, TypeValue, materialize, type_name
 
-_SCIENTIFIC_FROM, _SCIENTIFIC_BELOW = 6, -4
 _NESTED_PRECISION = 6
 _ESCAPES = {
     "\a": r"\a",
@@ -119,7 +118,7 @@ def _scalar(value: object) -> str:
             return f"b{quoted(_decoded(value))}"
         case float():
             text = f"{value:.{_NESTED_PRECISION}f}"
-            return text if math.isfinite(value) else quoted(_not_finite(value))
+            return text if math.isfinite(value) else quoted(not_finite(value))
         case Timestamp():
             return f'timestamp("{value}")'
         case Duration():
@@ -134,34 +133,6 @@ def _decoded(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "+Inf" if value > 0 else "-Inf"
-
-
-def shortest_double(value: float) -> str:
-    """The fewest digits that give the number back; with an exponent from a million on and below 0.0001."""
-    if not math.isfinite(value):
-        return _not_finite(value)
-    if value == 0:
-        return "-0" if math.copysign(1, value) < 0 else "0"
-    number = Decimal(repr(value)).normalize()
-    exponent = number.adjusted()
-    if _SCIENTIFIC_BELOW <= exponent < _SCIENTIFIC_FROM:
-        return f"{number:f}"
-    return f"{number.scaleb(-exponent):f}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-
-
-def grouped_double(value: float, precision: int) -> str:
-    """With commas between thousands."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value + 0.0:,.{precision}f}"  # adding zero drops the sign of a negative zero
 
 
 def quoted(text: str) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from drayman.cel import types
 from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostNode, SizeEstimate, traversal
+from drayman.cel.doubles import shortest_double
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.rendering import shortest_double
 from drayman.cel.times import NANOS, Duration, Timestamp
 from drayman.cel.types import (
     BOOL,

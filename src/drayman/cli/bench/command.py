@@ -144,7 +144,7 @@ async def _measured(
 
 
 async def _schedule(workload: Workload, as_json: bool, connection: Connection | None) -> None:
-    from drayman.explain.wording import counted
+    from drayman.reasons.wording import counted
 
     with _Bar() as progress:
         measured, memory = await _measured(workload, connection, progress)

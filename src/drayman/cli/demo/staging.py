@@ -23,7 +23,7 @@ from drayman.cli.reading import read_world
 from drayman.cluster import Client, InProcessClient, WatchOptions, generic
 from drayman.cluster.resources import PODS
 from drayman.drivers.profiles import HardwareCluster, parse_profiles, simulate
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 PROFILES: Final = "dgx-h100=1,dgx-h100-mig=1,example-shared=1"
 NAMESPACE: Final = "default"

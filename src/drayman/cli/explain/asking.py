@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from drayman.api.meta import ObjectMeta
     from drayman.cluster.resources import Resource
     from drayman.explain.answer import Explanation
-    from drayman.simulate.world import Objects, World
+    from drayman.placement.world import Objects, World
 
 
 def explanation_of(world: World, subject: Subject, namespace: str) -> Explanation:

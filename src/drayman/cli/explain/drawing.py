@@ -21,9 +21,9 @@ from drayman.cli.explain.layout import (
     shell,
 )
 from drayman.cli.explain.tables import alternatives, funnels, holders
-from drayman.explain.answer import Explanation, Headline, Miss, Remedy, Spelling, Value
-from drayman.explain.reasons import Kind
-from drayman.explain.wording import counted
+from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, Value
+from drayman.reasons.reason import Headline, Kind
+from drayman.reasons.wording import counted
 
 STYLES: Final = {
     None: "bold green",

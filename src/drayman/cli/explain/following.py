@@ -32,7 +32,7 @@ from drayman.cluster.errors import (
 from drayman.cluster.resources import Resource
 from drayman.cluster.watching import Change
 from drayman.explain.answer import Explanation
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 SHORTEST_PAUSE_S: Final = 0.5
 """Between two readings: changes come in groups, such as those of a pod and its claims."""

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -21,6 +20,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from drayman.api.times import seconds_of
 from drayman.cli.errors import printable
 
 AS_SEEN: Final = ", as far as you may see"
@@ -121,7 +121,7 @@ def age(since: str, now: float) -> str:
     """How long ago, in the two largest units: `3h12m`. Empty where it is not known."""
     if not since:
         return ""
-    seconds = max(0, int(now - datetime.fromisoformat(since.replace(",", ".")).timestamp()))
+    seconds = max(0, int(now - seconds_of(since)))
     parts: list[str] = []
     for unit, size in _UNITS:
         amount, seconds = divmod(seconds, size)

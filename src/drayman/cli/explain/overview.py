@@ -13,9 +13,9 @@ from drayman.cli.explain.layout import INDENT, plain, prose, section
 from drayman.cli.explain.naming import KINDS
 from drayman.cli.explain.tables import indented, table
 from drayman.explain.answer import DeviceCount, Explanation
-from drayman.explain.reasons import Kind
-from drayman.explain.wording import counted
-from drayman.simulate.occupancy import State
+from drayman.placement.occupancy import State
+from drayman.reasons.reason import Kind
+from drayman.reasons.wording import counted
 
 OVERVIEWS: Final = ("Namespace", "Cluster")
 MOST_ROWS: Final = 20

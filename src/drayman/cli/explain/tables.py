@@ -14,7 +14,7 @@ from rich.text import Text
 from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
 from drayman.explain.answer import Alternative, Explanation, Funnel, Holder, Step
 from drayman.explain.qualities import CRITERIA, Criterion
-from drayman.explain.wording import counted
+from drayman.reasons.wording import counted
 
 MOST_HOLDERS: Final = 10
 MOST_LOSSES: Final = 6

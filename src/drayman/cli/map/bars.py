@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from drayman.cli.top.table import STYLES
-from drayman.simulate.occupancy import State
+from drayman.placement.occupancy import State
 
 if TYPE_CHECKING:
     from rich.text import Text

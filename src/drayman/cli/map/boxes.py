@@ -19,8 +19,8 @@ from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.rows import device_rows
 from drayman.cli.top.table import STYLES, cut
 from drayman.placement.fit.readiness import closed_by
+from drayman.placement.occupancy import Standing, State
 from drayman.simulate.capacity_left import capacity_use
-from drayman.simulate.occupancy import Standing, State
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
 from drayman.topology import LevelKind, levels
 

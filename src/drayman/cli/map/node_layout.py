@@ -12,7 +12,7 @@ from typing import Final
 from drayman.api.core import Node
 from drayman.cli.top.reading import Reading
 from drayman.inventory.device import DeviceRecord
-from drayman.simulate.occupancy import Standing
+from drayman.placement.occupancy import Standing
 from drayman.simulate.unit_counts import Unit, gather
 from drayman.topology import Kind, Locality, locality
 

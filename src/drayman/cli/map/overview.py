@@ -17,7 +17,7 @@ from drayman.cli.top.reading import Reading
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import cut
 from drayman.placement.fit.readiness import Closed
-from drayman.simulate.occupancy import State
+from drayman.placement.occupancy import State
 from drayman.topology import Kind
 
 if TYPE_CHECKING:

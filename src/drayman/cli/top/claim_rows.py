@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import ResourceClaim, claim_state
 from drayman.cli.top.reading import Reading, consumers
 from drayman.cli.top.rows import MANY_NODES, NOTHING
 from drayman.cli.top.table import Cell, Column
@@ -32,11 +32,7 @@ class ClaimRow:
     @property
     def state(self) -> str:
         """As kubectl has it."""
-        metadata, status = self.claim.metadata, self.claim.status
-        words = ["deleted"] if metadata.deletion_timestamp is not None else []
-        words += ["allocated"] if status.allocation is not None else []
-        words += ["reserved"] if status.reserved_for else []
-        return ",".join(words) or "pending"
+        return claim_state(self.claim)
 
     @property
     def marks(self) -> tuple[str, ...]:

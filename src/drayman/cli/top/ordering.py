@@ -8,7 +8,7 @@ from typing import Any
 from drayman.cli.top.claim_rows import ClaimRow
 from drayman.cli.top.rows import DeviceRow, PoolRow
 from drayman.cli.top.table import natural
-from drayman.simulate.occupancy import State
+from drayman.placement.occupancy import State
 
 
 def sorted_devices(rows: Iterable[DeviceRow], order: str) -> list[DeviceRow]:

@@ -27,7 +27,7 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory import DeviceId
-from drayman.simulate.occupancy import Occupancy, occupancy
+from drayman.placement.occupancy import Occupancy, occupancy
 
 T = TypeVar("T")
 

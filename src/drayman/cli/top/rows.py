@@ -9,9 +9,9 @@ from typing import Any, Final
 from drayman.cli.top.reading import UNSEEN_HOLDER, Reading
 from drayman.cli.top.table import STYLES, Cell, Column
 from drayman.inventory.pool import PoolState
+from drayman.inventory.published import PublishedPool
+from drayman.placement.occupancy import Standing, State, tally
 from drayman.simulate.capacity_left import CapacityUse, capacity_use
-from drayman.simulate.occupancy import Standing, State, tally
-from drayman.simulate.pools import PublishedPool
 from drayman.topology import kind
 
 NOTHING: Final = "-"

@@ -15,6 +15,7 @@ from typing import Final, Literal, TypeVar
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import claim_of, is_done
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
@@ -47,7 +48,6 @@ from drayman.controllers.claims.writing import (
     reservation_writes,
     resource_of,
 )
-from drayman.controllers.pod_claims import is_done, recorded_claim
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class ClaimController:
     async def _entries_to_serve(self, user: Pod | PodGroup) -> tuple[PodResourceClaim, ...]:
         """The entries that lack a claim, after the server was asked where only the cache does not know it."""
         for entry in lacking(user, self._known):
-            name = recorded_claim(user, entry)
+            name = claim_of(user, entry)
             if name and self._known.claim(user.metadata.namespace, name) is None:
                 await self._look_for(user.metadata.namespace, name)
         return lacking(user, self._known)

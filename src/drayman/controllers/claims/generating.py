@@ -15,16 +15,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from drayman.api.claim_generation import POD_CLAIM_NAME, make_claim
+from drayman.api.claim_generation import POD_CLAIM_NAME, is_made_for, make_claim
 from drayman.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from drayman.api.meta import controller_of
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import claim_of, group_key, is_done, statuses_with
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
-from drayman.controllers.pod_claims import (
-    is_done,
-    is_made_for,
-    recorded_claim,
-)
 
 
 class Known(Protocol):
@@ -75,7 +71,7 @@ def lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
 def _lacks(user: Pod | PodGroup, entry: PodResourceClaim, known: Known) -> bool:
     if entry.resource_claim_template_name is None:
         return False
-    name = recorded_claim(user, entry)
+    name = claim_of(user, entry)
     if name is None:
         return True
     if not name:
@@ -88,15 +84,13 @@ def _lacks(user: Pod | PodGroup, entry: PodResourceClaim, known: Known) -> bool:
 
 def group_of(pod: Pod, known: Known) -> PodGroup | None:
     """The group that a pod is in, if that exists."""
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return None
-    return known.group(pod.metadata.namespace, group.pod_group_name)
+    key = group_key(pod)
+    return None if key is None else known.group(*key)
 
 
 def _shared_claim(group: PodGroup, entry: PodResourceClaim, known: Known) -> ResourceClaim | None:
     """The claim that was made for an entry of a group, once the group's status says so."""
-    name = recorded_claim(group, entry)
+    name = claim_of(group, entry)
     claim = known.claim(group.metadata.namespace, name) if name else None
     return claim if claim is not None and _is_own(claim, group) else None
 
@@ -132,7 +126,7 @@ def generate(
             claim = make_claim(user, entry, template, suffix())
             created.append(claim)
         found[entry.name] = claim.metadata.name
-    return Generation(user, tuple(created), _merged(user, found))
+    return Generation(user, tuple(created), statuses_with(user, found))
 
 
 def _earlier_claim(
@@ -144,14 +138,6 @@ def _earlier_claim(
         if is_ours and claim.metadata.deletion_timestamp is None:
             return claim
     return None
-
-
-def _merged(user: Pod | PodGroup, found: dict[str, str]) -> tuple[PodResourceClaimStatus, ...]:
-    """The entries of the status with the new ones in place."""
-    statuses = {status.name: status for status in user.status.resource_claim_statuses}
-    for name, claim in found.items():
-        statuses[name] = PodResourceClaimStatus(name=name, resource_claim_name=claim)
-    return tuple(statuses[name] for name in sorted(statuses))
 
 
 def _no_template(user: Pod | PodGroup, entry: PodResourceClaim) -> str:

@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from drayman.api.claim_generation import owning_group, owning_pod
 from drayman.api.core import Pod
 from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import claim_keys, group_key, is_done
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.cluster.informer import Informer
 from drayman.cluster.informers import Informers
@@ -23,7 +25,6 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
 )
 from drayman.controllers.claims.releasing import Use, User
-from drayman.controllers.pod_claims import claim_keys, is_done, owning_group, owning_pod
 
 _REMEMBERED: Final = 10_000
 """Pods and groups that are gone. One that has been forgotten costs a question to the server."""
@@ -129,8 +130,8 @@ def _templates_of(user: Pod | PodGroup) -> Iterator[str]:
 
 
 def _group_of(pod: Pod) -> tuple[str, ...]:
-    group = pod.spec.scheduling_group
-    return () if group is None else (f"{pod.metadata.namespace}/{group.pod_group_name}",)
+    key = group_key(pod)
+    return () if key is None else ("/".join(key),)
 
 
 def _owner(claim: ResourceClaim) -> OwnerReference | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
+from drayman.api.claim_generation import owning_group
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import has_claims, is_done, named_claims, used_claims
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.cluster.informer import Notice
 from drayman.cluster.workqueue import WorkQueue
@@ -17,13 +19,6 @@ from drayman.controllers.claims.generating import lacking
 from drayman.controllers.claims.knowledge import Knowledge
 from drayman.controllers.claims.releasing import release, users_in_doubt
 from drayman.controllers.claims.reserving import unreserved
-from drayman.controllers.pod_claims import (
-    claim_names,
-    has_claims,
-    is_done,
-    owning_group,
-    recorded_claim,
-)
 from drayman.placement.claims import FINALIZER
 
 COLLECTION_SECONDS: Final = 0.1
@@ -59,7 +54,7 @@ class Noticing:
         if is_gone:
             self._known.note_gone(pod)
         if is_gone or is_done(pod):
-            self._ask_about_claims_of(pod, claim_names(pod), is_gone=is_gone)
+            self._ask_about_claims_of(pod, used_claims(pod), is_gone=is_gone)
         if not is_gone:
             self._ask_about(pod)
 
@@ -67,8 +62,7 @@ class Noticing:
         group = notice.object
         if notice.type == "DELETED":
             self._known.note_gone(group)
-            names = (recorded_claim(group, entry) for entry in group.spec.resource_claims)
-            self._ask_about_claims_of(group, (name for name in names if name), is_gone=True)
+            self._ask_about_claims_of(group, named_claims(group), is_gone=True)
         else:
             self._ask_about_group(group)
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Literal, NamedTuple
 
+from drayman.api.claim_generation import owning_group, owning_pod
+from drayman.api.pod_groups import GROUP_API
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
-from drayman.controllers.pod_claims import owning_group, owning_pod
-from drayman.placement.claims import FINALIZER, GROUP_API
+from drayman.placement.claims import FINALIZER
 
 
 class Use(Enum):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from drayman.api.claim_generation import is_made_for
 from drayman.api.core import Pod
+from drayman.api.pods import entry_claims, is_active
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from drayman.controllers.claims.generating import Known, group_of
-from drayman.controllers.pod_claims import MOST_CONSUMERS, is_done, is_made_for, recorded_claim
-from drayman.placement.claims import consumer_of, is_reserved_for
+from drayman.placement.claims import MOST_CONSUMERS, consumer_of, is_reserved_for
 
 
 class Reservation(NamedTuple):
@@ -25,14 +26,13 @@ class Reservation(NamedTuple):
 
 def unreserved(pod: Pod, known: Known) -> tuple[Reservation, ...]:
     """The allocated claims of a pod on a node that are not reserved for it."""
-    if not pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_done(pod):
+    if not pod.spec.node_name or not is_active(pod):
         return ()
     group = group_of(pod, known)
     if group is None and pod.spec.scheduling_group is not None:
         return ()  # only the group can say which of them it shares
     found: dict[str, Reservation] = {}
-    for entry in pod.spec.resource_claims:
-        name = recorded_claim(pod, entry)
+    for entry, name in entry_claims(pod):
         claim = known.claim(pod.metadata.namespace, name) if name else None
         if claim is None or (
             entry.resource_claim_template_name is not None and not is_made_for(claim, pod)

@@ -11,15 +11,15 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from drayman.api.core import Node, Pod, Taint, Toleration, is_finished
+from drayman.api.core import Node, Pod, Taint, Toleration
+from drayman.api.pods import is_finished, is_leaving
+from drayman.api.times import seconds_of
 from drayman.cluster.client import Client
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES, PODS
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
-from drayman.controllers.workloads import moments
-from drayman.controllers.workloads.pod_state import is_deleted
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.taints import tolerates
 
@@ -70,7 +70,7 @@ class TaintedNodeController(Reconciler[Node]):
         now = self.clock()
         nearest: float | None = None
         for pod in self._pods.of(key[1]):
-            if is_deleted(pod) or is_finished(pod):
+            if is_leaving(pod) or is_finished(pod):
                 continue
             moment = leaves_at(pod, taints)
             if moment is None:
@@ -94,7 +94,7 @@ class TaintedNodeController(Reconciler[Node]):
         taints = {
             taint: known.get(taint, now)
             if taint.time_added is None
-            else moments.seconds(taint.time_added)
+            else seconds_of(taint.time_added)
             for taint in notice.object.spec.taints
             if taint.effect == "NoExecute"
         }

@@ -21,7 +21,7 @@ from drayman.api.node_taints import (
     UNREACHABLE,
     UNSCHEDULABLE,
 )
-from drayman.controllers.workloads import moments
+from drayman.api.times import timestamp_at
 from drayman.placement.fit.readiness import is_ready
 
 _PRESSURES: Final = {
@@ -44,7 +44,7 @@ def conditions_of(node: Node, *, silent: bool, now: float) -> tuple[NodeConditio
     if not silent:
         return node.status.conditions
     known = {condition.type_: condition for condition in node.status.conditions}
-    moment = moments.timestamp(now)
+    moment = timestamp_at(now)
     for type_ in _FROM_THE_NODE:
         old = known.get(type_)
         if old is None:
@@ -74,7 +74,7 @@ def taints_of(
     wanted = set(_wanted(node, conditions, evicting=evicting))
     have = {(taint.key, taint.effect) for taint in node.spec.taints}
     kept = [t for t in node.spec.taints if (t.key, t.effect) not in _MANAGED - wanted]
-    moment = moments.timestamp(now)
+    moment = timestamp_at(now)
     added = [
         Taint(key=key, effect=effect, time_added=moment) for key, effect in sorted(wanted - have)
     ]

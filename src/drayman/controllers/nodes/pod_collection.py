@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 
-from drayman.api.core import Node, Pod, is_finished
+from drayman.api.core import Node, Pod
 from drayman.api.node_taints import OUT_OF_SERVICE
+from drayman.api.pods import is_finished, is_leaving
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
@@ -18,7 +19,6 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES
 from drayman.controllers.nodes.lifecycle import NodeOptions
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
-from drayman.controllers.workloads.pod_state import is_deleted
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.readiness import is_ready
 
@@ -60,7 +60,7 @@ class PodCollector(Reconciler[Node]):
         self._gone_since.pop(name, None)
         if _is_given_up(node):
             for pod in self._pods.of(name):
-                if is_deleted(pod):
+                if is_leaving(pod):
                     await self._remove(pod)
 
     async def _collect_orphans(self, key: Key) -> None:
@@ -95,13 +95,13 @@ class PodCollector(Reconciler[Node]):
         node = pod.spec.node_name
         if _ends_without_node(pod):
             self.queue.add((pod.metadata.namespace, pod.metadata.name))
-        elif node and (is_deleted(pod) or self.informer.cache.get(node) is None):
+        elif node and (is_leaving(pod) or self.informer.cache.get(node) is None):
             self.queue.add(("", node))
 
 
 def _ends_without_node(pod: Pod) -> bool:
     # What finalizers hold back is not removed by being deleted again.
-    return is_deleted(pod) and not pod.spec.node_name and not pod.metadata.finalizers
+    return is_leaving(pod) and not pod.spec.node_name and not pod.metadata.finalizers
 
 
 def _is_given_up(node: Node) -> bool:

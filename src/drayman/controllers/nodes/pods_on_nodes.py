@@ -6,6 +6,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.struct import Json
+from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ConflictError, NotFoundError
 from drayman.cluster.informer import Informer
@@ -13,7 +14,6 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import PODS
-from drayman.controllers.workloads import moments
 
 _NODE: Final = "node-controllers:node"
 
@@ -36,7 +36,7 @@ async def set_condition(
     client: Client, pod: Pod, condition: dict[str, Json], now: float, *, phase: str = ""
 ) -> bool:
     """Sets a condition of a pod, and its phase where one is given. False where the pod is gone or another has its name."""
-    told = {**condition, "lastTransitionTime": moments.timestamp(now)}
+    told = {**condition, "lastTransitionTime": timestamp_at(now)}
     status: dict[str, Json] = {"conditions": [told]}
     if phase:
         status["phase"] = phase

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple
 
 from drayman.api.core import Pod
+from drayman.api.pods import claim_keys, has_claims, is_leaving
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
@@ -30,7 +31,6 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
 )
 from drayman.cluster.workqueue import WorkQueue
-from drayman.controllers.pod_claims import claim_keys, has_claims
 from drayman.controllers.taint_eviction.counting import count
 from drayman.controllers.taint_eviction.evicting import evict
 from drayman.controllers.taint_eviction.pools import PoolId, Pools
@@ -185,7 +185,7 @@ class TaintEvictionController:
             return
         if eviction is None:
             del self._due[key]
-            if pod.metadata.deletion_timestamp is None:
+            if not is_leaving(pod):
                 self._tell(pod, "Cancelling deletion")
             return
         self._due[key] = eviction
@@ -227,7 +227,7 @@ class TaintEvictionController:
             pod = await self._client.get(PODS, key.name, key.namespace)
         except NotFoundError:
             pod = None
-        if pod is not None and pod.metadata.uid == key.uid and not pod.metadata.deletion_timestamp:
+        if pod is not None and pod.metadata.uid == key.uid and not is_leaving(pod):
             why = "; ".join(str(reason) for reason in eviction.reasons)
             self._tell(pod, f"Marking for deletion: {why}")
             await evict(self._client, pod, self._now())

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from drayman.api.core import Pod
+from drayman.api.pods import has_claims
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
-from drayman.controllers.pod_claims import has_claims
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.controllers.taint_eviction.rule_status import Counts
 from drayman.controllers.taint_eviction.taints import (

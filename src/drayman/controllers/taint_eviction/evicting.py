@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.times import timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.options import DeleteOptions, WriteOptions
@@ -58,7 +59,7 @@ def _condition(pod: Pod, now: datetime) -> Patch:
         "status": "True",
         "reason": _REASON,
         "message": _MESSAGE,
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": timestamp(now),
     }
     return strategic_merge_patch(
         {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}

@@ -8,6 +8,7 @@ from typing import Final
 
 from drayman.api.meta import Condition
 from drayman.api.resource import DeviceTaintRule
+from drayman.api.times import moment_of, timestamp
 from drayman.cluster.patches import Patch, apply_patch
 from drayman.cluster.resources import DEVICE_TAINT_RULES
 
@@ -35,7 +36,7 @@ def wait_before_update(rule: DeviceTaintRule, now: datetime) -> timedelta:
         return timedelta(0)
     if condition.last_transition_time is None:
         return timedelta(0)
-    return max(datetime.fromisoformat(condition.last_transition_time) + PERIOD - now, timedelta(0))
+    return max(moment_of(condition.last_transition_time) + PERIOD - now, timedelta(0))
 
 
 def current_condition(rule: DeviceTaintRule) -> Condition | None:
@@ -63,7 +64,7 @@ def new_condition(rule: DeviceTaintRule, counts: Counts, now: datetime) -> Condi
         reason=reason,
         message=message,
         observed_generation=rule.metadata.generation,
-        last_transition_time=now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        last_transition_time=timestamp(now),
     )
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from drayman.api.claim_generation import is_made_for
 from drayman.api.core import Pod
+from drayman.api.pods import entry_claims, is_active
 from drayman.api.resource import (
     DeviceRequestAllocationResult,
     DeviceTaint,
@@ -21,7 +23,7 @@ from drayman.api.resource import (
     DeviceToleration,
     ResourceClaim,
 )
-from drayman.controllers.pod_claims import is_done, is_made_for, recorded_claim
+from drayman.api.times import moment_of
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.inventory.taints import selects, tolerates
 from drayman.placement.claims import is_reserved_for
@@ -88,7 +90,7 @@ class Tainted:
 
 def pod_eviction(pod: Pod, find: FindClaim, tainted: Tainted) -> Eviction | None:
     """When and why a pod has to go; None if it may stay, is not on a node, or is going anyway."""
-    if not pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_done(pod):
+    if not pod.spec.node_name or not is_active(pod):
         return None
     eviction: Eviction | None = None
     for claim in _claims_in_use(pod, find):
@@ -127,13 +129,12 @@ def _end_of_toleration(
         seconds.append(max(toleration.toleration_seconds, 0))
     if taint.time_added is None:
         return _AT_ONCE
-    return datetime.fromisoformat(taint.time_added) + timedelta(seconds=min(seconds, default=0))
+    return moment_of(taint.time_added) + timedelta(seconds=min(seconds, default=0))
 
 
 def _claims_in_use(pod: Pod, find: FindClaim) -> Iterator[ResourceClaim]:
     """The claims that a pod uses rather than names: made for it where they are generated, and reserved for it."""
-    for entry in pod.spec.resource_claims:
-        name = recorded_claim(pod, entry)
+    for entry, name in entry_claims(pod):
         claim = find(pod.metadata.namespace, name) if name else None
         if claim is None or not is_reserved_for(claim, pod):
             continue

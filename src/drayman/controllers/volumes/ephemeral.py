@@ -7,6 +7,7 @@ from typing import Final
 
 from drayman.api import codec
 from drayman.api.core import Pod
+from drayman.api.pods import is_leaving
 from drayman.api.storage import PersistentVolumeClaim
 from drayman.api.volume_binding import ephemeral_claim, volume_claims_of
 from drayman.cluster.client import Client
@@ -50,7 +51,7 @@ class EphemeralVolumeController(Reconciler[Pod]):
 
     async def reconcile(self, key: Key) -> None:
         pod = self.find(key)
-        if pod is None or pod.metadata.deletion_timestamp is not None:
+        if pod is None or is_leaving(pod):
             return
         missing = [
             volume.name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from drayman.api.times import timestamp_at
 from drayman.api.workloads import WorkloadCondition
-from drayman.controllers.workloads import moments
 
 Conditions = tuple[WorkloadCondition, ...]
 
@@ -38,7 +38,7 @@ def with_condition(
     old = find(conditions, type_)
     if old is not None and (old.status, old.reason) == (status, reason):
         return conditions
-    moment = moments.timestamp(now)
+    moment = timestamp_at(now)
     unmoved = old is not None and old.status == status
     new = WorkloadCondition(
         type_=type_,

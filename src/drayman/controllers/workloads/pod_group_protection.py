@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.pods import group_key, is_finished
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
@@ -37,18 +38,11 @@ class PodGroupProtectionController(Protection[PodGroup]):
         if group is None or not is_leaving(group, _PROTECTION):
             return
         # A group that is deleted is rare, so no index is kept for it.
-        if not any(_group_of(pod) == key and not is_finished(pod) for pod in self._pods.cache):
+        if not any(group_key(pod) == key and not is_finished(pod) for pod in self._pods.cache):
             await self.unprotect(group, _PROTECTION)
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         pod = notice.object
-        group = _group_of(pod)
+        group = group_key(pod)
         if group is not None and (notice.type == "DELETED" or is_finished(pod)):
             self.queue.add(group)
-
-
-def _group_of(pod: Pod) -> Key | None:
-    group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return None
-    return pod.metadata.namespace, group.pod_group_name

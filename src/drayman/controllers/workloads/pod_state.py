@@ -7,25 +7,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from drayman.api.core import ContainerStatus, Pod, PodCondition, is_finished
-from drayman.controllers.workloads import moments
+from drayman.api.core import ContainerStatus, Pod, PodCondition
+from drayman.api.pods import is_finished, is_leaving, is_sidecar
+from drayman.api.times import seconds_of
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "": 0, "Unknown": 1}
 _RUNNING: Final = 2
 
 
-def is_deleted(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None
-
-
-def is_active(pod: Pod) -> bool:
-    """Whether a pod runs or will run, and nobody wants it gone."""
-    return pod.metadata.deletion_timestamp is None and not is_finished(pod)
-
-
 def is_terminating(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and not is_finished(pod)
+    return is_leaving(pod) and not is_finished(pod)
 
 
 def condition_of(pod: Pod, type_: str) -> PodCondition | None:
@@ -44,7 +36,7 @@ def ready_since(pod: Pod) -> float | None:
     condition = condition_of(pod, "Ready")
     if condition is None or condition.status != "True" or condition.last_transition_time is None:
         return None
-    return moments.seconds(condition.last_transition_time)
+    return seconds_of(condition.last_transition_time)
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
@@ -64,15 +56,15 @@ def finished_at(pod: Pod) -> float:
         return ended
     ready = condition_of(pod, "Ready")
     if ready is not None and ready.status == "False" and ready.last_transition_time is not None:
-        return moments.seconds(ready.last_transition_time)
+        return seconds_of(ready.last_transition_time)
     if pod.metadata.deletion_timestamp is not None:
         grace = pod.metadata.deletion_grace_period_seconds or 0
-        return moments.seconds(pod.metadata.deletion_timestamp) - grace
+        return seconds_of(pod.metadata.deletion_timestamp) - grace
     return _created_at(pod)
 
 
 def _containers_ended(pod: Pod) -> float | None:
-    sidecars = {c.name for c in pod.spec.init_containers if c.restart_policy == "Always"}
+    sidecars = {c.name for c in pod.spec.init_containers if is_sidecar(c)}
     counted = [
         *pod.status.container_statuses,
         *(status for status in pod.status.init_container_statuses if status.name in sidecars),
@@ -87,7 +79,7 @@ def _ended(status: ContainerStatus) -> float | None:
     terminated = status.state.terminated
     if terminated is None or terminated.finished_at is None:
         return None
-    return moments.seconds(terminated.finished_at)
+    return seconds_of(terminated.finished_at)
 
 
 def restarts(pod: Pod) -> int:
@@ -97,7 +89,7 @@ def restarts(pod: Pod) -> int:
 
 def _created_at(pod: Pod) -> float:
     created = pod.metadata.creation_timestamp
-    return 0.0 if created is None else moments.seconds(created)
+    return 0.0 if created is None else seconds_of(created)
 
 
 def expendable_first(

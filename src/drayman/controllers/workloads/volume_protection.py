@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.client import Client

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.api.pods import entry_claims
 from drayman.api.resource import (
     DeviceSubRequest,
     ExactDeviceRequest,
@@ -22,7 +23,7 @@ from drayman.explain.remedies.users import Users
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.state import ClusterState, NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 _CLAIM: Final = "ResourceClaim"
@@ -175,10 +176,8 @@ def written_of(pod: Pod, demand: Demand, world: World) -> tuple[Written, ...]:
 
 def _templates(pod: Pod) -> Iterator[str]:
     """For each claim of a pod the template that it was or is to be made from, if any."""
-    generated = {status.name: status for status in pod.status.resource_claim_statuses}
-    for entry in pod.spec.resource_claims:
-        status = generated.get(entry.name)
+    for entry, name in entry_claims(pod):
         if entry.resource_claim_name:
             yield ""
-        elif status is None or status.resource_claim_name is not None:
+        elif name != "":
             yield entry.resource_claim_template_name or ""

@@ -51,7 +51,7 @@ from drayman.explain.values import Mistake
 from drayman.placement.demand import Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 MOST_REMEDIES: Final = 8
 _MOST_OF_A_FAMILY: Final = 2

@@ -21,11 +21,11 @@ from drayman.explain.remedies.case import Ask, Case, Written, remedy
 from drayman.explain.remedies.changing import with_slice, without_rule
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Fit
-from drayman.explain.wording import and_list
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.taints import Taints
 from drayman.inventory.view import NodeView
 from drayman.placement.state import NodeState
+from drayman.reasons.wording import and_list
 
 _Taints: TypeAlias = tuple[tuple[str, str, str], ...]
 _MOST_LOOKED_AT: Final = 512

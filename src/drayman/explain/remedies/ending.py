@@ -10,7 +10,7 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.meta import controller_of
-from drayman.cel.times import Duration
+from drayman.api.times import parse_duration, seconds_of, timestamp_at
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import without_users
@@ -18,9 +18,8 @@ from drayman.explain.remedies.commands import wait_command
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
-from drayman.explain.wording import and_list
 from drayman.placement.state import NodeState
-from drayman.placement.times import seconds_of, timestamp_of
+from drayman.reasons.wording import and_list
 
 RUN_FOR: Final = "drayman.dev/run-for"
 """Annotation of a pod: how long its containers run."""
@@ -92,7 +91,7 @@ def _fit_after(case: Case, endings: Sequence[_Ending]) -> Fit | None:
 def _waiting(endings: Sequence[_Ending], fit: Fit) -> Remedy:
     noun = "job" if len(endings) == 1 else "jobs"
     end = max(ending.end for ending in endings)
-    when = "" if end == _FAR else f", which is at {timestamp_of(end)} at the latest"
+    when = "" if end == _FAR else f", which is at {timestamp_at(end)} at the latest"
     names = and_list([ending.name for ending in endings])
     metadata = [ending.job.metadata for ending in endings]
     operations = tuple(
@@ -123,6 +122,6 @@ def _end_of_pod(pod: Pod) -> float:
     if begun is None or text is None:
         return _FAR
     try:
-        return begun + Duration.parse(text).seconds
+        return begun + parse_duration(text)
     except ValueError:
         return _FAR  # the annotation is of no use to the simulated node either

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
+from drayman.api.pods import is_leaving
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.owners import maker_of
@@ -17,7 +18,7 @@ from drayman.explain.remedies.commands import delete_commands
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
-from drayman.explain.wording import and_list
+from drayman.reasons.wording import and_list
 
 
 def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:
@@ -62,8 +63,8 @@ def removed_leftovers(case: Case) -> Iterator[Remedy]:
 
 def _deleting(users: Sequence[User], fit: Fit, purpose: str) -> Remedy:
     pods = sorted((pod for user in users for pod in user.pods), key=_full_name)
-    leaving = [pod for pod in pods if pod.metadata.deletion_timestamp is not None]
-    deleted = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    leaving = [pod for pod in pods if is_leaving(pod)]
+    deleted = [pod for pod in pods if not is_leaving(pod)]
     unused = [claim for user in users if not user.pods for claim in user.claims]
     operations = [_operation("wait", pod.kind, pod.metadata) for pod in leaving]
     operations += [_operation("delete", pod.kind, pod.metadata) for pod in deleted]

@@ -13,9 +13,9 @@ from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import with_node
 from drayman.explain.remedies.commands import patch_command
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
-from drayman.explain.wording import and_list
 from drayman.placement.fit.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from drayman.placement.state import NodeState
+from drayman.reasons.wording import and_list
 
 _MOST_NODES: Final = 8
 _MOST_KINDS: Final = 4

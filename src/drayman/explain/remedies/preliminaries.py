@@ -18,10 +18,10 @@ from drayman.explain.remedies.classes import similar
 from drayman.explain.remedies.commands import patch_command
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Trials
-from drayman.explain.waiting import waiting
-from drayman.explain.wording import and_list
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.waiting import waiting
+from drayman.reasons.wording import and_list
 
 _MOST_NAMES: Final = 2
 

@@ -13,10 +13,10 @@ from drayman.api.quantity import Format, Quantity
 from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case
 from drayman.explain.remedies.patching import Patch, Step, cut, put
-from drayman.explain.wording import and_list
 from drayman.placement.fit import FITS
 from drayman.placement.fit.requests import CPU, MEMORY, STORAGE
 from drayman.placement.state import NodeState
+from drayman.reasons.wording import and_list
 
 _MOST_NODES: Final = 6
 _MIB: Final = 1 << 20

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from drayman.api.pods import priority_of
 from drayman.explain.remedies.case import Case
 from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.nearness import free_devices
@@ -70,7 +71,7 @@ def _promising(case: Case) -> list[NodeState]:
     def importance(node: NodeState) -> tuple[int, int, int]:
         missing = max(wanted - free_devices(case.state, node), 1)
         pods = case.users.pods_on(node.facts.name)
-        ranks = sorted(p.spec.priority or 0 for p in pods if p.spec.resource_claims or not wanted)
+        ranks = sorted(priority_of(p) for p in pods if p.spec.resource_claims or not wanted)
         in_the_way = ranks[:missing] or [0]
         return in_the_way[-1], len(in_the_way), node.index
 

@@ -13,12 +13,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.meta import controller_of
+from drayman.api.pods import group_key, is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
 from drayman.placement.state import ClusterState, NodeState
-from drayman.simulate.world import World
+from drayman.placement.world import World
 
 _LASTING: Final = ("DaemonSet", "Node")
 
@@ -37,7 +38,7 @@ class User(Struct, frozen=True):
 
     @property
     def priority(self) -> int:
-        return max((pod.spec.priority or 0 for pod in self.pods), default=0)
+        return max((priority_of(pod) for pod in self.pods), default=0)
 
     @property
     def devices(self) -> int:
@@ -48,8 +49,7 @@ class User(Struct, frozen=True):
     @property
     def is_leaving(self) -> bool:
         """Whether all of it is on its way out already."""
-        times = [pod.metadata.deletion_timestamp for pod in self.pods]
-        return bool(times) and None not in times
+        return bool(self.pods) and all(is_leaving(pod) for pod in self.pods)
 
     @property
     def age(self) -> str:
@@ -190,9 +190,8 @@ class Users:
     def _by_group(self) -> dict[tuple[str, str], list[Pod]]:
         found: dict[tuple[str, str], list[Pod]] = {}
         for pod in self._pods.values():
-            group = pod.spec.scheduling_group
-            if group is not None and group.pod_group_name:
-                key = (pod.metadata.namespace, group.pod_group_name)
+            key = group_key(pod)
+            if key is not None:
                 found.setdefault(key, []).append(pod)
         return found
 

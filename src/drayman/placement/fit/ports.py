@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from drayman.api.core import Container, PodSpec
+from drayman.api.pods import is_sidecar
 
 HostPort = tuple[str, str, int]
 """Address, protocol and number."""
@@ -20,7 +21,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """The host ports of containers that keep running, sidecars included."""
     ports = _ports(spec.containers)
     if spec.init_containers:
-        ports += _ports(c for c in spec.init_containers if c.restart_policy == "Always")
+        ports += _ports(c for c in spec.init_containers if is_sidecar(c))
     return tuple(sorted(set(ports)))
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.api.core import Container, Pod
+from drayman.api.pods import is_sidecar
 from drayman.api.quantity import Quantity
 
 Amounts = dict[str, int]
@@ -89,7 +90,7 @@ def _starting(containers: Iterable[Container], total: _Exact, unsaid: _Exact) ->
     sidecars: _Exact = {}
     for container in containers:
         asked = _asked(container, unsaid)
-        if container.restart_policy == "Always":
+        if is_sidecar(container):
             _add(total, asked)
             _add(sidecars, asked)
             _raise_to(most, sidecars)

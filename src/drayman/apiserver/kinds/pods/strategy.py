@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from drayman.api.core import FINISHED
+from drayman.api.pods import FINISHED
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
 from drayman.api.validation.field_errors import forbidden

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from drayman.api.core import FINISHED
+from drayman.api.pods import FINISHED
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, number_at, text_at
 from drayman.apiserver.kinds.tables import (

@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drayman.api.core import Node, Pod, is_finished
+from drayman.api.core import Node, Pod
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, DaemonSetStatus
 from drayman.controllers.workloads import shares
 from drayman.controllers.workloads.daemon_sets.placement import Fit, Placement, node_of
 from drayman.controllers.workloads.owning_pods import MOST_PER_ROUND, soonest
-from drayman.controllers.workloads.pod_state import (
-    available_in,
-    is_deleted,
-    is_ready,
-)
+from drayman.controllers.workloads.pod_state import available_in, is_ready
 from drayman.controllers.workloads.revisions import POD_LABEL
 
 
@@ -69,7 +66,7 @@ def plan(daemon_set: DaemonSet, ground: Ground, revision: str, now: float) -> Da
         _attend(draft, name, fit, ground.pods.get(name, []), revision, surging=surge > 0)
     for name, pods in ground.pods.items():
         if name and name not in ground.fits:
-            draft.delete += [pod for pod in pods if not is_deleted(pod)]
+            draft.delete += [pod for pod in pods if not is_leaving(pod)]
     if daemon_set.spec.update_strategy.type_ == "RollingUpdate":
         if surge:
             _update_with_surge(daemon_set, ground, draft, revision, surge, now)
@@ -87,9 +84,9 @@ def _attend(
     draft: _Draft, node: str, fit: Fit, pods: Sequence[Pod], revision: str, *, surging: bool
 ) -> None:
     if not fit.may_stay:
-        draft.delete += [pod for pod in pods if not is_deleted(pod)]
+        draft.delete += [pod for pod in pods if not is_leaving(pod)]
         return
-    alive = [pod for pod in pods if not is_deleted(pod)]
+    alive = [pod for pod in pods if not is_leaving(pod)]
     ended = [pod for pod in alive if is_finished(pod)]
     draft.ended += ended
     draft.delete += ended
@@ -117,7 +114,7 @@ def _update_in_place(
             unavailable += 1
         elif pod is new:
             unavailable += not _serves(daemon_set, pod, now)
-        elif is_deleted(pod):
+        elif is_leaving(pod):
             unavailable += 1
         elif not _serves(daemon_set, pod, now):
             idle.append(pod)
@@ -135,7 +132,7 @@ def _update_with_surge(
     candidates = []
     for name, fit in ground.fits.items():
         new, old = _sides(ground.pods.get(name, []), revision)
-        if old is None or is_deleted(old):
+        if old is None or is_leaving(old):
             continue
         if new is not None:
             room -= 1
@@ -173,7 +170,7 @@ def _resolved(daemon_set: DaemonSet, ground: Ground, name: str) -> int:
 
 
 def _serves(daemon_set: DaemonSet, pod: Pod, now: float) -> bool:
-    if is_deleted(pod):
+    if is_leaving(pod):
         return False
     return available_in(pod, daemon_set.spec.min_ready_seconds, now) == 0.0
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from drayman.api.times import seconds_of, timestamp_at
 from drayman.api.workloads import Deployment, DeploymentStatus, ReplicaSet, WorkloadCondition
-from drayman.controllers.workloads import moments
 from drayman.controllers.workloads.conditions import (
     Conditions,
     find,
@@ -92,10 +92,10 @@ def with_progress(
             status="True",
             reason="ReplicaSetUpdated",
             message=f"{what} is progressing.",
-            last_update_time=moments.timestamp(now),
+            last_update_time=timestamp_at(now),
             last_transition_time=current.last_transition_time
             if current is not None and current.status == "True"
-            else moments.timestamp(now),
+            else timestamp_at(now),
         )
         return _set(status, (*without(status.conditions, PROGRESSING), renewed))
     if _is_stuck(deployment, current, now):
@@ -140,7 +140,7 @@ def until_stuck(deployment: Deployment, status: DeploymentStatus, now: float) ->
     if current.last_update_time is None or current.reason in (AVAILABLE_REASON, TIMED_OUT, PAUSED):
         return None
     # A second more, since times are told in whole seconds.
-    return max(0.0, moments.seconds(current.last_update_time) + limit - now) + 1.0
+    return max(0.0, seconds_of(current.last_update_time) + limit - now) + 1.0
 
 
 def _is_stuck(deployment: Deployment, current: WorkloadCondition | None, now: float) -> bool:
@@ -150,7 +150,7 @@ def _is_stuck(deployment: Deployment, current: WorkloadCondition | None, now: fl
     if current.reason == TIMED_OUT:
         return True
     since = current.last_update_time
-    return since is not None and moments.seconds(since) + limit < now
+    return since is not None and seconds_of(since) + limit < now
 
 
 def _has_moved(old: DeploymentStatus, new: DeploymentStatus) -> bool:

@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
 from drayman.api.meta import Condition
+from drayman.api.pods import is_finished, is_leaving
+from drayman.api.times import seconds_of, timestamp_at
 from drayman.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from drayman.controllers.workloads import moments, shares
+from drayman.controllers.workloads import shares
 from drayman.controllers.workloads.pod_state import is_ready
 
 CONDITION: Final = "DisruptionAllowed"
@@ -66,9 +68,9 @@ def still_disrupted(budget: PodDisruptionBudget, pods: Iterable[Pod], now: float
     kept = {}
     for name, since in budget.status.disrupted_pods.items():
         pod = present.get(name)
-        if pod is None or pod.metadata.deletion_timestamp is not None:
+        if pod is None or is_leaving(pod):
             continue
-        if moments.seconds(since) + EVICTION_PATIENCE_S > now:
+        if seconds_of(since) + EVICTION_PATIENCE_S > now:
             kept[name] = since
     return kept
 
@@ -78,10 +80,7 @@ def status_of(
 ) -> PodDisruptionBudgetStatus:
     disrupted = still_disrupted(budget, pods, now)
     healthy = sum(
-        is_ready(pod)
-        and pod.metadata.deletion_timestamp is None
-        and pod.metadata.name not in disrupted
-        for pod in pods
+        is_ready(pod) and not is_leaving(pod) and pod.metadata.name not in disrupted for pod in pods
     )
     allowed = max(0, healthy - wanted.healthy) if wanted.pods else 0
     status = msgspec.structs.replace(
@@ -121,7 +120,7 @@ def _with(
         observed_generation=budget.metadata.generation,
         last_transition_time=old.last_transition_time
         if old is not None and old.status == value
-        else moments.timestamp(now),
+        else timestamp_at(now),
         reason=reason,
         message=message,
     )
@@ -131,6 +130,6 @@ def _with(
 
 def next_change(budget: PodDisruptionBudget, now: float) -> float | None:
     """Seconds until an eviction that was granted and did not happen no longer counts."""
-    times = map(moments.seconds, budget.status.disrupted_pods.values())
+    times = map(seconds_of, budget.status.disrupted_pods.values())
     left = [max(0.0, moment + EVICTION_PATIENCE_S - now) for moment in times]
     return min(left, default=None)

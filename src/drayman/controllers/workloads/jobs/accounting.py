@@ -15,8 +15,8 @@ import msgspec
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, JobCondition, JobStatus, UncountedPods
+from drayman.api.times import timestamp_at
 from drayman.cluster.event_buffer import EventType
-from drayman.controllers.workloads import moments
 from drayman.controllers.workloads.jobs.census import Census
 from drayman.controllers.workloads.jobs.deciding import FAILING, SUCCEEDING, Verdict
 from drayman.controllers.workloads.jobs.failures import has_failed, judge
@@ -155,7 +155,7 @@ def _with_suspension(job: Job, status: JobStatus, now: float) -> tuple[JobStatus
         status = _with(status, "Suspended", "True", "JobSuspended", "Job suspended", now)
         status = msgspec.structs.replace(status, start_time=None)
         return status, (Note("Normal", "Suspended", "Job suspended"),)
-    moment = moments.timestamp(now)
+    moment = timestamp_at(now)
     if held:
         status = _with(status, "Suspended", "False", "JobResumed", "Job resumed", now)
         status = msgspec.structs.replace(status, start_time=moment)
@@ -176,7 +176,7 @@ def _ended(
         status = _with(status, "Failed", "True", verdict.reason, verdict.message, now)
         return status, (Note("Warning", verdict.reason, verdict.message),)
     status = _with(status, "Complete", "True", verdict.reason, verdict.message, now)
-    status = msgspec.structs.replace(status, completion_time=moments.timestamp(now))
+    status = msgspec.structs.replace(status, completion_time=timestamp_at(now))
     notes = [Note("Normal", "Completed", "Job completed")]
     if job.spec.completions is not None and status.succeeded > job.spec.completions:
         surplus = "Too many succeeded pods running after completion count reached"
@@ -190,7 +190,7 @@ def _with(
     """The status with a condition set; one that is as it was keeps its times."""
     if any(c.type_ == type_ and c.status == value for c in status.conditions):
         return status
-    moment = moments.timestamp(now)
+    moment = timestamp_at(now)
     new = JobCondition(
         type_=type_,
         status=value,

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, UncountedPods
+from drayman.api.pods import is_active
 from drayman.controllers.workloads.jobs.failures import has_failed, judge
 from drayman.controllers.workloads.jobs.indexes import NONE, IndexSet
 from drayman.controllers.workloads.jobs.pods import (
@@ -22,7 +23,7 @@ from drayman.controllers.workloads.jobs.pods import (
     index_of,
     is_tracked,
 )
-from drayman.controllers.workloads.pod_state import finished_at, is_active, is_terminating
+from drayman.controllers.workloads.pod_state import finished_at, is_terminating
 
 
 @dataclass(frozen=True)

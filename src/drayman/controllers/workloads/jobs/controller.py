@@ -10,6 +10,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, JobCondition
 from drayman.api.meta import controller_of
+from drayman.api.times import seconds_of
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.informer import Notice
@@ -18,7 +19,6 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import JOBS, PODS
 from drayman.cluster.writes import PatchWrite
-from drayman.controllers.workloads import moments
 from drayman.controllers.workloads.jobs.accounting import account
 from drayman.controllers.workloads.jobs.census import Census
 from drayman.controllers.workloads.jobs.deciding import FAILING, Decision, decide
@@ -135,7 +135,7 @@ class JobController(PodOwner[Job]):
             return
         if end.last_transition_time is None:
             return
-        left = moments.seconds(end.last_transition_time) + lifetime - self.clock()
+        left = seconds_of(end.last_transition_time) + lifetime - self.clock()
         if left > 0:
             self.queue.add_after(key, left)
             return

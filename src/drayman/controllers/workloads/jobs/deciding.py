@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, SuccessRule
-from drayman.controllers.workloads import moments
+from drayman.api.times import seconds_of
 from drayman.controllers.workloads.jobs.census import Census
 from drayman.controllers.workloads.jobs.failures import (
     BackoffTimes,
@@ -131,7 +131,7 @@ def _until_deadline(job: Job, now: float) -> float | None:
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or job.spec.suspend:
         return None
-    return float(limit) if start is None else moments.seconds(start) + limit - now
+    return float(limit) if start is None else seconds_of(start) + limit - now
 
 
 def _is_complete(census: Census, active: int) -> bool:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from drayman.api.core import Pod
+from drayman.api.pods import is_active
 from drayman.api.workloads import (
     ReplicaSet,
     ReplicaSetStatus,
@@ -20,7 +21,6 @@ from drayman.controllers.workloads.owning_pods import MOST_PER_ROUND, soonest
 from drayman.controllers.workloads.pod_state import (
     available_in,
     expendable_first,
-    is_active,
     is_ready,
     is_terminating,
 )

@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drayman.api.core import Pod, is_finished
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import StatefulSet, StatefulSetStatus
 from drayman.controllers.workloads.owning_pods import MOST_PER_ROUND, soonest
-from drayman.controllers.workloads.pod_state import (
-    available_in,
-    is_deleted,
-    is_ready,
-)
+from drayman.controllers.workloads.pod_state import available_in, is_ready
 from drayman.controllers.workloads.revisions import POD_LABEL
 from drayman.controllers.workloads.stateful_sets.identity import ordinal_of
 
@@ -102,7 +99,7 @@ def _keep_replicas(
     for ordinal, pod in places.replicas.items():
         if pod is None:
             draft.create.append(Fresh(ordinal, _is_updated_place(stateful_set, ordinal)))
-        elif is_finished(pod) and not is_deleted(pod):
+        elif is_finished(pod) and not is_leaving(pod):
             draft.delete.append(pod)
             draft.recreated.append(pod)
         elif _serves(stateful_set, pod, now):
@@ -119,7 +116,7 @@ def _give_up_condemned(
     stuck = [pod for pod in places.condemned if not _serves(stateful_set, pod, now)]
     first_stuck = stuck[-1] if stuck else None
     for pod in places.condemned:
-        if is_deleted(pod):
+        if is_leaving(pod):
             if in_order:
                 return False
             continue
@@ -138,7 +135,7 @@ def _replace_old(
     for ordinal, pod in sorted(places.replicas.items(), reverse=True):
         if ordinal < lowest or pod is None:
             return
-        if revision_of(pod) != updated and not is_deleted(pod):
+        if revision_of(pod) != updated and not is_leaving(pod):
             draft.delete.append(pod)
             return
         if not _serves(stateful_set, pod, now):
@@ -161,7 +158,7 @@ def _is_updated_place(stateful_set: StatefulSet, ordinal: int) -> bool:
 
 
 def _serves(stateful_set: StatefulSet, pod: Pod, now: float) -> bool:
-    if is_deleted(pod) or pod.status.phase != "Running":
+    if is_leaving(pod) or pod.status.phase != "Running":
         return False
     return available_in(pod, stateful_set.spec.min_ready_seconds, now) == 0.0
 
@@ -178,7 +175,7 @@ def status_of(
     running = [pod for pod in pods if pod.status.phase == "Running"]
     ready = [pod for pod in running if is_ready(pod)]
     minimum = stateful_set.spec.min_ready_seconds
-    alive = [revision_of(pod) for pod in pods if not is_deleted(pod)]
+    alive = [revision_of(pod) for pod in pods if not is_leaving(pod)]
     of_updated = alive.count(updated)
     of_current = alive.count(current)
     done = (

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from drayman.api.struct import ApiStruct
+
 
 class Kind(Enum):
     """What to expect from waiting."""
@@ -103,3 +105,21 @@ class Reason(Enum):
     def title(self) -> str:
         """As it is printed: the word and its kind."""
         return self.value if self.kind is None else f"{self.value} ({self.kind.value})"
+
+
+class Headline(ApiStruct):
+    """The first line. Conditions and events of a pod carry the same."""
+
+    reason: Reason
+    kind: str
+    """Empty for a reason that is none for waiting."""
+    sentence: str
+
+    @staticmethod
+    def of(reason: Reason, sentence: str) -> Headline:
+        return Headline(
+            reason=reason, kind=reason.kind.value if reason.kind else "", sentence=sentence
+        )
+
+    def __str__(self) -> str:
+        return f"{self.reason.title}: {self.sentence}"

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from drayman.allocator import Defect, Kind
 from drayman.allocator import Reason as Test
-from drayman.explain.finding import Finding, Group, shortages_of
-from drayman.explain.reasons import Reason
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
 from drayman.placement.refusing import DevicesVerdict, Flaw, Shortage, claim_marker, decisive
+from drayman.reasons.finding import Finding, Group, shortages_of
+from drayman.reasons.reason import Reason
 
 _USED: Final = {
     Test.IN_USE: Reason.DEVICES_IN_USE,

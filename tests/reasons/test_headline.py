@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from drayman.explain.answer import Headline
-from drayman.explain.headline import headline
-from drayman.explain.waiting import waiting
 from drayman.placement.asking import Asker
 from drayman.placement.placing import NotFound
+from drayman.reasons.headline import headline
+from drayman.reasons.reason import Headline
+from drayman.reasons.waiting import waiting
 from explain.town import ROOT, Town
 from oracle.build import capacity, claim, device, everything, exactly, partitioned, shared, taint
 from oracle.selectors import MODEL_A, MODEL_A_GUARDED

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from drayman.explain.naming import taint_title
-from drayman.explain.node_fit import told
-from drayman.explain.reasons import Reason
-from drayman.explain.subjects import Subject, Writer
-from drayman.explain.volumes import lacking_volumes, unbound
-from drayman.explain.wording import and_list, counted
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
 from drayman.placement.refusing import claim_marker
+from drayman.reasons.naming import taint_title
+from drayman.reasons.node_fit import told
+from drayman.reasons.reason import Reason
+from drayman.reasons.subjects import Subject, Writer
+from drayman.reasons.volumes import lacking_volumes, unbound
+from drayman.reasons.wording import and_list, counted
 
 _SHORT: Final = insufficient("")
 

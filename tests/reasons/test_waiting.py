@@ -11,8 +11,8 @@ from drayman.api.core import Node, Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
-from drayman.explain.waiting import waiting
-from drayman.simulate.world import Objects, World
+from drayman.placement.world import Objects, World
+from drayman.reasons.waiting import waiting
 from oracle.build import claim, exactly
 
 SPEC = claim(exactly("r"))["spec"]

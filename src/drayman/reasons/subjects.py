@@ -7,14 +7,14 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from drayman.explain.device_reasons import Totals, totals, wants_all
-from drayman.explain.finding import Finding
-from drayman.explain.planned import COUNTED_ANEW, Parted, Planned, parted
-from drayman.explain.wording import and_list, counted
 from drayman.placement.demand import Demand
 from drayman.placement.extended import extended_claim
 from drayman.placement.refusing import Shortage, claim_marker
 from drayman.placement.state import ClusterState
+from drayman.reasons.device_reasons import Totals, totals, wants_all
+from drayman.reasons.finding import Finding
+from drayman.reasons.planned import COUNTED_ANEW, Parted, Planned, parted
+from drayman.reasons.wording import and_list, counted
 
 _NO_SHORTAGE: Final = Shortage(0, "", 0, 0, 0, (), None)
 

@@ -15,11 +15,11 @@ from typing import Final
 from drayman.allocator import Reason as Test
 from drayman.allocator.refusals.funnel import sieves
 from drayman.allocator.refusals.sieve import Hurdle, Sieve
-from drayman.explain.finding import Group
 from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand
 from drayman.placement.refusing import Shortage
 from drayman.placement.state import ClusterState
+from drayman.reasons.finding import Group
 
 _TESTS: Final = {
     Hurdle.FREE: Test.IN_USE,

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from drayman.explain.device_sentences import DEVICE_WRITERS
-from drayman.explain.finding import Finding
-from drayman.explain.node_sentences import NODE_WRITERS
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
-from drayman.explain.subjects import Subject, Writer
 from drayman.placement.demand import Demand
 from drayman.placement.state import ClusterState
+from drayman.reasons.device_sentences import DEVICE_WRITERS
+from drayman.reasons.finding import Finding
+from drayman.reasons.node_sentences import NODE_WRITERS
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Reason
+from drayman.reasons.subjects import Subject, Writer
 
 _WRITERS: Final[Mapping[Reason, Writer]] = {**NODE_WRITERS, **DEVICE_WRITERS}
 

@@ -7,9 +7,9 @@ it: `explain` and the planner ask what a scheduler with this state would do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
-from drayman.api.core import Namespace, Node, Pod, is_finished
+from drayman.api.core import Namespace, Node, Pod
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
@@ -34,15 +34,16 @@ from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.pool import PoolState
+from drayman.inventory.published import published
+from drayman.placement.followed import FOLLOWED
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
-from drayman.simulate.pools import published
 
 
 # Neither of the two says what it holds: asyncio puts results of tasks into texts that nobody reads, and a cluster as text takes seconds.
 @dataclass(frozen=True, slots=True, repr=False)
 class Objects:
-    """The objects that have a say in where pods go, and the ones that own them."""
+    """The objects that have a say in where pods go, and the ones that own them: a member for each row of `HELD`."""
 
     nodes: tuple[Node, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
@@ -165,39 +166,20 @@ def _identity(value: object) -> tuple[str, str, str]:
 def state_of(objects: Objects, features: Features | None = None) -> ClusterState:
     """The state that a scheduler has after it has read these objects."""
     state = ClusterState(features or Features(), _nobody_waits)
-    for namespace in objects.namespaces:
-        state.set_namespace(namespace)
-    for node in objects.nodes:
-        state.set_node(node)
-    for device_class in objects.classes:
-        state.set_class(device_class)
-    for rule in objects.taint_rules:
-        state.set_taint_rule(rule)
-    for template in objects.templates:
-        state.set_template(template)
-    for slice_ in objects.slices:
-        state.set_slice(slice_)
-    for storage_class in objects.storage_classes:
-        state.volumes.set_class(storage_class)
-    for volume in objects.volumes:
-        state.volumes.set_volume(volume)
-    usual = default_class(objects.storage_classes)
-    for volume_claim in objects.volume_claims:
-        # One that has still to be created gets the class then.
-        wanted = volume_claim if usual is None else with_class(volume_claim, usual)
-        state.volumes.set_claim(wanted)
-    for driver in objects.storage_drivers:
-        state.volumes.set_driver(driver)
-    for capacity in objects.storage_capacities:
-        state.volumes.set_capacity(capacity)
-    for group in objects.pod_groups:
-        state.groups.set(group)
-    for claim in objects.claims:
-        state.set_claim(claim)
-    for pod in objects.pods:
-        if pod.spec.node_name and not is_finished(pod):
-            state.set_placed_pod(pod)
+    objects = _with_default_storage(objects)
+    for kind in FOLLOWED:
+        for value in getattr(objects, kind.member):
+            kind.put(state, value)
     return state
+
+
+def _with_default_storage(objects: Objects) -> Objects:
+    """Volume claims that have still to be created get the default class then."""
+    usual = default_class(objects.storage_classes)
+    if usual is None:
+        return objects
+    claims = tuple(with_class(claim, usual) for claim in objects.volume_claims)
+    return replace(objects, volume_claims=claims)
 
 
 def _nobody_waits(_: Wake) -> None:

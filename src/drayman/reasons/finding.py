@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from drayman.explain.reasons import Reason
 from drayman.placement.fit import Verdict
 from drayman.placement.refusing import DevicesVerdict, Shortage
+from drayman.reasons.reason import Reason
 
 
 class Group(Struct, frozen=True):

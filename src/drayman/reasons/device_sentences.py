@@ -8,13 +8,13 @@ from typing import Final
 from drayman.allocator import Reason as Test
 from drayman.allocator.problem.focus import selectors_of
 from drayman.allocator.problem.question import WantedDevices
-from drayman.explain.device_reasons import Totals, totals
-from drayman.explain.naming import amount_title, taint_title
-from drayman.explain.reasons import Reason
-from drayman.explain.subjects import Subject, Writer
-from drayman.explain.wording import and_list, counted, quoted, without_source
 from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
+from drayman.reasons.device_reasons import Totals, totals
+from drayman.reasons.naming import amount_title, taint_title
+from drayman.reasons.reason import Reason
+from drayman.reasons.subjects import Subject, Writer
+from drayman.reasons.wording import and_list, counted, quoted, without_source
 
 _LOST: Final = {
     Test.IN_USE: "in use",

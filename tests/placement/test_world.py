@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.simulate.world import Objects
+from drayman.placement.world import Objects
 from simulate.cluster import claim, node
 
 

@@ -11,16 +11,15 @@ from typing import Final
 
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceRequestAllocationResult, ResourceClaim
-from drayman.explain.answer import Headline
-from drayman.explain.naming import taint_title
-from drayman.explain.reasons import Reason
-from drayman.explain.wording import and_list, counted
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.taints import Taints
 from drayman.placement.claims import ClaimsNotReadyError, claims_of, only_node_of
 from drayman.placement.fit.readiness import Closed, closed_by
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.naming import taint_title
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import and_list, counted
 
 _NO_EXECUTE: Final = "NoExecute"
 _PENDING: Final = "Pending"

@@ -10,19 +10,18 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.allocator import Policy
-from drayman.explain.answer import Headline
-from drayman.explain.device_reasons import found_now
-from drayman.explain.finding import Finding, Group, furthest, grouped
-from drayman.explain.hardware_reasons import found_ever
-from drayman.explain.planned import Planned
-from drayman.explain.prospects import Prospects
-from drayman.explain.reasons import Reason
-from drayman.explain.sentences import sentence
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Cause
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import DevicesVerdict, name_claims
 from drayman.placement.state import ClusterState
+from drayman.reasons.device_reasons import found_now
+from drayman.reasons.finding import Finding, Group, furthest, grouped
+from drayman.reasons.hardware_reasons import found_ever
+from drayman.reasons.planned import Planned
+from drayman.reasons.prospects import Prospects
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.sentences import sentence
 
 _MOST_KEPT: Final = 1024
 

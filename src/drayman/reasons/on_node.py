@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from drayman.allocator import Reason as Test
-from drayman.explain.answer import Headline
-from drayman.explain.device_reasons import found_now, lack_ever
-from drayman.explain.finding import Finding, Group
-from drayman.explain.planned import Planned
-from drayman.explain.reasons import Reason
-from drayman.explain.sentences import sentence
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.refusing import DevicesVerdict, decisive, name_claims
 from drayman.placement.state import ClusterState
+from drayman.reasons.device_reasons import found_now, lack_ever
+from drayman.reasons.finding import Finding, Group
+from drayman.reasons.planned import Planned
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.sentences import sentence
 
 
 def device_limit(

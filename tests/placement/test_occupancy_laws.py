@@ -21,7 +21,7 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.inventory import DeviceId, NodeView
-from drayman.simulate.occupancy import Occupancy, Standing, State, count, obtainable, tally
+from drayman.placement.occupancy import Occupancy, Standing, State, count, obtainable, tally
 from oracle.nodes import JsonObject
 from oracle.strategies import problems
 from oracle.strategies_split import split_problems

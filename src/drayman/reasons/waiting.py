@@ -7,12 +7,10 @@ exist yet, or devices that it has been given and that their driver has still to 
 from __future__ import annotations
 
 from drayman.api.claim_generation import make_claim
-from drayman.api.core import Pod, PodResourceClaim, is_finished
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.pods import is_finished, is_leaving, unmade_entries
 from drayman.api.resource import ResourceClaim
-from drayman.explain.answer import Headline
-from drayman.explain.lost import lost_by_pod, node_state
-from drayman.explain.reasons import Reason
-from drayman.explain.wording import and_list, counted
+from drayman.api.times import seconds_of
 from drayman.placement.asking import BINDING_TIMEOUT_S
 from drayman.placement.claims import (
     ClaimsNotReadyError,
@@ -24,8 +22,10 @@ from drayman.placement.claims import (
 )
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
-from drayman.placement.times import seconds_of
-from drayman.simulate.world import World
+from drayman.placement.world import World
+from drayman.reasons.lost import lost_by_pod, node_state
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import and_list, counted
 
 
 def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
@@ -88,10 +88,10 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
 
 def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
-    metadata, status, node = pod.metadata, pod.status, pod.spec.node_name
+    status, node = pod.status, pod.spec.node_name
     if is_finished(pod):
         return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
-    if metadata.deletion_timestamp is not None:
+    if is_leaving(pod):
         where = f" and still on node {node}" if node else ""
         trouble = node_state(world, node) if node else ""
         which = f", which {trouble}" if trouble else ""
@@ -138,14 +138,12 @@ def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
     group = state.groups.of(pod)
     if group is None:
         return None
-    known = {status.name for status in pod.status.resource_claim_statuses}
-    for entry in pod.spec.resource_claims:
-        template = entry.resource_claim_template_name
-        if template and entry.name not in known and entry in group.spec.resource_claims:
+    for entry in unmade_entries(pod):
+        if entry in group.spec.resource_claims:
             return Headline.of(
                 Reason.CLAIM_PENDING,
                 f"Waiting for the claim of entry {entry.name}, which the pod shares with its group,"
-                f" to be made from template {template}.",
+                f" to be made from template {entry.resource_claim_template_name}.",
             )
     return None
 

@@ -36,8 +36,8 @@ from drayman.drivers.profiles import dgx_h100
 from drayman.inventory import DeviceId
 from drayman.inventory.pool import PoolState
 from drayman.placement.fit.readiness import Closed
+from drayman.placement.occupancy import NO_NODE, Occupancy, State, occupancy, tally
 from drayman.simulate.capacity_left import capacity_use
-from drayman.simulate.occupancy import NO_NODE, Occupancy, State, occupancy, tally
 from drayman.simulate.unit_counts import count_by_kind, gather
 from drayman.topology import Kind
 

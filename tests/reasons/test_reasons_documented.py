@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drayman.explain.reasons import Reason
+from drayman.reasons.reason import Reason
 
 PAGE = Path(__file__).parents[2] / "docs" / "reasons.md"
 SECTIONS = dict(

@@ -26,11 +26,11 @@ from drayman.inventory.identity import DeviceId
 from drayman.inventory.inventory import Inventory
 from drayman.inventory.ledger import Holding, Ledger
 from drayman.inventory.pool import ResolvedPool
+from drayman.inventory.published import PublishedPool, published
 from drayman.inventory.taints import Taints
+from drayman.inventory.units import UnitId, units
 from drayman.inventory.usage import Usage
 from drayman.placement.fit.readiness import Closed, closed_by
-from drayman.simulate.pools import PublishedPool, published
-from drayman.simulate.units import UnitId, units
 
 NO_NODE: Final = "no node can use it"
 DRAWN: Final = "what it needs is used by devices that overlap it"

@@ -18,9 +18,6 @@ from drayman.api.volume_binding import (
     reserved_for,
     waits_for_consumer,
 )
-from drayman.explain.answer import Headline
-from drayman.explain.reasons import Reason
-from drayman.explain.wording import and_list, counted
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, NodeFacts, claim_name, volume_check
 from drayman.placement.fit.volume_matching import Mismatch, mismatch
@@ -28,6 +25,8 @@ from drayman.placement.fit.volumes import OpenClaim, allows
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Volumes
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import and_list, counted
 
 
 def volumes_pending(names: Sequence[str], node: str) -> Headline:

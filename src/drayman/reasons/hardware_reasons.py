@@ -6,18 +6,18 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from drayman.explain.device_reasons import HOPELESS, Lack, closest, lack_ever
-from drayman.explain.finding import Finding, Group, furthest, grouped
-from drayman.explain.node_fit import told
-from drayman.explain.pool_trouble import troubled_pool
-from drayman.explain.prospects import Prospects, Supposition
-from drayman.explain.reasons import Kind, Reason
-from drayman.explain.unknown_names import unknown_name
 from drayman.inventory.pool import PoolState
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
+from drayman.reasons.device_reasons import HOPELESS, Lack, closest, lack_ever
+from drayman.reasons.finding import Finding, Group, furthest, grouped
+from drayman.reasons.node_fit import told
+from drayman.reasons.pool_trouble import troubled_pool
+from drayman.reasons.prospects import Prospects, Supposition
+from drayman.reasons.reason import Kind, Reason
+from drayman.reasons.unknown_names import unknown_name
 
 _PLACES: Final = {
     Cause.VOLUME_ELSEWHERE: Reason.VOLUME_ELSEWHERE,

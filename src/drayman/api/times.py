@@ -1,0 +1,60 @@
+"""Times and durations as the API has them: RFC 3339 text in UTC, and durations as Go writes them.
+
+`api.schema.times` judges times that clients send. What has been stored is read and written here.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final, overload
+
+_WHOLE_SECONDS: Final = len("2006-01-02T15:04:05")
+_MICROSECONDS: Final = len("2006-01-02T15:04:05.000000")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
+
+
+def moment_of(text: str) -> datetime:
+    """A time of the API, in UTC. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+@overload
+def seconds_of(text: str) -> float: ...
+@overload
+def seconds_of(text: str | None) -> float | None: ...
+def seconds_of(text: str | None) -> float | None:
+    """A time of the API in seconds since the epoch; None where there is none. Raises ValueError."""
+    return None if text is None else _seconds_of(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _seconds_of(text: str) -> float:
+    return moment_of(text).timestamp()
+
+
+def timestamp(moment: datetime) -> str:
+    """A time in UTC as metadata and conditions have it: to the second."""
+    return f"{moment.isoformat()[:_WHOLE_SECONDS]}Z"
+
+
+def micro_timestamp(moment: datetime) -> str:
+    """A time in UTC as leases and events have it: to the microsecond."""
+    return f"{moment.isoformat(timespec='microseconds')[:_MICROSECONDS]}Z"
+
+
+@lru_cache(maxsize=1 << 8)
+def timestamp_at(seconds: float) -> str:
+    """Seconds since the epoch as metadata and conditions have them."""
+    return timestamp(datetime.fromtimestamp(int(seconds), UTC))
+
+
+def parse_duration(text: str) -> float:
+    """The seconds of a duration such as `1m30s`. Raises ValueError with a sentence that says what is expected."""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"{text!r} is no duration; write it like 30s, 1m30s or 500ms")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))

@@ -1,0 +1,202 @@
+"""The kinds of objects that have a say in where pods go, and of those that make pods: one row for each.
+
+A scheduler follows them, a question reads them, a snapshot keeps them and a `World` holds them, all by this table. It knows the state by
+name only, so that code which only lists the kinds need not import what a search needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.jobs import Job
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from drayman.api.struct import ApiStruct
+from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.placement.wake import Wake
+
+if TYPE_CHECKING:
+    from drayman.placement.state import ClusterState
+
+
+class Read(Enum):
+    """When a question reads the objects of a kind."""
+
+    NEEDED = auto()
+    """Always: nothing can be said without them."""
+    WANTED = auto()
+    """Always, as far as the asker may: they only make answers better."""
+    FOR_VOLUMES = auto()
+    """Where a volume is still to be provisioned."""
+    FOR_WORKLOADS = auto()
+    """Where somebody asks about what makes pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A kind whose objects a `World` holds."""
+
+    type: type[ApiStruct]
+    member: str
+    """The name of the field of `Objects` that they are in."""
+    read: Read = Read.WANTED
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind that only the API server reads, when pods are made. It is held as plain values."""
+
+    api_version: str
+    plural: str
+    kind: str
+    namespaced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed(Held):
+    """A kind whose objects the state goes by, with what they do to it."""
+
+    put: Callable[[ClusterState, Any], object]
+    """Takes in an object that is new or has changed; False where this version of it was known."""
+    remove: Callable[[ClusterState, Any], None]
+    wakes: Wake | None = None
+    """What a change may make better, where the state does not tell by itself."""
+    for_drafts: bool = False
+    """Whether only a scheduler that makes claims from templates itself needs it."""
+
+
+def _put_pod(state: ClusterState, pod: Pod) -> None:
+    if pod.spec.node_name:
+        state.set_placed_pod(pod)
+
+
+FOLLOWED: Final = (
+    Followed(
+        type=Namespace,
+        member="namespaces",
+        put=lambda state, it: state.set_namespace(it),
+        remove=lambda state, it: state.remove_namespace(it.metadata.name),
+    ),
+    Followed(
+        type=Node,
+        member="nodes",
+        read=Read.NEEDED,
+        put=lambda state, it: state.set_node(it),
+        remove=lambda state, it: state.remove_node(it.metadata.name),
+    ),
+    Followed(
+        type=DeviceClass,
+        member="classes",
+        read=Read.NEEDED,
+        put=lambda state, it: state.set_class(it),
+        remove=lambda state, it: state.remove_class(it),
+    ),
+    Followed(
+        type=DeviceTaintRule,
+        member="taint_rules",
+        put=lambda state, it: state.set_taint_rule(it),
+        remove=lambda state, it: state.remove_taint_rule(it),
+    ),
+    Followed(
+        type=ResourceClaimTemplate,
+        member="templates",
+        put=lambda state, it: state.set_template(it),
+        remove=lambda state, it: state.remove_template(it),
+        for_drafts=True,
+    ),
+    Followed(
+        type=ResourceSlice,
+        member="slices",
+        read=Read.NEEDED,
+        put=lambda state, it: state.set_slice(it),
+        remove=lambda state, it: state.remove_slice(it),
+    ),
+    Followed(
+        type=StorageClass,
+        member="storage_classes",
+        put=lambda state, it: state.volumes.set_class(it),
+        remove=lambda state, it: state.volumes.remove_class(it),
+        wakes=Wake.VOLUMES,
+    ),
+    Followed(
+        type=CSIDriver,
+        member="storage_drivers",
+        read=Read.FOR_VOLUMES,
+        put=lambda state, it: state.volumes.set_driver(it),
+        remove=lambda state, it: state.volumes.remove_driver(it),
+        wakes=Wake.VOLUMES,
+    ),
+    Followed(
+        type=CSIStorageCapacity,
+        member="storage_capacities",
+        read=Read.FOR_VOLUMES,
+        put=lambda state, it: state.volumes.set_capacity(it),
+        remove=lambda state, it: state.volumes.remove_capacity(it),
+        wakes=Wake.VOLUMES,
+    ),
+    Followed(
+        type=PersistentVolume,
+        member="volumes",
+        put=lambda state, it: state.volumes.set_volume(it),
+        remove=lambda state, it: state.volumes.remove_volume(it),
+    ),
+    Followed(
+        type=PersistentVolumeClaim,
+        member="volume_claims",
+        put=lambda state, it: state.volumes.set_claim(it),
+        remove=lambda state, it: state.volumes.remove_claim(it),
+    ),
+    Followed(
+        type=PodGroup,
+        member="pod_groups",
+        put=lambda state, it: state.groups.set(it),
+        remove=lambda state, it: state.groups.remove(it),
+    ),
+    Followed(
+        type=ResourceClaim,
+        member="claims",
+        read=Read.NEEDED,
+        put=lambda state, it: state.set_claim(it),
+        remove=lambda state, it: state.remove_claim(it),
+    ),
+    Followed(
+        type=Pod,
+        member="pods",
+        read=Read.NEEDED,
+        put=_put_pod,
+        remove=lambda state, it: state.remove_pod(it.metadata.uid),
+    ),
+)
+
+HELD: Final[tuple[Held, ...]] = (
+    *FOLLOWED,
+    # It matters when Jobs end. What else makes pods is asked about at times.
+    Held(Job, "jobs"),
+    Held(Deployment, "deployments", Read.FOR_WORKLOADS),
+    Held(ReplicaSet, "replica_sets", Read.FOR_WORKLOADS),
+    Held(StatefulSet, "stateful_sets", Read.FOR_WORKLOADS),
+    Held(DaemonSet, "daemon_sets", Read.FOR_WORKLOADS),
+)
+
+RULES: Final = (
+    Rule("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass"),
+    Rule("node.k8s.io/v1", "runtimeclasses", "RuntimeClass"),
+    Rule("v1", "limitranges", "LimitRange", namespaced=True),
+)
