@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from msgspec import field
 
@@ -12,6 +12,8 @@ from drayman.api.struct import ApiStruct, Int32, Int64, Timestamp, always
 
 FINISHED: Final = ("Succeeded", "Failed")
 """The phases of pods that have ended, well or not."""
+EventType = Literal["Normal", "Warning"]
+"""Whether an event tells of something that may have to be looked into."""
 
 
 class NodeSelectorRequirement(ApiStruct):

@@ -13,7 +13,6 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
 from drayman.explain.node_fit import FitTest
-from drayman.explain.owners import maker_of
 from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import Held, holder_of
@@ -21,6 +20,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.claims import GROUP_API
 from drayman.placement.state import ClusterState
 from drayman.simulate.world import World
+from drayman.workloads.makers import maker_of
 
 MOST_HOLDERS: Final = 20
 """Named in one explanation; how many more there are is told."""

@@ -16,7 +16,6 @@ from drayman.explain.lost import node_state
 from drayman.explain.naming import taint_title
 from drayman.explain.node_fit import FitTest, NodeFit, Unfit
 from drayman.explain.on_node import device_limit
-from drayman.explain.owners import Maker, known_as
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import waiting
@@ -29,6 +28,7 @@ from drayman.placement.fit.taints import REPELLING
 from drayman.placement.state import NodeState
 from drayman.simulate.occupancy import Standing, State, count, doubted
 from drayman.simulate.world import World
+from drayman.workloads.makers import Maker, known_as
 
 _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
 _REASONS: Final = {

@@ -13,12 +13,12 @@ from drayman.api.core import Pod, is_finished
 from drayman.api.meta import ObjectMeta
 from drayman.explain.answer import Explanation, Headline
 from drayman.explain.claim import explain_claim, users_by_claim
-from drayman.explain.owners import Maker, known_as, maker_of
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.reasons import Reason
 from drayman.explain.wording import and_list, counted
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.simulate.world import World
+from drayman.workloads.makers import Maker, known_as, maker_of
 
 
 def explain_namespace(world: World, name: str) -> Explanation:

@@ -13,13 +13,13 @@ from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta, controller_of
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation, Headline
-from drayman.explain.owners import Maker, maker_of
 from drayman.explain.pod import PodHeadlines, explain_pod
 from drayman.explain.reasons import Reason
 from drayman.explain.remedies import remedies_for_job
 from drayman.explain.remedies.replacing import LOST
 from drayman.explain.wording import counted
 from drayman.simulate.world import World
+from drayman.workloads.makers import Maker, maker_of
 
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _ENDED: Final = {"Complete": "is complete", "Failed": "has failed"}

@@ -28,7 +28,7 @@ from drayman.cluster.embedded import EventType, Store
 from drayman.cluster.errors import StatusError
 from drayman.cluster.resources import PODS
 from drayman.controllers.claims.controller import ClaimController
-from drayman.controllers.pod_claims import is_done, is_made_for, owning_pod
+from drayman.workloads.pod_claims import is_done, is_made_for, owning_pod
 
 PODS_AT_MOST = 8
 STEPS = 70

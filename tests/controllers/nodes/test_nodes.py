@@ -20,7 +20,7 @@ from drayman.controllers.nodes import (
 )
 from drayman.controllers.nodes.eviction import leaves_at
 from drayman.controllers.nodes.health import conditions_of, taints_of
-from drayman.controllers.workloads.moments import timestamp
+from drayman.workloads.moments import timestamp
 
 LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY = "node.kubernetes.io/not-ready"

@@ -21,7 +21,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions, ListOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, PODS, SERVICE_ACCOUNTS, JsonObject, Resource
-from drayman.controllers.workloads.moments import timestamp
+from drayman.workloads.moments import timestamp
 from patience import PATIENCE_S
 
 NAMESPACE = "default"

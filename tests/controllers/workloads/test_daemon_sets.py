@@ -9,8 +9,8 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.cluster.resources import DAEMON_SETS, NODES, PODS, JsonObject
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
-from drayman.controllers.workloads.daemon_sets.placement import Fit, Placement, node_of
-from drayman.controllers.workloads.revisions import POD_LABEL
+from drayman.workloads.daemon_sets.placement import Fit, Placement, node_of
+from drayman.workloads.revisions import POD_LABEL
 
 
 def daemon_set(body: JsonObject | None = None, **spec: object) -> JsonObject:

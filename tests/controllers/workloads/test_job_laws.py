@@ -18,9 +18,10 @@ from drayman.cluster import InProcessClient
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import JOBS, PODS, JsonObject
 from drayman.cluster.writes import Write
-from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
-from drayman.controllers.workloads.jobs.indexes import IndexSet
-from drayman.controllers.workloads.pod_state import is_active
+from drayman.controllers.workloads.jobs import JobController, JobOptions
+from drayman.workloads.jobs.failures import BackoffTimes
+from drayman.workloads.jobs.indexes import IndexSet
+from drayman.workloads.pod_state import is_active
 from patience import PATIENCE_S
 
 OPTIONS = JobOptions(backoff=BackoffTimes(first=0.0))

@@ -22,8 +22,8 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
 )
-from drayman.controllers.claims.releasing import Use, User
-from drayman.controllers.pod_claims import claim_keys, is_done, owning_group, owning_pod
+from drayman.workloads.claims.releasing import Use, User
+from drayman.workloads.pod_claims import claim_keys, is_done, owning_group, owning_pod
 
 _REMEMBERED: Final = 10_000
 """Pods and groups that are gone. One that has been forgotten costs a question to the server."""

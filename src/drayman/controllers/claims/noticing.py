@@ -13,18 +13,18 @@ from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.cluster.informer import Notice
 from drayman.cluster.workqueue import WorkQueue
-from drayman.controllers.claims.generating import lacking
 from drayman.controllers.claims.knowledge import Knowledge
-from drayman.controllers.claims.releasing import release, users_in_doubt
-from drayman.controllers.claims.reserving import unreserved
-from drayman.controllers.pod_claims import (
+from drayman.placement.claims import FINALIZER
+from drayman.workloads.claims.generating import lacking
+from drayman.workloads.claims.releasing import release, users_in_doubt
+from drayman.workloads.claims.reserving import unreserved
+from drayman.workloads.pod_claims import (
     claim_names,
     has_claims,
     is_done,
     owning_group,
     recorded_claim,
 )
-from drayman.placement.claims import FINALIZER
 
 COLLECTION_SECONDS: Final = 0.1
 """How long an unprotected claim whose owner is gone is left to garbage collection."""

@@ -18,10 +18,10 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES, PODS
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
-from drayman.controllers.workloads import moments
-from drayman.controllers.workloads.pod_state import is_deleted
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.taints import tolerates
+from drayman.workloads import moments
+from drayman.workloads.pod_state import is_deleted
 
 _REASON: Final = "TaintManagerEviction"
 _CONDITION: Final = disruption(

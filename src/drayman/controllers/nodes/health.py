@@ -21,8 +21,8 @@ from drayman.api.node_taints import (
     UNREACHABLE,
     UNSCHEDULABLE,
 )
-from drayman.controllers.workloads import moments
 from drayman.placement.fit.readiness import is_ready
+from drayman.workloads import moments
 
 _PRESSURES: Final = {
     "MemoryPressure": MEMORY_PRESSURE,

@@ -18,9 +18,9 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES
 from drayman.controllers.nodes.lifecycle import NodeOptions
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
-from drayman.controllers.workloads.pod_state import is_deleted
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.readiness import is_ready
+from drayman.workloads.pod_state import is_deleted
 
 _CONDITION = disruption("DeletionByPodGC", "PodGC: node no longer exists")
 

@@ -13,7 +13,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import PODS
-from drayman.controllers.workloads import moments
+from drayman.workloads import moments
 
 _NODE: Final = "node-controllers:node"
 

@@ -30,7 +30,6 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
 )
 from drayman.cluster.workqueue import WorkQueue
-from drayman.controllers.pod_claims import claim_keys, has_claims
 from drayman.controllers.taint_eviction.counting import count
 from drayman.controllers.taint_eviction.evicting import evict
 from drayman.controllers.taint_eviction.pools import PoolId, Pools
@@ -47,6 +46,7 @@ from drayman.controllers.taint_eviction.taints import (
     Tainted,
     pod_eviction,
 )
+from drayman.workloads.pod_claims import claim_keys, has_claims
 
 _log: Final = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ import msgspec
 
 from drayman.api.core import Pod
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
-from drayman.controllers.pod_claims import has_claims
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.controllers.taint_eviction.rule_status import Counts
 from drayman.controllers.taint_eviction.taints import (
@@ -19,6 +18,7 @@ from drayman.controllers.taint_eviction.taints import (
 )
 from drayman.inventory.pool import newest_slices
 from drayman.inventory.taints import selects
+from drayman.workloads.pod_claims import has_claims
 
 
 def count(

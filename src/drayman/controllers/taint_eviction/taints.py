@@ -21,10 +21,10 @@ from drayman.api.resource import (
     DeviceToleration,
     ResourceClaim,
 )
-from drayman.controllers.pod_claims import is_done, is_made_for, recorded_claim
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.inventory.taints import selects, tolerates
 from drayman.placement.claims import is_reserved_for
+from drayman.workloads.pod_claims import is_done, is_made_for, recorded_claim
 
 NO_EXECUTE: Final = "NoExecute"
 _AT_ONCE: Final = datetime.min.replace(tzinfo=UTC)

@@ -6,13 +6,11 @@ server refuses costs one request and not thousands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from drayman.api import codec
 from drayman.api.core import Pod
-from drayman.api.meta import OwnerReference
-from drayman.api.struct import Json
 from drayman.cluster.errors import (
     AlreadyExistsError,
     ClusterError,
@@ -27,37 +25,10 @@ from drayman.controllers.workloads.owning import Owner, Selecting
 
 MOST_AT_ONCE: Final = 50
 """Writes in one request: large enough to share a commit, small enough that others get their turn."""
-MOST_PER_ROUND: Final = 500
-"""Pods made or deleted for one object before others have their turn."""
 _NAMES_TRIED: Final = 5
 _POD_BODIES: Final = PODS.as_values()
 
 T = TypeVar("T", bound=Selecting)
-
-
-def pod_body(
-    template: dict[str, Json],
-    owner: OwnerReference,
-    namespace: str,
-    *,
-    name: str = "",
-    generate_name: str = "",
-) -> JsonObject:
-    """A pod to be created from a template. Metadata and spec are the caller's to change, what is below is the template's."""
-    given = template.get("metadata") or {}
-    metadata: JsonObject = {
-        "namespace": namespace,
-        "labels": dict(given.get("labels") or {}),
-        "annotations": dict(given.get("annotations") or {}),
-        "ownerReferences": [codec.to_dict(owner)],
-    }
-    if given.get("finalizers"):
-        metadata["finalizers"] = list(given["finalizers"])
-    if name:
-        metadata["name"] = name
-    else:
-        metadata["generateName"] = generate_name or f"{owner.name}-"
-    return {"metadata": metadata, "spec": dict(template.get("spec") or {})}
 
 
 class PodOwner(Owner[T, Pod]):
@@ -142,11 +113,6 @@ def is_namespace_ending(error: ClusterError) -> bool:
     return isinstance(error, ForbiddenError) and any(
         cause.reason == "NamespaceTerminating" for cause in error.causes
     )
-
-
-def soonest(delays: Iterable[float | None]) -> float | None:
-    """The shortest of the delays that are any."""
-    return min((delay for delay in delays if delay is not None), default=None)
 
 
 def _deletion(pod: Pod) -> DeleteWrite[Pod]:
