@@ -19,16 +19,23 @@ class Maker(Struct, frozen=True):
         return f"{self.kind}/{self.name}"
 
 
-def maker_of(pod: Pod) -> Maker | None:
-    """What makes the pod. A ReplicaSet that a Deployment has made is nothing that people have written."""
+def makers_of(pod: Pod) -> tuple[Maker, ...]:
+    """What makes the pod, and what makes that: the controller that the pod names, and the Deployment whose ReplicaSet it is."""
     owner = controller_of(pod.metadata)
     if owner is None:
-        return None
+        return ()
+    nearest = Maker(owner.kind, owner.name)
     template = pod.metadata.labels.get(LABEL)
     deployment = owner.name.removesuffix(f"-{template}")
     if owner.kind == "ReplicaSet" and template and deployment != owner.name:
-        return Maker("Deployment", deployment)
-    return Maker(owner.kind, owner.name)
+        return nearest, Maker("Deployment", deployment)
+    return (nearest,)
+
+
+def maker_of(pod: Pod) -> Maker | None:
+    """What makes the pod. A ReplicaSet that a Deployment has made is nothing that people have written."""
+    makers = makers_of(pod)
+    return makers[-1] if makers else None
 
 
 def known_as(pod: Pod) -> Maker:

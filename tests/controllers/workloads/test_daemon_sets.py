@@ -66,6 +66,20 @@ async def test_a_pod_is_tied_to_its_node_and_tolerates_its_troubles() -> None:
         assert {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"} <= forever
 
 
+async def test_a_daemon_bears_the_troubles_of_its_node_for_good() -> None:
+    """A time that its template sets for one of them does not count; what it says of other taints does."""
+    body = template(app="agent")
+    limited = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
+    keys = ("node.kubernetes.io/unreachable", "example.com/other")
+    body["spec"]["tolerations"] = [{"key": key, **limited} for key in keys]
+    async with stage(DaemonSetController) as place:
+        await add_nodes(place, "n1")
+        await place.create(DAEMON_SETS, daemon_set(body))
+        (pod,) = await place.until(PODS, lambda pods: len(pods) == 1)
+        seconds = [t.toleration_seconds for t in pod.spec.tolerations if t.key in keys]
+        assert seconds == [None, 9]
+
+
 async def test_labels_and_taints_decide_about_nodes() -> None:
     """A node selector excludes a node; a NoExecute taint removes the pod; a NoSchedule taint keeps it."""
     body = template(app="agent")

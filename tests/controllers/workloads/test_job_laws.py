@@ -36,8 +36,10 @@ class MortalClient(InProcessClient):
         self._last_counts = last_counts
         self.died = asyncio.Event()
 
-    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
-        return await self._dying(super().write_many(writes))
+    async def write_many(
+        self, writes: Sequence[Write], *, answers: int | None = None
+    ) -> tuple[object, ...]:
+        return await self._dying(super().write_many(writes, answers=answers))
 
     async def _patch(self, *arguments: Any) -> Any:
         return await self._dying(super()._patch(*arguments))

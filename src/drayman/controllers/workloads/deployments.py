@@ -39,7 +39,7 @@ from drayman.workloads.deployments.progress import (
 )
 from drayman.workloads.deployments.sizes import (
     Sizes,
-    is_being_scaled,
+    only_scales,
     scaled,
     size_of_new,
     sizes_of_old,
@@ -69,7 +69,7 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
             await self._report(deployment, status, None)
             return
         deployment = _with_conditions(deployment, with_pause(deployment, now))
-        if deployment.spec.paused or is_being_scaled(deployment, sets):
+        if only_scales(deployment, sets):
             await self._scale(key, deployment, sets)
         elif deployment.spec.strategy.type_ == "Recreate":
             await self._recreate(key, deployment, sets)

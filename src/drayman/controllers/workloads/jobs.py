@@ -22,12 +22,11 @@ from drayman.controllers.workloads.owning_pods import MOST_AT_ONCE, PodOwner
 from drayman.controllers.workloads.reconciling import Clock, Key
 from drayman.workloads import moments
 from drayman.workloads.jobs.accounting import account
-from drayman.workloads.jobs.census import Census
+from drayman.workloads.jobs.census import Census, end_of, is_ours
 from drayman.workloads.jobs.deciding import FAILING, Decision, decide
 from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
 from drayman.workloads.jobs.pods import FINALIZER, is_tracked, pod_of
 
-_OURS: Final = (None, "kubernetes.io/job-controller")
 _STRAYS: Final = ""
 """The name, which no job has, under which the pods of a namespace are looked at that have lost their job."""
 
@@ -60,7 +59,7 @@ class JobController(PodOwner[Job]):
         super().__init__(client, informers, clock=clock)
 
     def selects(self, value: Job) -> bool:
-        return _end_of(value) is None and value.spec.managed_by in _OURS
+        return end_of(value) is None and is_ours(value)
 
     async def reconcile(self, key: Key) -> None:
         if key[1] == _STRAYS:
@@ -68,9 +67,9 @@ class JobController(PodOwner[Job]):
             return
         job = self.find(key)
         await self._let_orphans_go(key, "" if job is None else job.metadata.uid)
-        if job is None or job.spec.managed_by not in _OURS:
+        if job is None or not is_ours(job):
             return
-        end = _end_of(job)
+        end = end_of(job)
         if end is not None:
             await self._clean_up(key, job, end)
         else:
@@ -169,13 +168,6 @@ class JobController(PodOwner[Job]):
         except NotFoundError:
             self.holdings.deleted(pod, None)
             return None
-
-
-def _end_of(job: Job) -> JobCondition | None:
-    for condition in job.status.conditions:
-        if condition.type_ in ("Complete", "Failed") and condition.status == "True":
-            return condition
-    return None
 
 
 def _untracking(pod: Pod) -> PatchWrite[Pod]:

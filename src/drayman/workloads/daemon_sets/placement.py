@@ -93,14 +93,21 @@ def _tied(spec: dict[str, Json], node: str) -> dict[str, Json]:
             "nodeSelectorTerms": [{"matchFields": [at_node]}]
         },
     }
-    given = list(spec.get("tolerations") or ())
-    known = {(t.get("key"), t.get("effect")) for t in given if t.get("operator") == "Exists"}
-    added = [
-        {"key": key, "operator": "Exists", "effect": effect}
-        for key, effect in _tolerated(host_network=bool(spec.get("hostNetwork")))
-        if (key, effect) not in known
-    ]
-    return {**spec, "affinity": affinity, "tolerations": [*given, *added]}
+    return {**spec, "affinity": affinity, "tolerations": _tolerations(spec)}
+
+
+def _tolerations(spec: dict[str, Json]) -> list[dict[str, Json]]:
+    """Those of the template and those of every daemon, which take the place of the same for a limited time."""
+    daemons = {
+        taint: {"key": taint[0], "operator": "Exists", "effect": taint[1]}
+        for taint in _tolerated(host_network=bool(spec.get("hostNetwork")))
+    }
+    tolerations = []
+    for given in spec.get("tolerations") or ():
+        is_for_all = given.get("operator") == "Exists" and not given.get("value")
+        taint = (given.get("key"), given.get("effect"))
+        tolerations.append(daemons.pop(taint, given) if is_for_all else given)
+    return [*tolerations, *daemons.values()]
 
 
 def _tolerated(*, host_network: bool) -> tuple[tuple[str, str], ...]:

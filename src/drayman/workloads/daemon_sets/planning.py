@@ -41,6 +41,13 @@ class Ground:
     def desired(self) -> int:
         return sum(fit.should_run for fit in self.fits.values())
 
+    @property
+    def lacking(self) -> list[str]:
+        """The nodes that should get a pod. One that is on its way out still occupies its node, so the next waits until it is gone."""
+        return [
+            name for name, fit in self.fits.items() if fit.should_run and not self.pods.get(name)
+        ]
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -63,10 +70,10 @@ def plan(daemon_set: DaemonSet, ground: Ground, revision: str, now: float) -> Da
     """`revision` is that of the present template, as pods have it in their label."""
     if daemon_set.metadata.deletion_timestamp is not None:
         return DaemonPlan()
-    draft = _Draft()
+    draft = _Draft(create=ground.lacking)
     surge = _surge(daemon_set, ground)
     for name, fit in ground.fits.items():
-        _attend(draft, name, fit, ground.pods.get(name, []), revision, surging=surge > 0)
+        _attend(draft, fit, ground.pods.get(name, []), revision, surging=surge > 0)
     for name, pods in ground.pods.items():
         if name and name not in ground.fits:
             draft.delete += [pod for pod in pods if not is_deleted(pod)]
@@ -83,9 +90,8 @@ def plan(daemon_set: DaemonSet, ground: Ground, revision: str, now: float) -> Da
     )
 
 
-def _attend(
-    draft: _Draft, node: str, fit: Fit, pods: Sequence[Pod], revision: str, *, surging: bool
-) -> None:
+def _attend(draft: _Draft, fit: Fit, pods: Sequence[Pod], revision: str, *, surging: bool) -> None:
+    """Deletes what is not to be on a node."""
     if not fit.may_stay:
         draft.delete += [pod for pod in pods if not is_deleted(pod)]
         return
@@ -94,9 +100,6 @@ def _attend(
     draft.ended += ended
     draft.delete += ended
     running = [pod for pod in alive if not is_finished(pod)]
-    if fit.should_run and not running and not ended and len(alive) == len(pods):
-        # One that is on its way out still occupies the node, so the next waits until it is gone.
-        draft.create.append(node)
     # While it surges, an old and a new one are side by side until the new one serves.
     kept = _sides(running, revision) if surging else running[:1]
     draft.delete += [pod for pod in running if pod not in kept]

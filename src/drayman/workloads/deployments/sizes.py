@@ -125,8 +125,10 @@ def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
     )
 
 
-def is_being_scaled(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
-    """Whether the size of a deployment has changed since its replica sets were told."""
+def only_scales(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
+    """Whether sizes may change and nothing else: while it is paused, and when its own size is not what its replica sets were told."""
+    if deployment.spec.paused:
+        return True
     wanted = str(deployment.spec.replicas)
     return any(
         s.spec.replicas and s.metadata.annotations.get(DESIRED, wanted) != wanted for s in sets

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.jobs import Job, UncountedPods
+from drayman.api.jobs import Job, JobCondition, UncountedPods
 from drayman.workloads.jobs.failures import has_failed, judge
 from drayman.workloads.jobs.indexes import NONE, IndexSet
 from drayman.workloads.jobs.pods import (
@@ -23,6 +24,21 @@ from drayman.workloads.jobs.pods import (
     is_tracked,
 )
 from drayman.workloads.pod_state import finished_at, is_active, is_terminating
+
+_OURS: Final = (None, "kubernetes.io/job-controller")
+
+
+def is_ours(job: Job) -> bool:
+    """Whether the job controller is to run a job. Others are left to whoever they name."""
+    return job.spec.managed_by in _OURS
+
+
+def end_of(job: Job) -> JobCondition | None:
+    """The condition that says that a job is over."""
+    for condition in job.status.conditions:
+        if condition.type_ in ("Complete", "Failed") and condition.status == "True":
+            return condition
+    return None
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,18 @@ class Decision:
     """Seconds after which time alone changes the decision."""
 
 
-def decide(census: Census, row: FailureRow, times: BackoffTimes, now: float) -> Decision:
-    """`row` is how many failures there were in a row before the pods that the status does not have yet."""
+def decide(
+    census: Census,
+    row: FailureRow,
+    times: BackoffTimes,
+    now: float,
+    *,
+    most: int = MOST_PER_ROUND,
+) -> Decision:
+    """`row` is how many failures there were in a row before the pods that the status does not have yet.
+
+    No more pods than `most` are made.
+    """
     job = census.job
     row = row.after(census.new_succeeded, census.new_failed)
     verdict = next(_verdicts(census, now), None)
@@ -70,7 +80,7 @@ def decide(census: Census, row: FailureRow, times: BackoffTimes, now: float) -> 
         return Decision(row, verdict, delete=census.active)
     decision = Decision(row, wait=_until_deadline(job, now))
     if job.metadata.deletion_timestamp is None:
-        decision = _manage(census, decision, times, now)
+        decision = _manage(census, decision, times, now, most)
     remaining = len(census.active) - len(decision.delete) + len(decision.create)
     if _is_complete(census, remaining):
         reached = "Reached expected number of succeeded pods"
@@ -142,7 +152,9 @@ def _is_complete(census: Census, active: int) -> bool:
     return census.succeeded >= census.completions
 
 
-def _manage(census: Census, decision: Decision, times: BackoffTimes, now: float) -> Decision:
+def _manage(
+    census: Census, decision: Decision, times: BackoffTimes, now: float, most: int
+) -> Decision:
     active = len(census.active)
     wanted = 0 if census.job.spec.suspend else _wanted_active(census)
     surplus = _surplus(census, max(0, active - wanted), now)
@@ -150,7 +162,7 @@ def _manage(census: Census, decision: Decision, times: BackoffTimes, now: float)
         return replace(decision, delete=tuple(surplus))
     # Whoever only replaces what has failed for certain waits for those that are on their way out.
     waited_for = census.terminating if replaces_failed_only(census.job) else 0
-    missing = min(wanted - waited_for - active, MOST_PER_ROUND)
+    missing = min(wanted - waited_for - active, most)
     if missing <= 0:
         return decision
     if not census.counts_by_index:

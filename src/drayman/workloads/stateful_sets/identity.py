@@ -22,11 +22,21 @@ def ordinal_of(set_name: str, pod_name: str) -> int | None:
     return int(digits) if str(int(digits)) == digits else None
 
 
+def ordinals_of(stateful_set: StatefulSet) -> range:
+    """The places that pods are to have."""
+    start = stateful_set.spec.ordinals.start
+    return range(start, start + stateful_set.spec.replicas)
+
+
+def pod_name(stateful_set: StatefulSet, ordinal: int) -> str:
+    return f"{stateful_set.metadata.name}-{ordinal}"
+
+
 def pod_of(
     stateful_set: StatefulSet, template: dict[str, Json], revision: str, ordinal: int
 ) -> dict[str, Json]:
     """A pod with its identity, from the template of a revision."""
-    name = f"{stateful_set.metadata.name}-{ordinal}"
+    name = pod_name(stateful_set, ordinal)
     pod = pod_body(stateful_set, template, name=name)
     pod["metadata"]["labels"].update(
         {NAME_LABEL: name, INDEX_LABEL: str(ordinal), POD_LABEL: revision}
@@ -49,17 +59,18 @@ def pod_of(
 def claim_names(stateful_set: StatefulSet, ordinal: int) -> dict[str, str]:
     """The names of a pod's volume claims, by the name of the volume."""
     names = [t["metadata"]["name"] for t in stateful_set.spec.volume_claim_templates]
-    return {name: f"{name}-{stateful_set.metadata.name}-{ordinal}" for name in names}
+    return {name: f"{name}-{pod_name(stateful_set, ordinal)}" for name in names}
 
 
 def claim_bodies(stateful_set: StatefulSet, ordinal: int) -> list[dict[str, Json]]:
     """The volume claims of a pod, to be made before it."""
     bodies = []
+    names = claim_names(stateful_set, ordinal)
     selected = stateful_set.spec.selector.match_labels
     for template in stateful_set.spec.volume_claim_templates:
         given = template["metadata"]
         metadata: dict[str, Json] = {
-            "name": f"{given['name']}-{stateful_set.metadata.name}-{ordinal}",
+            "name": names[given["name"]],
             "namespace": stateful_set.metadata.namespace,
             "labels": {**(given.get("labels") or {}), **selected},
             "annotations": dict(given.get("annotations") or {}),

@@ -21,7 +21,7 @@ from drayman.workloads.pod_state import (
 )
 from drayman.workloads.revisions import revision_of
 from drayman.workloads.rounds import MOST_PER_ROUND, soonest
-from drayman.workloads.stateful_sets.identity import ordinal_of
+from drayman.workloads.stateful_sets.identity import ordinal_of, ordinals_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,32 @@ class _Draft:
 class Ranks:
     """The pods of a set by their place."""
 
-    replicas: dict[int, Pod | None]
+    ordinals: range
+    replicas: dict[int, Pod]
+    """Those that are there."""
     condemned: list[Pod]
     """The highest ordinal first."""
 
 
 def ranks(stateful_set: StatefulSet, pods: Iterable[Pod]) -> Ranks:
-    start, count = stateful_set.spec.ordinals.start, stateful_set.spec.replicas
-    replicas: dict[int, Pod | None] = dict.fromkeys(range(start, start + count))
+    ordinals = ordinals_of(stateful_set)
+    replicas: dict[int, Pod] = {}
     beyond: list[tuple[int, Pod]] = []
     for pod in pods:
         ordinal = ordinal_of(stateful_set.metadata.name, pod.metadata.name)
         if ordinal is None:
             continue
-        if ordinal in replicas:
+        if ordinal in ordinals:
             replicas[ordinal] = pod
         else:
             beyond.append((ordinal, pod))
     beyond.sort(key=lambda place: -place[0])
-    return Ranks(replicas, [pod for _, pod in beyond])
+    return Ranks(ordinals, replicas, [pod for _, pod in beyond])
+
+
+def keeps_order(stateful_set: StatefulSet) -> bool:
+    """Whether a pod waits for the one before it."""
+    return stateful_set.spec.pod_management_policy != "Parallel"
 
 
 def plan(stateful_set: StatefulSet, pods: Sequence[Pod], updated: str, now: float) -> SetPlan:
@@ -80,7 +87,7 @@ def plan(stateful_set: StatefulSet, pods: Sequence[Pod], updated: str, now: floa
     condemned = tuple(places.condemned)
     if stateful_set.metadata.deletion_timestamp is not None:
         return SetPlan(condemned=condemned)
-    in_order = stateful_set.spec.pod_management_policy != "Parallel"
+    in_order = keeps_order(stateful_set)
     draft = _Draft()
     go_on = _keep_replicas(stateful_set, places, draft, in_order, now)
     if go_on:
@@ -99,7 +106,8 @@ def _keep_replicas(
     stateful_set: StatefulSet, places: Ranks, draft: _Draft, in_order: bool, now: float
 ) -> bool:
     """Whether the next pass may begin."""
-    for ordinal, pod in places.replicas.items():
+    for ordinal in places.ordinals:
+        pod = places.replicas.get(ordinal)
         if pod is None:
             draft.create.append(Fresh(ordinal, _is_updated_place(stateful_set, ordinal)))
         elif is_finished(pod) and not is_deleted(pod):
@@ -109,6 +117,8 @@ def _keep_replicas(
             continue
         if in_order:
             return False
+        if len(draft.create) >= MOST_PER_ROUND:
+            break
     return True
 
 
@@ -135,7 +145,8 @@ def _replace_old(
     stateful_set: StatefulSet, places: Ranks, draft: _Draft, updated: str, now: float
 ) -> None:
     lowest = stateful_set.spec.ordinals.start + _partition(stateful_set)
-    for ordinal, pod in sorted(places.replicas.items(), reverse=True):
+    for ordinal in reversed(places.ordinals):
+        pod = places.replicas.get(ordinal)
         if ordinal < lowest or pod is None:
             return
         if revision_of(pod) != updated and not is_deleted(pod):
