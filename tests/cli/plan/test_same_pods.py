@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,20 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.controllers.claims.controller import ClaimController
-from drayman.controllers.workloads import CONTROLLERS
+from drayman.controllers.workloads import CONTROLLERS, JobController, JobOptions
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Expansion
 from drayman.simulate.group_claims import GroupClaims
 from drayman.simulate.world import World
+from drayman.workloads.jobs.failures import BackoffTimes
 from drayman.workloads.jobs.pods import INDEX
 from drayman.workloads.stateful_sets.identity import NAME_LABEL
 
+PROMPT = (
+    partial(JobController, options=JobOptions(backoff=BackoffTimes(first=0.0))),
+    *(each for each in CONTROLLERS if each is not JobController),
+)
+"""The controllers, of which none waits before it tries again."""
 APP = {"app": "x"}
 NAME = "some"
 RESOURCES: dict[str, Resource[Any]] = {
@@ -180,6 +187,78 @@ async def test_a_plan_has_the_pods_that_controllers_make(title: str) -> None:
         assert _described(later) == _described(more)
         added = _volume_claims(await _claims_of(place))
         assert _volume_claims(claims).items() <= added.items()
+
+
+ENDED = {
+    "a job that goes on": (
+        Case("Job", {"parallelism": 2, "completions": 3}, NEVER),
+        "Succeeded",
+        1,
+    ),
+    "a job of which one success is enough": (
+        Case("Job", {"parallelism": 2}, NEVER),
+        "Succeeded",
+        0,
+    ),
+    "a job that tries again": (
+        Case("Job", {"parallelism": 2, "completions": 2}, NEVER),
+        "Failed",
+        1,
+    ),
+    "a job that may not fail": (
+        Case("Job", {"parallelism": 2, "completions": 2, "backoffLimit": 0}, NEVER),
+        "Failed",
+        0,
+    ),
+    "the next index": (Case("Job", INDEXED, NEVER), "Succeeded", 1),
+    "the same index": (Case("Job", INDEXED, NEVER), "Failed", 1),
+    "the same index, with its failures": (
+        Case("Job", {**INDEXED, "backoffLimitPerIndex": 1}, NEVER),
+        "Failed",
+        1,
+    ),
+    "another replica": (Case("ReplicaSet", {"replicas": 2}), "Failed", 1),
+    "another replica of a deployment": (Case("Deployment", {"replicas": 2}), "Failed", 1),
+    "the same ordinal": (Case("StatefulSet", {"replicas": 2}), "Failed", 1),
+    "a daemon for the same node": (Case("DaemonSet"), "Succeeded", 1),
+}
+"""A workload, how one of its pods ends, and how many are made then."""
+
+
+@pytest.mark.parametrize("title", ENDED)
+async def test_a_plan_replaces_what_has_ended_as_controllers_do(title: str) -> None:
+    """One pod ends while no controller looks. What they make when they are back is what a plan has in between."""
+    case, phase, count = ENDED[title]
+    async with stage(*PROMPT) as place:
+        await _add_nodes(place)
+        planned, _ = await _planned(place.client, case.manifest())
+        await place.create(RESOURCES[case.kind], case.manifest())
+        before = await _settled(place, case, len(planned))
+        await place.crash()
+        await place.set_phase(before[0], phase, exit_code=0 if phase == "Succeeded" else 1)
+        more, _ = await _planned(place.client, case.manifest())
+        await place.start(*PROMPT)
+        known = {pod.metadata.uid for pod in before}
+
+        def fresh(pods: list[Pod]) -> list[Pod]:
+            return [pod for pod in pods if pod.metadata.uid not in known]
+
+        await place.until(PODS, lambda pods: len(fresh(pods)) >= count)
+        await place.until_one(RESOURCES[case.kind], NAME, lambda w: _is_at_rest(case, w, phase))
+        assert _described(fresh(await place.pods())) == _described(more)
+
+
+def _is_at_rest(case: Case, workload: Any, phase: str) -> bool:
+    """Whether the controllers have taken in that a pod has ended, and done what is to be done."""
+    status = workload.status
+    if case.kind == "Job":
+        counted = status.succeeded if phase == "Succeeded" else status.failed
+        uncounted = status.uncounted_terminated_pods
+        is_open = uncounted is not None and (uncounted.succeeded or uncounted.failed)
+        return counted > 0 and not is_open
+    if case.kind == "DaemonSet":
+        return bool(status.number_ready == status.desired_number_scheduled - 1)
+    return bool(status.ready_replicas == status.replicas - 1 and status.replicas == 2)
 
 
 async def test_a_plan_has_the_claims_that_groups_get(tmp_path: Path) -> None:
