@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from drayman.api import codec
 from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.struct import Json
+
+MOST_PER_ROUND: Final = 500
+"""Pods made or deleted for one object before others have their turn."""
 
 
 class Owning(Protocol):

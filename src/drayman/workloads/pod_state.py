@@ -57,6 +57,17 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
     return None if since is None else max(0.0, since + min_ready_seconds - now)
 
 
+def is_available(pod: Pod, min_ready_seconds: int, now: float) -> bool:
+    """Whether a pod has been ready for long enough."""
+    return available_in(pod, min_ready_seconds, now) == 0.0
+
+
+def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: float) -> float | None:
+    """Seconds until one of the pods becomes available by the passing of time alone."""
+    delays = (available_in(pod, min_ready_seconds, now) for pod in pods if is_active(pod))
+    return min((delay for delay in delays if delay), default=None)
+
+
 def finished_at(pod: Pod) -> float:
     """When a pod ended: as its containers say, else when it ceased to be ready, was deleted or, at worst, was made."""
     ended = _containers_ended(pod)

@@ -17,15 +17,14 @@ from drayman.api.workloads import (
     ReplicationControllerStatus,
 )
 from drayman.workloads.conditions import Conditions, find, with_condition, without
-from drayman.workloads.pod_bodies import pod_body
+from drayman.workloads.pod_bodies import MOST_PER_ROUND, pod_body
 from drayman.workloads.pod_state import (
-    available_in,
     expendable_first,
     is_active,
+    is_available,
     is_ready,
     is_terminating,
 )
-from drayman.workloads.rounds import MOST_PER_ROUND, soonest
 
 FAILURE = "ReplicaFailure"
 ReplicaKeeper: TypeAlias = ReplicaSet | ReplicationController
@@ -64,13 +63,12 @@ def status_of(
     spec, old = replica_set.spec, replica_set.status
     active = list(filter(is_active, pods))
     labels = ((spec.template.get("metadata") or {}).get("labels") or {}).items()
-    available = [pod for pod in active if available_in(pod, spec.min_ready_seconds, now) == 0.0]
     new = msgspec.structs.replace(
         old,
         replicas=len(active),
         fully_labeled_replicas=sum(labels <= pod.metadata.labels.items() for pod in active),
         ready_replicas=sum(map(is_ready, active)),
-        available_replicas=len(available),
+        available_replicas=sum(is_available(p, spec.min_ready_seconds, now) for p in active),
         observed_generation=max(old.observed_generation, replica_set.metadata.generation),
         conditions=_conditions(replica_set, len(active), refusal, now),
     )
@@ -89,11 +87,3 @@ def _conditions(
         return old
     reason = "FailedCreate" if active < replica_set.spec.replicas else "FailedDelete"
     return with_condition(old, FAILURE, "True", reason, str(refusal), now)
-
-
-def next_change(replica_set: ReplicaKeeper, pods: Iterable[Pod], now: float) -> float | None:
-    """Seconds until a pod becomes available by the passing of time alone."""
-    delays = (
-        available_in(pod, replica_set.spec.min_ready_seconds, now) for pod in pods if is_active(pod)
-    )
-    return soonest(delay for delay in delays if delay)

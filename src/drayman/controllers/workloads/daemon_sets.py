@@ -17,7 +17,6 @@ from drayman.controllers.workloads.revisions import Present, Revisions
 from drayman.workloads.daemon_sets.placement import node_of, pod_of
 from drayman.workloads.daemon_sets.planning import (
     DaemonPlan,
-    next_change,
     plan,
     status_of,
     survey,
@@ -52,9 +51,9 @@ class DaemonSetController(PodOwner[DaemonSet]):
         ground = survey(daemon_set, self._nodes.cache, self.holdings.of(uid))
         decided = plan(daemon_set, ground, revision, self.clock())
         refusal = await self._carry_out(daemon_set, decided, revision)
-        pods, now = self.holdings.of(uid), self.clock()
+        pods = self.holdings.of(uid)
         ground = survey(daemon_set, self._nodes.cache, pods)
-        status = status_of(daemon_set, ground, revision, present.collisions, now)
+        status = status_of(daemon_set, ground, revision, present.collisions, self.clock())
         if status != daemon_set.status:
             await self.write_status(daemon_set, status)
         if refusal is not None:
@@ -63,11 +62,8 @@ class DaemonSetController(PodOwner[DaemonSet]):
         live.add(present.revision.metadata.name)
         limit = daemon_set.spec.revision_history_limit
         await self._revisions.truncate(uid, live, limit)
-        if decided.delete or len(pods) > before:
-            # Nothing is made in a namespace that goes away, and asking again at once would never end.
-            self.queue.add(key)
-        if (wait := next_change(daemon_set, ground, now)) is not None:
-            self.queue.add_after(key, wait)
+        moved = bool(decided.delete) or len(pods) > before
+        self.look_again(key, pods, daemon_set.spec.min_ready_seconds, at_once=moved)
 
     async def _present_revision(self, daemon_set: DaemonSet) -> Present:
         metadata = daemon_set.spec.template.get("metadata") or {}

@@ -6,7 +6,7 @@ server refuses costs one request and not thousands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from drayman.api import codec
@@ -22,6 +22,8 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.cluster.writes import CreateWrite, DeleteWrite
 from drayman.controllers.workloads.owning import Owner, Selecting
+from drayman.controllers.workloads.reconciling import Key
+from drayman.workloads.pod_state import next_available
 
 MOST_AT_ONCE: Final = 50
 """Writes in one request: large enough to share a commit, small enough that others get their turn."""
@@ -42,6 +44,18 @@ class PodOwner(Owner[T, Pod]):
 
     def deletion_note(self, value: T, name: str) -> str:
         return f"Deleted pod: {name}"
+
+    def look_again(
+        self, key: Key, pods: Iterable[Pod], min_ready_seconds: int, *, at_once: bool
+    ) -> None:
+        """After something was made or deleted, and when a pod becomes available by the passing of time alone.
+
+        That something was to be made is not enough: in a namespace that goes away it never is, and asking again would never end.
+        """
+        if at_once:
+            self.queue.add(key)
+        if (wait := next_available(pods, min_ready_seconds, self.clock())) is not None:
+            self.queue.add_after(key, wait)
 
     async def create_pods(self, value: T, bodies: Sequence[JsonObject]) -> None:
         """Makes pods, few at first. Raises what the first refusal was, after telling of it."""

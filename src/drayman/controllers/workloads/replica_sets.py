@@ -12,15 +12,14 @@ from drayman.cluster.errors import ClusterError
 from drayman.cluster.resources import REPLICA_SETS, REPLICATION_CONTROLLERS
 from drayman.controllers.workloads.owning_pods import PodOwner
 from drayman.controllers.workloads.reconciling import Key
+from drayman.workloads.pod_bodies import MOST_PER_ROUND
 from drayman.workloads.replica_sets import (
     ReplicaKeeper,
     ReplicaPlan,
-    next_change,
     plan,
     pod_of,
     status_of,
 )
-from drayman.workloads.rounds import MOST_PER_ROUND
 
 K = TypeVar("K", bound=ReplicaKeeper)
 
@@ -38,17 +37,14 @@ class _ReplicaController(PodOwner[K]):
         before = pods = await self.claim(replica_set)
         decided = plan(replica_set, pods, self._neighbours(replica_set), self.clock())
         refusal = await self._carry_out(replica_set, decided)
-        pods, now = self.holdings.of(replica_set.metadata.uid), self.clock()
-        status = status_of(replica_set, pods, refusal, now)
+        pods = self.holdings.of(replica_set.metadata.uid)
+        status = status_of(replica_set, pods, refusal, self.clock())
         if status != replica_set.status:
             await self.write_status(replica_set, status)
         if refusal is not None:
             raise refusal
-        if decided.delete or len(pods) > len(before):
-            # Nothing is made in a namespace that goes away, and asking again at once would never end.
-            self.queue.add(key)
-        elif (wait := next_change(replica_set, pods, now)) is not None:
-            self.queue.add_after(key, wait)
+        moved = bool(decided.delete) or len(pods) > len(before)
+        self.look_again(key, pods, replica_set.spec.min_ready_seconds, at_once=moved)
 
     async def _carry_out(self, replica_set: K, decided: ReplicaPlan) -> ClusterError | None:
         """Writes the pods. What is refused is told in the status too."""

@@ -18,7 +18,6 @@ from drayman.workloads.revisions import revision_of, template_of
 from drayman.workloads.stateful_sets.identity import ordinal_of, pod_of
 from drayman.workloads.stateful_sets.planning import (
     SetPlan,
-    next_change,
     plan,
     status_of,
 )
@@ -56,9 +55,9 @@ class StatefulSetController(PodOwner[StatefulSet]):
             stateful_set, self._members(stateful_set), updated.revision.metadata.name, self.clock()
         )
         refusal = await self._carry_out(stateful_set, decided, current, updated.revision)
-        pods, now = self._members(stateful_set), self.clock()
+        pods = self._members(stateful_set)
         names = (current.metadata.name, updated.revision.metadata.name)
-        status = status_of(stateful_set, pods, *names, updated.collisions, now)
+        status = status_of(stateful_set, pods, *names, updated.collisions, self.clock())
         if status != stateful_set.status:
             await self.write_status(stateful_set, status)
         if refusal is not None:
@@ -66,11 +65,8 @@ class StatefulSetController(PodOwner[StatefulSet]):
         live = {*names, *map(revision_of, pods)}
         limit = stateful_set.spec.revision_history_limit
         await self._revisions.truncate(stateful_set.metadata.uid, live, limit)
-        if decided.delete or len(pods) > before:
-            # Nothing is made in a namespace that goes away, and asking again at once would never end.
-            self.queue.add(key)
-        if (wait := next_change(stateful_set, pods, now)) is not None:
-            self.queue.add_after(key, wait)
+        moved = bool(decided.delete) or len(pods) > before
+        self.look_again(key, pods, stateful_set.spec.min_ready_seconds, at_once=moved)
 
     def _members(self, stateful_set: StatefulSet) -> list[Pod]:
         name = stateful_set.metadata.name

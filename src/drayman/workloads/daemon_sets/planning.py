@@ -11,13 +11,13 @@ from drayman.api.core import Node, Pod, is_finished
 from drayman.api.workloads import DaemonSet, DaemonSetStatus
 from drayman.workloads import shares
 from drayman.workloads.daemon_sets.placement import Fit, Placement, node_of
+from drayman.workloads.pod_bodies import MOST_PER_ROUND
 from drayman.workloads.pod_state import (
-    available_in,
+    is_available,
     is_deleted,
     is_ready,
 )
 from drayman.workloads.revisions import revision_of
-from drayman.workloads.rounds import MOST_PER_ROUND, soonest
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +172,7 @@ def _resolved(daemon_set: DaemonSet, ground: Ground, name: str) -> int:
 
 
 def _serves(daemon_set: DaemonSet, pod: Pod, now: float) -> bool:
-    if is_deleted(pod):
-        return False
-    return available_in(pod, daemon_set.spec.min_ready_seconds, now) == 0.0
+    return not is_deleted(pod) and is_available(pod, daemon_set.spec.min_ready_seconds, now)
 
 
 def status_of(
@@ -204,10 +202,3 @@ def status_of(
         observed_generation=daemon_set.metadata.generation,
         collision_count=collisions,
     )
-
-
-def next_change(daemon_set: DaemonSet, ground: Ground, now: float) -> float | None:
-    """Seconds until a pod becomes available by the passing of time alone."""
-    every = (pod for pods in ground.pods.values() for pod in pods)
-    delays = (available_in(pod, daemon_set.spec.min_ready_seconds, now) for pod in every)
-    return soonest(delay for delay in delays if delay)

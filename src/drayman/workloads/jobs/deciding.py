@@ -6,7 +6,7 @@ success. Pods are either made or deleted in one round, not both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -29,12 +29,12 @@ from drayman.workloads.jobs.pods import (
     count_in,
     index_of,
 )
+from drayman.workloads.pod_bodies import MOST_PER_ROUND
 from drayman.workloads.pod_state import (
     expendable_first,
     finished_at,
     is_terminating,
 )
-from drayman.workloads.rounds import MOST_PER_ROUND, soonest
 
 FAILING: Final = "FailureTarget"
 SUCCEEDING: Final = "SuccessCriteriaMet"
@@ -168,7 +168,7 @@ def _manage(
     if not census.counts_by_index:
         left = times.remaining(decision.row.failures, decision.row.last, now)
         if left > 0:
-            return replace(decision, wait=soonest((decision.wait, left)))
+            return replace(decision, wait=_soonest((decision.wait, left)))
     return _seeded(census, decision, missing, times, now)
 
 
@@ -224,7 +224,12 @@ def _seeded(
             waits.append(left)
         else:
             seeds.append(_next_attempt(census.job, index, last))
-    return replace(decision, create=tuple(seeds), wait=soonest(waits))
+    return replace(decision, create=tuple(seeds), wait=_soonest(waits))
+
+
+def _soonest(delays: Iterable[float | None]) -> float | None:
+    """The shortest of the delays that are any."""
+    return min((delay for delay in delays if delay is not None), default=None)
 
 
 def _attempts(pod: Pod) -> int:

@@ -14,13 +14,13 @@ import msgspec
 
 from drayman.api.core import Pod, is_finished
 from drayman.api.workloads import StatefulSet, StatefulSetStatus
+from drayman.workloads.pod_bodies import MOST_PER_ROUND
 from drayman.workloads.pod_state import (
-    available_in,
+    is_available,
     is_deleted,
     is_ready,
 )
 from drayman.workloads.revisions import revision_of
-from drayman.workloads.rounds import MOST_PER_ROUND, soonest
 from drayman.workloads.stateful_sets.identity import ordinal_of, ordinals_of
 
 
@@ -170,7 +170,7 @@ def _is_updated_place(stateful_set: StatefulSet, ordinal: int) -> bool:
 def _serves(stateful_set: StatefulSet, pod: Pod, now: float) -> bool:
     if is_deleted(pod) or pod.status.phase != "Running":
         return False
-    return available_in(pod, stateful_set.spec.min_ready_seconds, now) == 0.0
+    return is_available(pod, stateful_set.spec.min_ready_seconds, now)
 
 
 def status_of(
@@ -197,16 +197,10 @@ def status_of(
         observed_generation=stateful_set.metadata.generation,
         replicas=len(pods),
         ready_replicas=len(ready),
-        available_replicas=sum(available_in(pod, minimum, now) == 0.0 for pod in ready),
+        available_replicas=sum(is_available(pod, minimum, now) for pod in ready),
         current_replicas=of_updated if done else of_current,
         updated_replicas=of_updated,
         current_revision=updated if done else current,
         update_revision=updated,
         collision_count=collisions if collisions is not None else 0,
     )
-
-
-def next_change(stateful_set: StatefulSet, pods: Iterable[Pod], now: float) -> float | None:
-    """Seconds until a pod becomes available by the passing of time alone."""
-    delays = (available_in(pod, stateful_set.spec.min_ready_seconds, now) for pod in pods)
-    return soonest(delay for delay in delays if delay)
