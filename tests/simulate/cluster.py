@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drayman.api.codec import convert
+from drayman.api.codec import convert, to_dict
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.jobs import Job
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -112,8 +112,10 @@ def workload(
 ) -> Workload:
     """A workload with pods from a template, whose fields are those of `pod`."""
     metadata = {"name": name, "namespace": "default", "uid": name}
-    owner = convert(TYPES[kind], {"metadata": metadata, "spec": spec})
-    return Workload(pod(f"{name}-x", template, **(pods or {})), owner)
+    made = pod(f"{name}-x", template, **(pods or {}))
+    given = {"metadata": {"labels": made.metadata.labels}, "spec": to_dict(made.spec)}
+    owner = convert(TYPES[kind], {"metadata": metadata, "spec": {"template": given, **spec}})
+    return Workload(made, owner)
 
 
 def wanted(*workloads: Workload, **objects: Any) -> Wanted:

@@ -6,26 +6,28 @@ from typing import Any
 
 import pytest
 
+from drayman.api.codec import convert
 from drayman.api.core import Pod
+from drayman.api.jobs import Job
 from drayman.placement.fit import FITS, PodNeeds
 from drayman.placement.world import World
 from drayman.simulate.expanding import Expansion, Workload
 from simulate.cluster import alone, cluster, node, pod, workload
 
+OF_DEPLOYMENT = {"pod-template-hash": "5d9c7"}
 TAINTED = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
 
 
 def expanded(made: Workload, world: World | None = None) -> list[Pod]:
     world = world or cluster({"a": 0, "b": 0})
-    return [item.pod for item in Expansion(world.state, world.objects.pods).of(made)]
+    return [item.pod for item in Expansion(world).of(made)]
 
 
 def owned(name: str, kind: str, owner: str, **fields: Any) -> Pod:
     """A pod of the cluster that belongs to a workload."""
     references = [{"kind": kind, "name": owner, "controller": True}]
-    labels = fields.pop("labels", {})
-    metadata = {"ownerReferences": references, "labels": labels}
-    return pod(name, metadata=metadata, **fields)
+    given = {key: fields.pop(key) for key in ("labels", "annotations") if key in fields}
+    return pod(name, metadata={"ownerReferences": references, **given}, **fields)
 
 
 NAMES: dict[str, tuple[Workload, list[str]]] = {
@@ -43,6 +45,14 @@ NAMES: dict[str, tuple[Workload, list[str]]] = {
         ["j-0", "j-1"],
     ),
     "a suspended job makes none": (workload("Job", "j", suspend=True), []),
+    "nor does a job that is left to others": (
+        workload("Job", "j", managedBy="example.com/other"),
+        [],
+    ),
+    "nor does a deployment that is paused from the start": (
+        workload("Deployment", "d", paused=True),
+        [],
+    ),
     "a deployment": (workload("Deployment", "d", replicas=2), ["d-1", "d-2"]),
     "a replica set has one replica unless it says otherwise": (
         workload("ReplicaSet", "r"),
@@ -83,7 +93,7 @@ THERE: dict[str, tuple[Workload, tuple[Pod, ...], list[str]]] = {
                 f"x{index}",
                 "Job",
                 "j",
-                labels={"batch.kubernetes.io/job-completion-index": index},
+                annotations={"batch.kubernetes.io/job-completion-index": index},
                 status={"phase": phase},
             )
             for index, phase in (("0", "Succeeded"), ("1", "Failed"))
@@ -92,13 +102,39 @@ THERE: dict[str, tuple[Workload, tuple[Pod, ...], list[str]]] = {
     ),
     "a pod of a deployment's replica set": (
         workload("Deployment", "web", replicas=2),
-        (owned("x", "ReplicaSet", "web-5d9c7"), owned("y", "ReplicaSet", "webhook-5d9c7")),
+        (
+            owned("x", "ReplicaSet", "web-5d9c7", labels=OF_DEPLOYMENT),
+            owned("y", "ReplicaSet", "webhook-5d9c7", labels=OF_DEPLOYMENT),
+        ),
         ["web-1"],
+    ),
+    "a pod of a replica set that only sounds like one of the deployment": (
+        workload("Deployment", "web"),
+        (owned("x", "ReplicaSet", "web-5d9c7"),),
+        ["web-1"],
+    ),
+    "a job without a number of completions makes no more once one has succeeded": (
+        workload("Job", "j", parallelism=3),
+        (
+            owned("x", "Job", "j", nodeName="a"),
+            owned("y", "Job", "j", nodeName="a", status={"phase": "Succeeded"}),
+        ),
+        [],
     ),
     "an ordinal of a stateful set": (
         workload("StatefulSet", "s", replicas=2),
         (owned("s-0", "StatefulSet", "s"),),
         ["s-1"],
+    ),
+    "an ordinal whose pod has failed is made again": (
+        workload("StatefulSet", "s", replicas=2),
+        (owned("s-0", "StatefulSet", "s", nodeName="a", status={"phase": "Failed"}),),
+        ["s-0", "s-1"],
+    ),
+    "a daemon that was evicted from its node is made again": (
+        workload("DaemonSet", "d"),
+        (owned("x", "DaemonSet", "d", nodeName="a", status={"phase": "Failed"}),),
+        ["d-1", "d-2"],
     ),
     "a daemon that is on its way to its node": (
         workload("DaemonSet", "d"),
@@ -126,6 +162,15 @@ def test_what_is_there_is_not_made_again(title: str) -> None:
     made, pods, names = THERE[title]
     world = cluster({"a": 0, "b": 0}, pods=pods)
     assert [pod.metadata.name for pod in expanded(made, world)] == names
+
+
+def test_a_job_that_has_ended_makes_no_pods() -> None:
+    """What its status says counts also when its pods are gone."""
+    status = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+    metadata = {"name": "j", "namespace": "default"}
+    done = convert(Job, {"metadata": metadata, "status": status})
+    made = workload("Job", "j", completions=1)
+    assert expanded(made, cluster({"a": 0}, jobs=(done,))) == []
 
 
 def test_names_are_not_those_of_other_pods() -> None:
@@ -168,7 +213,7 @@ def test_the_pods_of_a_stateful_set_have_their_own_volumes() -> None:
 def test_every_pod_has_an_identity_of_its_own() -> None:
     """No two pods of all workloads have the same uid."""
     world = cluster({"a": 0, "b": 0})
-    expansion = Expansion(world.state)
+    expansion = Expansion(world)
     made = [workload("ReplicaSet", "r", replicas=3), workload("DaemonSet", "d"), alone("p")]
     uids = [item.pod.metadata.uid for each in made for item in expansion.of(each)]
     assert len(set(uids)) == len(uids) == 6

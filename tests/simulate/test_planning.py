@@ -139,18 +139,22 @@ def test_pods_of_one_shape_are_told_their_own_claims() -> None:
 
 
 def test_workloads_tell_why_they_make_no_pods() -> None:
-    """A suspended job, one without replicas, and one that has its pods: each says so."""
+    """A suspended job, one without replicas, one that has its pods, one of others, one that is paused: each says so."""
     owned = {"ownerReferences": [{"kind": "ReplicaSet", "name": "there", "controller": True}]}
     asked = wanted(
         workload("Job", "later", suspend=True),
         workload("ReplicaSet", "none", replicas=0),
         workload("ReplicaSet", "there", replicas=1),
+        workload("Job", "elsewhere", managedBy="example.com/other"),
+        workload("Deployment", "paused", paused=True),
     )
     world = cluster({"a": 0}, pods=(pod("there-x", nodeName="a", metadata=owned),))
     assert [(w.name, w.existing, w.note) for w in plan(world, asked).workloads] == [
         ("job/later", 0, "it is suspended"),
         ("replicaset/none", 0, "it asks for none"),
         ("replicaset/there", 1, "it has all of its pods already"),
+        ("job/elsewhere", 0, "it is left to example.com/other"),
+        ("deployment/paused", 0, "it is paused"),
     ]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import field
 
 from drayman.api.meta import LabelSelector, ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.api.struct import ApiStruct, Int32, Int64, Timestamp, always
+
+EventType = Literal["Normal", "Warning"]
+"""Whether an event tells of something that may have to be looked into."""
 
 
 class NodeSelectorRequirement(ApiStruct):

@@ -35,6 +35,7 @@ from drayman.placement.world import Objects, World
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of
 from drayman.simulate.redaction import clean_claim_spec
+from drayman.workloads.pod_bodies import pod_body
 
 _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
     (kind_of_type(kind.type).group, kind.type.__name__): (kind.member, kind.type)
@@ -163,8 +164,7 @@ class _Reader:
             self.ignored[resource.kind] = None
 
     def _add_workload(self, document: Document, owner: Owner, namespace: str) -> None:
-        template = owner.spec.template
-        pod = {**_POD, "metadata": _pod_metadata(owner, template), "spec": template.get("spec")}
+        pod = {**_POD, **pod_body(owner, owner.spec.template)}
         resource = self.intake.resource_of(_POD)
         assert resource is not None
         try:
@@ -179,11 +179,8 @@ class _Reader:
             self._add_volume_claims(document, owner)
 
     def _add_volume_claims(self, document: Document, stateful_set: StatefulSet) -> None:
-        namespace = stateful_set.metadata.namespace
-        for name, template in volume_claims_of(stateful_set):
-            metadata = {**template["metadata"], "name": name, "namespace": namespace}
-            claim = codec.convert(PersistentVolumeClaim, {**template, "metadata": metadata})
-            self._join(document, "volume_claims", claim)
+        for body in volume_claims_of(stateful_set):
+            self._join(document, "volume_claims", codec.convert(PersistentVolumeClaim, body))
 
     def _join(self, document: Document, name: str, value: ApiStruct) -> None:
         known = _same(getattr(self.known, name), value) if name in _KEPT else None
@@ -206,12 +203,6 @@ def _exists(api_version: str, kind: str) -> bool:
     """Whether Kubernetes has a kind, served here or not."""
     group, _, version = api_version.rpartition("/")
     return schema_for(group, version, kind) is not None
-
-
-def _pod_metadata(owner: Owner, template: Mapping[str, Json]) -> dict[str, Json]:
-    given = template.get("metadata") or {}
-    kept = {name: given[name] for name in ("labels", "annotations") if given.get(name)}
-    return {**kept, "generateName": f"{owner.metadata.name}-"}
 
 
 def _name(value: Mapping[str, Json]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import count
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from drayman.api.struct import ApiStruct
 from drayman.cluster.resources import JsonObject, Resource
 
 T = TypeVar("T")
-EventType = Literal["Normal", "Warning"]
 
 
 class Reference(ApiStruct):

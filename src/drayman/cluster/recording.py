@@ -22,6 +22,7 @@ from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
+from drayman.api.core import EventType
 from drayman.api.struct import Json
 from drayman.api.times import micro_timestamp
 from drayman.cluster.client import Client
@@ -32,13 +33,13 @@ from drayman.cluster.errors import (
     StatusError,
     UnreachableError,
 )
-from drayman.cluster.event_buffer import EventBuffer, EventType, Reference
+from drayman.cluster.event_buffer import EventBuffer, Reference
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, JsonObject
 from drayman.cluster.writes import CreateWrite
 
-__all__ = ["EventRecorder", "EventType", "Reference"]
+__all__ = ["EventRecorder", "Reference"]
 
 _log: Final = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from drayman.api.pod_groups import GROUP_API
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
-from drayman.explain.owners import maker_of
 from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import Held, holder_of
@@ -22,6 +21,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.node_fit import FitTest
+from drayman.workloads.makers import maker_of
 
 MOST_HOLDERS: Final = 20
 """Named in one explanation; how many more there are is told."""

@@ -13,7 +13,6 @@ from drayman.api.pods import is_finished
 from drayman.explain.answer import DeviceCount, Explanation, Holder
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
-from drayman.explain.owners import Maker, known_as
 from drayman.explain.pod import PodHeadlines
 from drayman.inventory.identity import DeviceId
 from drayman.placement.demand import Demand
@@ -30,6 +29,7 @@ from drayman.reasons.on_node import device_limit
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.waiting import waiting
 from drayman.reasons.wording import and_list, counted
+from drayman.workloads.makers import Maker, known_as
 
 _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
 _REASONS: Final = {

@@ -14,12 +14,12 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, users_by_claim
-from drayman.explain.owners import Maker, known_as, maker_of
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
+from drayman.workloads.makers import Maker, known_as, maker_of
 
 
 def explain_namespace(world: World, name: str) -> Explanation:

@@ -14,15 +14,15 @@ from drayman.api.meta import ObjectMeta, controller_of
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
-from drayman.explain.owners import Maker, maker_of
 from drayman.explain.pod import PodHeadlines, explain_pod
 from drayman.explain.remedies import remedies_for_job
 from drayman.explain.remedies.replacing import LOST
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import counted
+from drayman.workloads.jobs.census import end_of, is_ours
+from drayman.workloads.makers import Maker, maker_of
 
-JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _ENDED: Final = {"Complete": "is complete", "Failed": "has failed"}
 _FAILURE: Final = "ReplicaFailure"
 
@@ -78,10 +78,10 @@ def state_of_job(job: Job) -> Headline | None:
     """What is known of a job without looking at pods."""
     if job.metadata.deletion_timestamp is not None:
         return Headline.of(Reason.TERMINATING, "The job is being deleted.")
-    for condition in job.status.conditions:
-        if condition.type_ in _ENDED and condition.status == "True":
-            why = f": {condition.message.rstrip('.')}" if condition.message else ""
-            return Headline.of(Reason.RUNS, f"The job {_ENDED[condition.type_]}{why}.")
+    end = end_of(job)
+    if end is not None:
+        why = f": {end.message.rstrip('.')}" if end.message else ""
+        return Headline.of(Reason.RUNS, f"The job {_ENDED[end.type_]}{why}.")
     if job.spec.suspend:
         text = "The job is suspended; it gets pods when spec.suspend is set to false."
         return Headline.of(Reason.SUSPENDED, text)
@@ -91,7 +91,7 @@ def state_of_job(job: Job) -> Headline | None:
 def why_no_pods(job: Job) -> str:
     if not job.spec.parallelism:
         return "The job gets no pods while spec.parallelism is 0."
-    if job.spec.managed_by not in (None, JOB_CONTROLLER):
+    if not is_ours(job):
         return f"The job is left to {job.spec.managed_by}, which has not made any pods for it."
     return "The job controller has not made any pods for the job."
 

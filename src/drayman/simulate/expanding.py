@@ -1,32 +1,26 @@
 """The pods of workloads that do not exist yet, as their controllers would make them.
 
-What decides about places is what counts here: how many pods, their labels, nodes and volumes. The random ends of names are replaced by
-numbers that count up, so that the same plan gives the same names.
+Which pods a workload lacks and what they are like is asked of the functions that the controllers ask. Only the random ends of names
+are replaced by numbers that count up, so that the same plan gives the same names. Pods that are on their way out, or have ended and
+will be replaced, count as gone: a plan is about what comes of it all and not about the next step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from itertools import islice
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
+from drayman.api import codec
 from drayman.api.core import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PersistentVolumeClaimVolumeSource,
     Pod,
-    Toleration,
-    Volume,
 )
-from drayman.api.jobs import Job
-from drayman.api.meta import ObjectMeta, OwnerReference
-from drayman.api.node_taints import DAEMONS_TOLERATE
-from drayman.api.pods import is_finished
+from drayman.api.jobs import Job, JobStatus
+from drayman.api.meta import ObjectMeta
+from drayman.api.pods import is_active, is_finished
 from drayman.api.struct import Json
 from drayman.api.workloads import (
     DaemonSet,
@@ -35,23 +29,29 @@ from drayman.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from drayman.placement.fit import FITS, PodNeeds
-from drayman.placement.state import ClusterState
+from drayman.placement.world import World
+from drayman.workloads import replica_sets
+from drayman.workloads.daemon_sets import placement
+from drayman.workloads.daemon_sets.planning import survey
+from drayman.workloads.deployments.lineage import new_replica_set
+from drayman.workloads.deployments.sizes import only_scales
+from drayman.workloads.jobs import pods as job_pods
+from drayman.workloads.jobs.census import Census, end_of, is_ours
+from drayman.workloads.jobs.deciding import decide
+from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
+from drayman.workloads.jobs.indexes import NONE
+from drayman.workloads.makers import Maker, makers_of
+from drayman.workloads.revisions import revision_hash, revision_name
+from drayman.workloads.stateful_sets import identity
+from drayman.workloads.stateful_sets.planning import keeps_order, ranks
 
 Owner: TypeAlias = Job | Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet
+_PodOwner = TypeVar("_PodOwner", Job, replica_sets.ReplicaKeeper, StatefulSet, DaemonSet)
 
 MOST_PODS: Final = 200_000
 """That one plan is made for: more than the largest clusters run. To ask for more is a slip, and would take all memory."""
 _POD: Final = "Pod"
-_REPLICA_SET: Final = "ReplicaSet"
-_DEPLOYMENT: Final = "Deployment"
-_TEMPLATE_HASH: Final = "pod-template-hash"
-_PLANNED: Final = "planned"
-_JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
-_SET_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
-_SET_INDEX: Final = "apps.kubernetes.io/pod-index"
-_NAME_FIELD: Final = "metadata.name"
-_ORDERED: Final = ("", "OrderedReady")
+_WITHOUT_WAITING: Final = BackoffTimes(first=0.0, longest=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,10 @@ class Workload:
         return self.template.metadata if self.owner is None else self.owner.metadata
 
     @property
+    def kind(self) -> str:
+        return _POD if self.owner is None else self.owner.kind
+
+    @property
     def original(self) -> str:
         """The title of what was given, of which this may be a copy."""
         return self.copy_of or self.title
@@ -76,8 +80,7 @@ class Workload:
     @property
     def title(self) -> str:
         """Kind and name, as kubectl has them."""
-        kind = _POD if self.owner is None else self.owner.kind
-        return f"{kind.lower()}/{self.metadata.name}"
+        return f"{self.kind.lower()}/{self.metadata.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,105 +98,122 @@ class ExpandedPod:
 class Expansion:
     """Makes pods, each with a number of its own. What a workload has in the cluster already is not made again."""
 
-    def __init__(self, state: ClusterState, pods: Iterable[Pod] = ()) -> None:
-        self._state = state
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._made = 0
         self._counts: dict[str, int] = {}
-        self._there: dict[tuple[str, str, str], list[Pod]] = {}
-        for pod in pods:
-            if pod.metadata.deletion_timestamp is None:
-                for kind, name in _belongs_to(pod):
-                    key = (pod.metadata.namespace, kind, name)
-                    self._there.setdefault(key, []).append(pod)
+        self._jobs = {
+            (job.metadata.namespace, job.metadata.name): job for job in world.objects.jobs
+        }
+        self._there: dict[tuple[str, Maker], list[Pod]] = {}
+        for pod in world.objects.pods:
+            metadata = pod.metadata
+            if metadata.deletion_timestamp is None:
+                for maker in (Maker(_POD, metadata.name), *makers_of(pod)):
+                    self._there.setdefault((metadata.namespace, maker), []).append(pod)
 
     def of(self, workload: Workload) -> Iterator[ExpandedPod]:
         """The pods that the workload still lacks, in the order in which they are made."""
         match workload.owner:
             case None:
-                yield from self._alone(workload)
+                if not self.existing(workload):
+                    yield ExpandedPod(workload.template, workload)
             case Job() as job:
                 yield from self._job(workload, job)
             case Deployment() as deployment:
-                template = _labelled(workload.template, {_TEMPLATE_HASH: _PLANNED})
-                yield from self._replicas(workload, template, deployment.spec.replicas)
+                yield from self._deployment(workload, deployment)
             case ReplicaSet() | ReplicationController() as keeper:
-                yield from self._replicas(workload, workload.template, keeper.spec.replicas)
+                yield from self._replicas(workload, keeper)
             case StatefulSet() as stateful_set:
                 yield from self._stateful(workload, stateful_set)
-            case DaemonSet():
-                yield from self._daemons(workload)
+            case DaemonSet() as daemon_set:
+                yield from self._daemons(workload, daemon_set)
 
     def existing(self, workload: Workload) -> list[Pod]:
         """The pods of the workload that the cluster has."""
-        kind = _POD if workload.owner is None else workload.owner.kind
         metadata = workload.metadata
-        return self._there.get((metadata.namespace, kind, metadata.name), [])
+        return self._there.get((metadata.namespace, Maker(workload.kind, metadata.name)), [])
 
     def why_none(self, workload: Workload) -> str:
         """What to say about a workload that makes no pods."""
-        if isinstance(workload.owner, Job) and workload.owner.spec.suspend:
-            return "it is suspended"
-        if existing := self.existing(workload):
+        owner, existing = workload.owner, self.existing(workload)
+        if isinstance(owner, Job):
+            if owner.spec.suspend:
+                return "it is suspended"
+            if not is_ours(owner):
+                return f"it is left to {owner.spec.managed_by}"
+        if existing:
             return _all_there(workload, existing)
-        if isinstance(workload.owner, DaemonSet):
+        if isinstance(owner, DaemonSet):
             return "no node is one for its pods"
+        if isinstance(owner, Job) and end_of(self._as_it_stands(owner, existing)):
+            return "it has ended already"
+        if isinstance(owner, Deployment) and owner.spec.paused:
+            return "it is paused"
         return "it asks for none"
-
-    def _alone(self, workload: Workload) -> Iterator[ExpandedPod]:
-        if not self.existing(workload):
-            yield ExpandedPod(workload.template, workload)
 
     def _job(self, workload: Workload, job: Job) -> Iterator[ExpandedPod]:
         """As many as may run at once; the others follow when these have ended."""
-        if job.spec.suspend:
-            return
         there = self.existing(workload)
-        done = sum(pod.status.phase == "Succeeded" for pod in there)
-        running = [pod for pod in there if not is_finished(pod)]
-        wanted = job.spec.parallelism
-        if job.spec.completions is not None:
-            wanted = min(wanted, job.spec.completions - done)
-        if job.spec.completion_mode != "Indexed":
-            yield from self._numbered(workload, workload.template, wanted - len(running))
+        job = self._as_it_stands(job, there)
+        if end_of(job) is not None or not is_ours(job):
             return
-        taken = {p.metadata.labels.get(_JOB_INDEX) for p in there if p.status.phase != "Failed"}
-        free = (n for n in range(job.spec.completions or 0) if str(n) not in taken)
-        for _, index in zip(range(wanted - len(running)), free, strict=False):
-            pod = _labelled(workload.template, {_JOB_INDEX: str(index)})
-            yield self._made_from(workload, pod, f"{job.metadata.name}-{index}")
+        census, now = Census(job, tuple(there)), self._world.now
+        seeds = decide(census, FailureRow(), _WITHOUT_WAITING, now, most=MOST_PODS + 1).create
+        job = _admitted(job, workload.template)
+        for seed in seeds:
+            pod = _typed(workload, job_pods.pod_of(job, seed))
+            indexed = pod.metadata.generate_name.removesuffix("-")
+            name = self._numbered_name(workload) if seed.index is None else indexed
+            yield self._named(workload, pod, name)
 
-    def _replicas(self, workload: Workload, template: Pod, replicas: int) -> Iterator[ExpandedPod]:
-        active = [p for p in self.existing(workload) if not is_finished(p)]
-        yield from self._numbered(workload, template, replicas - len(active))
+    def _as_it_stands(self, job: Job, pods: Sequence[Pod]) -> Job:
+        """The job with what it has come to: as its status says, or else its pods."""
+        known = self._jobs.get((job.metadata.namespace, job.metadata.name))
+        if known is not None:
+            return replace(job, status=known.status)
+        counted = [p for p in pods if p.status.phase == "Succeeded" and not job_pods.is_tracked(p)]
+        indexes = NONE.with_indexes(Census(job, ()).indexes(counted))
+        status = JobStatus(succeeded=len(counted), completed_indexes=str(indexes))
+        return replace(job, status=status)
+
+    def _deployment(self, workload: Workload, deployment: Deployment) -> Iterator[ExpandedPod]:
+        if only_scales(deployment, ()) and not self.existing(workload):
+            return
+        made = codec.convert(ReplicaSet, new_replica_set(deployment, 1, deployment.spec.replicas))
+        uid = f"{deployment.metadata.uid}-{made.metadata.name}"
+        yield from self._replicas(workload, replace(made, metadata=replace(made.metadata, uid=uid)))
+
+    def _replicas(
+        self, workload: Workload, keeper: replica_sets.ReplicaKeeper
+    ) -> Iterator[ExpandedPod]:
+        lacking = replica_sets.plan(keeper, self.existing(workload), (), self._world.now).create
+        pod = _typed(workload, replica_sets.pod_of(_admitted(keeper, workload.template)))
+        for _ in range(lacking):
+            yield self._named(workload, pod, self._numbered_name(workload))
 
     def _stateful(self, workload: Workload, stateful_set: StatefulSet) -> Iterator[ExpandedPod]:
-        spec, base = stateful_set.spec, stateful_set.metadata.name
-        there = {pod.metadata.name: pod for pod in self.existing(workload)}
-        before = ""
-        for ordinal in range(spec.ordinals.start, spec.ordinals.start + spec.replicas):
-            name = f"{base}-{ordinal}"
-            if name not in there:
-                pod = _labelled(workload.template, {_SET_POD_NAME: name, _SET_INDEX: str(ordinal)})
-                after = before if spec.pod_management_policy in _ORDERED else ""
-                yield self._made_from(
-                    workload, _with_volumes(pod, stateful_set, name), name, after=after
-                )
+        hash_ = revision_hash(stateful_set, stateful_set.status.collision_count)
+        revision = revision_name(stateful_set, hash_)
+        places = ranks(stateful_set, filter(is_active, self.existing(workload)))
+        admitted = _admitted(stateful_set, workload.template)
+        in_order, before = keeps_order(stateful_set), ""
+        for ordinal in places.ordinals:
+            name = identity.pod_name(stateful_set, ordinal)
+            if ordinal not in places.replicas:
+                body = identity.pod_of(admitted, admitted.spec.template, revision, ordinal)
+                after = before if in_order else ""
+                yield self._named(workload, _typed(workload, body), name, after=after)
             before = name
 
-    def _daemons(self, workload: Workload) -> Iterator[ExpandedPod]:
-        """One for each node that it may run on, cordoned ones included."""
-        template = _tolerant(workload.template)
-        needs = PodNeeds.of(template)
-        there = {_node_of(pod) for pod in self.existing(workload)}
-        for name, node in self._state.nodes.items():
-            if name in there or self._state.static_verdicts.verdict(needs, node.facts) is not FITS:
-                continue
-            pod = _tied(template, name)
-            yield self._made_from(workload, pod, self._numbered_name(workload), node=name)
-
-    def _numbered(self, workload: Workload, template: Pod, count: int) -> Iterator[ExpandedPod]:
-        for _ in range(count):
-            yield self._made_from(workload, template, self._numbered_name(workload))
+    def _daemons(self, workload: Workload, daemon_set: DaemonSet) -> Iterator[ExpandedPod]:
+        nodes = (known.node for known in self._world.state.nodes.values())
+        ground = survey(daemon_set, nodes, filter(is_active, self.existing(workload)))
+        revision = revision_hash(daemon_set, daemon_set.status.collision_count)
+        admitted = _admitted(daemon_set, workload.template)
+        for node in ground.lacking:
+            pod = _typed(workload, placement.pod_of(admitted, revision, node))
+            yield self._named(workload, pod, self._numbered_name(workload), node=node)
 
     def _numbered_name(self, workload: Workload) -> str:
         """What stands for a random name: one that no pod of the cluster has."""
@@ -202,25 +222,45 @@ class Expansion:
         while True:
             self._counts[key] = number = self._counts.get(key, 0) + 1
             name = f"{base}-{number}"
-            if (namespace, _POD, name) not in self._there:
+            if (namespace, Maker(_POD, name)) not in self._there:
                 return name
 
-    def _made_from(
-        self, workload: Workload, template: Pod, name: str, *, node: str = "", after: str = ""
+    def _named(
+        self, workload: Workload, pod: Pod, name: str, *, node: str = "", after: str = ""
     ) -> ExpandedPod:
         self._made += 1
-        owner = workload.metadata
-        kind = "" if workload.owner is None else workload.owner.kind
-        reference = OwnerReference(kind=kind, name=owner.name, uid=owner.uid, controller=True)
-        metadata = replace(
-            template.metadata,
-            name=name,
-            generate_name="",
-            namespace=owner.namespace,
-            uid=f"{owner.uid}-{self._made}",
-            owner_references=(reference,),
-        )
-        return ExpandedPod(replace(template, metadata=metadata), workload, node, after)
+        uid = f"{workload.metadata.uid}-{self._made}"
+        metadata = replace(pod.metadata, name=name, generate_name="", uid=uid)
+        return ExpandedPod(replace(pod, metadata=metadata), workload, node, after)
+
+
+def _admitted(owner: _PodOwner, pod: Pod) -> _PodOwner:
+    """The owner with its template as the API server fills it in for a pod."""
+    given = owner.spec.template
+    metadata = {**(given.get("metadata") or {})}
+    metadata["labels"] = {**pod.metadata.labels, **(metadata.get("labels") or {})}
+    metadata["annotations"] = {**pod.metadata.annotations, **(metadata.get("annotations") or {})}
+    spec = {**(given.get("spec") or {}), **codec.to_dict(pod.spec)}
+    template = {"metadata": metadata, "spec": spec}
+    return replace(owner, spec=replace(owner.spec, template=template))
+
+
+def _typed(workload: Workload, body: dict[str, Json]) -> Pod:
+    """A pod as its controller sends it, with what the API server adds."""
+    template, made = workload.template, codec.convert(Pod, body)
+    own = made.metadata
+    metadata = replace(
+        template.metadata,
+        generate_name=own.generate_name,
+        namespace=own.namespace,
+        labels=own.labels,
+        annotations=own.annotations,
+        owner_references=own.owner_references,
+        finalizers=own.finalizers,
+    )
+    # Most pods differ in nothing but their metadata, and a plan may have very many.
+    spec = template.spec if made.spec == template.spec else made.spec
+    return replace(template, metadata=metadata, spec=spec)
 
 
 def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
@@ -233,82 +273,8 @@ def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
     return f"{said}, but {who} must still find a node: `drayman explain` says why"
 
 
-def volume_claims_of(stateful_set: StatefulSet) -> Iterator[tuple[str, dict[str, Json]]]:
-    """The volume claims that come with a stateful set: the name of each, and its template."""
-    spec = stateful_set.spec
-    number = min(spec.replicas, MOST_PODS + 1)  # with more there is no plan
-    for ordinal in range(spec.ordinals.start, spec.ordinals.start + number):
-        for template in spec.volume_claim_templates:
-            name = f"{template['metadata']['name']}-{stateful_set.metadata.name}-{ordinal}"
-            yield name, template
-
-
-def _belongs_to(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Kind and name of the workloads that a pod is of."""
-    yield _POD, pod.metadata.name
-    for owner in pod.metadata.owner_references:
-        if owner.controller:
-            yield owner.kind, owner.name
-            if owner.kind == _REPLICA_SET:
-                # One of a deployment is named after it, with one more part.
-                yield _DEPLOYMENT, owner.name.rpartition("-")[0]
-
-
-def _labelled(pod: Pod, labels: dict[str, str]) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, labels=pod.metadata.labels | labels))
-
-
-def _with_volumes(pod: Pod, stateful_set: StatefulSet, name: str) -> Pod:
-    """The pod with the volume claims of its ordinal in place of what the template has under their names."""
-    names = [t["metadata"]["name"] for t in stateful_set.spec.volume_claim_templates]
-    own = tuple(
-        Volume(
-            name=volume,
-            persistent_volume_claim=PersistentVolumeClaimVolumeSource(
-                claim_name=f"{volume}-{name}"
-            ),
-        )
-        for volume in names
-    )
-    others = tuple(volume for volume in pod.spec.volumes if volume.name not in names)
-    return replace(pod, spec=replace(pod.spec, volumes=(*own, *others)))
-
-
-def _tolerant(pod: Pod) -> Pod:
-    """A daemon looks after its node also when that is in trouble."""
-    added = tuple(
-        Toleration(key=key, operator="Exists", effect=effect) for key, effect in DAEMONS_TOLERATE
-    )
-    return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
-
-
-def _tied(pod: Pod, node: str) -> Pod:
-    """The pod, for this node alone."""
-    requirement = NodeSelectorRequirement(key=_NAME_FIELD, operator="In", values=(node,))
-    term = NodeSelectorTerm(match_fields=(requirement,))
-    given = pod.spec.affinity or Affinity()
-    nodes = replace(
-        given.node_affinity or NodeAffinity(),
-        required_during_scheduling_ignored_during_execution=NodeSelector(
-            node_selector_terms=(term,)
-        ),
-    )
-    return replace(pod, spec=replace(pod.spec, affinity=replace(given, node_affinity=nodes)))
-
-
-def _node_of(pod: Pod) -> str:
-    """The node that a daemon's pod is on, or meant for."""
-    affinity = pod.spec.affinity
-    required = (
-        None
-        if affinity is None or affinity.node_affinity is None
-        else affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    )
-    meant: Iterable[str] = (
-        value
-        for term in (() if required is None else required.node_selector_terms)
-        for requirement in term.match_fields
-        if requirement.key == _NAME_FIELD
-        for value in requirement.values
-    )
-    return pod.spec.node_name or next(iter(meant), "")
+def volume_claims_of(stateful_set: StatefulSet) -> Iterator[dict[str, Json]]:
+    """The volume claims that come with a stateful set."""
+    # With more pods than this there is no plan.
+    for ordinal in islice(identity.ordinals_of(stateful_set), MOST_PODS + 1):
+        yield from identity.claim_bodies(stateful_set, ordinal)

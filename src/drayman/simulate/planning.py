@@ -19,7 +19,7 @@ from drayman.reasons.reason import Reason
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
-from drayman.simulate.group_claims import with_claims_of_group, with_group_claims
+from drayman.simulate.group_claims import GroupClaims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
 from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn, planned_pods
 
@@ -51,9 +51,9 @@ class Planning:
 
     def __init__(self, world: World, wanted: Wanted, times: int = 1) -> None:
         self._copies = list(wanted.copies(times))
-        objects = with_group_claims(world.objects.joined(objects_of(self._copies)))
-        self._world = world.with_objects(objects)
-        self._expansion = Expansion(self._world.state, world.objects.pods)
+        self._groups = GroupClaims(world.objects.joined(objects_of(self._copies)))
+        self._world = world.with_objects(self._groups.objects)
+        self._expansion = Expansion(self._world)
         self._decided: list[Turn] = []
         self._waiting: dict[tuple[str, str, Reason], Pod] = {}
 
@@ -84,11 +84,10 @@ class Planning:
         return world, planned, [pod for pod in world.objects.pods if pod.metadata.uid in chosen]
 
     def _turns(self) -> Iterator[Turn]:
-        groups = self._world.state.groups
         for number, copy in enumerate(self._copies, 1):
             for workload in copy.workloads:
                 for expanded in self._expansion.of(workload):
-                    pod = with_claims_of_group(expanded.pod, groups)
+                    pod = self._groups.shared_with(expanded.pod)
                     yield Turn(replace(expanded, pod=pod), number)
 
     def _note(self, turn: Turn, reason: Reason) -> None:

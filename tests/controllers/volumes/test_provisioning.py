@@ -9,8 +9,8 @@ import pytest
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.storage import PersistentVolume
-from drayman.controllers.volumes.provisioning import simulated_volume
 from drayman.placement.fit.volume_matching import reaches
+from drayman.workloads.volumes.provisioning import simulated_volume
 from placement.fit.objects import facts
 from placement.fit.storage import HOST, ZONE, claim, storage_class
 

@@ -9,8 +9,8 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.cluster.resources import DAEMON_SETS, NODES, PODS, JsonObject
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
-from drayman.controllers.workloads.daemon_sets.placement import Fit, Placement, node_of
-from drayman.controllers.workloads.revisions import POD_LABEL
+from drayman.workloads.daemon_sets.placement import Fit, Placement, node_of
+from drayman.workloads.revisions import POD_LABEL
 
 
 def daemon_set(body: JsonObject | None = None, **spec: object) -> JsonObject:
@@ -64,6 +64,20 @@ async def test_a_pod_is_tied_to_its_node_and_tolerates_its_troubles() -> None:
         assert ("node.kubernetes.io/unschedulable", "NoSchedule") in tolerated
         forever = {t.key for t in pod.spec.tolerations if t.toleration_seconds is None}
         assert {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"} <= forever
+
+
+async def test_a_daemon_bears_the_troubles_of_its_node_for_good() -> None:
+    """A time that its template sets for one of them does not count; what it says of other taints does."""
+    body = template(app="agent")
+    limited = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
+    keys = ("node.kubernetes.io/unreachable", "example.com/other")
+    body["spec"]["tolerations"] = [{"key": key, **limited} for key in keys]
+    async with stage(DaemonSetController) as place:
+        await add_nodes(place, "n1")
+        await place.create(DAEMON_SETS, daemon_set(body))
+        (pod,) = await place.until(PODS, lambda pods: len(pods) == 1)
+        seconds = [t.toleration_seconds for t in pod.spec.tolerations if t.key in keys]
+        assert seconds == [None, 9]
 
 
 async def test_labels_and_taints_decide_about_nodes() -> None:

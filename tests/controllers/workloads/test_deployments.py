@@ -23,15 +23,15 @@ from drayman.api.workloads import (
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.resources import DEPLOYMENTS, PODS, REPLICA_SETS, JsonObject
 from drayman.controllers.workloads.deployments import DeploymentController
-from drayman.controllers.workloads.deployments.lineage import HISTORY, REVISION
-from drayman.controllers.workloads.deployments.sizes import (
+from drayman.controllers.workloads.replica_sets import ReplicaSetController
+from drayman.workloads.deployments.lineage import HISTORY, REVISION
+from drayman.workloads.deployments.sizes import (
     limits_of,
     scaled,
     size_of_new,
     sizes_of_old,
 )
-from drayman.controllers.workloads.replica_sets import ReplicaSetController
-from drayman.controllers.workloads.template_hash import LABEL
+from drayman.workloads.template_hash import LABEL
 
 CONTROLLERS = (ReplicaSetController, DeploymentController)
 

@@ -21,7 +21,7 @@ from drayman.controllers.workloads import (
     ReplicationManager,
     ServiceAccountController,
 )
-from drayman.controllers.workloads.disruption.planning import NoScaleError, expected
+from drayman.workloads.disruption import NoScaleError, expected
 
 
 def budget(**spec: object) -> JsonObject:

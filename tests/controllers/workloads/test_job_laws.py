@@ -20,7 +20,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.resources import JOBS, PODS, JsonObject
 from drayman.cluster.writes import Write
 from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
-from drayman.controllers.workloads.jobs.indexes import IndexSet
+from drayman.workloads.jobs.indexes import IndexSet
 from patience import PATIENCE_S
 
 OPTIONS = JobOptions(backoff=BackoffTimes(first=0.0))
@@ -35,8 +35,10 @@ class MortalClient(InProcessClient):
         self._last_counts = last_counts
         self.died = asyncio.Event()
 
-    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
-        return await self._dying(super().write_many(writes))
+    async def write_many(
+        self, writes: Sequence[Write], *, answers: int | None = None
+    ) -> tuple[object, ...]:
+        return await self._dying(super().write_many(writes, answers=answers))
 
     async def _patch(self, *arguments: Any) -> Any:
         return await self._dying(super()._patch(*arguments))

@@ -10,8 +10,9 @@ from drayman.api.core import Pod
 from drayman.api.jobs import Job, UncountedPods
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import JOBS, PODS, JsonObject
-from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
-from drayman.controllers.workloads.jobs.pods import FAILURES, FINALIZER, INDEX
+from drayman.controllers.workloads.jobs import JobController, JobOptions
+from drayman.workloads.jobs.failures import BackoffTimes
+from drayman.workloads.jobs.pods import FAILURES, FINALIZER, INDEX
 
 controller = partial(JobController, options=JobOptions(backoff=BackoffTimes(first=0.0)))
 

@@ -8,8 +8,8 @@ from controllers.workloads.stage import NAMESPACE, Stage, stage, template
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.cluster.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, JsonObject
-from drayman.controllers.workloads.pod_state import expendable_first
 from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
+from drayman.workloads.pod_state import expendable_first
 
 
 def replica_set(name: str = "web", replicas: int = 3, **spec: object) -> JsonObject:

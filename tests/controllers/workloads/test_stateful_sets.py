@@ -14,10 +14,10 @@ from drayman.cluster.resources import (
     VOLUME_CLAIMS,
     JsonObject,
 )
-from drayman.controllers.workloads.revisions import POD_LABEL
 from drayman.controllers.workloads.stateful_sets import StatefulSetController
-from drayman.controllers.workloads.stateful_sets.identity import ordinal_of
 from drayman.controllers.workloads.volume_protection import VolumeClaimProtectionController
+from drayman.workloads.revisions import POD_LABEL
+from drayman.workloads.stateful_sets.identity import ordinal_of
 
 CONTROLLERS = (StatefulSetController, VolumeClaimProtectionController)
 

@@ -1,5 +1,4 @@
 """ResourceClaims for the pods, and groups of pods, that ask for them by template, and the end of claims that nobody uses any more.
 
-What is decided is in `generating`, `reserving` and `releasing`, as functions of the objects alone; `controller` follows the cluster and
-has the decisions written.
+What is decided is in `workloads.claims`; `controller` follows the cluster and has the decisions written.
 """

@@ -26,20 +26,8 @@ from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from drayman.cluster.turns import Turns
 from drayman.cluster.workqueue import WorkQueue
 from drayman.controllers.claims.carrying_out import Task, apart, one_by_one, together
-from drayman.controllers.claims.generating import (
-    Generation,
-    generate,
-    lacking,
-)
 from drayman.controllers.claims.knowledge import Knowledge
 from drayman.controllers.claims.noticing import Key, Noticing
-from drayman.controllers.claims.releasing import (
-    Use,
-    User,
-    release,
-    users_in_doubt,
-)
-from drayman.controllers.claims.reserving import unreserved
 from drayman.controllers.claims.writing import (
     generation_steps,
     generation_writes,
@@ -48,6 +36,18 @@ from drayman.controllers.claims.writing import (
     reservation_writes,
     resource_of,
 )
+from drayman.workloads.claims.generating import (
+    Generation,
+    generate,
+    lacking,
+)
+from drayman.workloads.claims.releasing import (
+    Use,
+    User,
+    release,
+    users_in_doubt,
+)
+from drayman.workloads.claims.reserving import unreserved
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)

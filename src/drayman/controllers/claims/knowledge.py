@@ -24,7 +24,7 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
 )
-from drayman.controllers.claims.releasing import Use, User
+from drayman.workloads.claims.releasing import Use, User
 
 _REMEMBERED: Final = 10_000
 """Pods and groups that are gone. One that has been forgotten costs a question to the server."""

@@ -15,11 +15,11 @@ from drayman.api.pods import has_claims, is_done, named_claims, used_claims
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.cluster.informer import Notice
 from drayman.cluster.workqueue import WorkQueue
-from drayman.controllers.claims.generating import lacking
 from drayman.controllers.claims.knowledge import Knowledge
-from drayman.controllers.claims.releasing import release, users_in_doubt
-from drayman.controllers.claims.reserving import unreserved
 from drayman.placement.claims import FINALIZER
+from drayman.workloads.claims.generating import lacking
+from drayman.workloads.claims.releasing import release, users_in_doubt
+from drayman.workloads.claims.reserving import unreserved
 
 COLLECTION_SECONDS: Final = 0.1
 """How long an unprotected claim whose owner is gone is left to garbage collection."""

@@ -23,10 +23,10 @@ from drayman.cluster.removing import RemoveWrite
 from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS, Resource
 from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite, Write
 from drayman.controllers.claims.carrying_out import Steps, one_by_one
-from drayman.controllers.claims.generating import Generation
-from drayman.controllers.claims.releasing import Release
-from drayman.controllers.claims.reserving import Reservation
 from drayman.placement.claims import FINALIZER
+from drayman.workloads.claims.generating import Generation
+from drayman.workloads.claims.releasing import Release
+from drayman.workloads.claims.reserving import Reservation
 
 STATUS_MANAGER: Final = "ResourceClaimController"
 _MANAGER: Final = "kube-controller-manager"

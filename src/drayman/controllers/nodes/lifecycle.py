@@ -25,9 +25,9 @@ from drayman.cluster.patches import json_patch, merge_patch
 from drayman.cluster.resources import NODE_LEASES, NODES
 from drayman.controllers.nodes.health import conditions_of, taints_of
 from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, set_condition
-from drayman.controllers.workloads.pod_state import is_ready as is_pod_ready
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.readiness import is_ready
+from drayman.workloads.pod_state import is_ready as is_pod_ready
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 

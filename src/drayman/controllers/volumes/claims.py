@@ -36,10 +36,10 @@ from drayman.cluster.parts import PartsWrite, Path
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, VOLUME_CLAIMS
 from drayman.cluster.writes import CreateWrite, Write
-from drayman.controllers.volumes.deciding import Bind, Lose, Provision, Wait, next_step
-from drayman.controllers.volumes.provisioning import simulated_volume, volume_name
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.volumes import Volumes
+from drayman.workloads.volumes.deciding import Bind, Lose, Provision, Wait, next_step
+from drayman.workloads.volumes.provisioning import simulated_volume, volume_name
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _VOLUME_VALUES: Final = PERSISTENT_VOLUMES.as_values()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.pods import is_leaving
 from drayman.api.storage import PersistentVolumeClaim
@@ -16,6 +15,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS, VOLUME_CLAIMS, JsonObject
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.workloads.volumes.ephemeral import claim_body
 
 _CLAIM_VALUES: Final = VOLUME_CLAIMS.as_values()
 _POD_VALUES: Final = PODS.as_values()
@@ -34,11 +34,9 @@ class EphemeralVolumeController(Reconciler[Pod]):
         claims.add_handler(self._claim_changed)
         self._claims = claims.cache
 
-    def _changed(self, notice: Notice[Pod]) -> None:
+    def concerns(self, value: Pod) -> bool:
         # Few pods have such volumes, and nothing else about pods is of interest here.
-        pod = notice.object
-        if pod.spec.volumes and any(volume.ephemeral for volume in pod.spec.volumes):
-            super()._changed(notice)
+        return any(volume.ephemeral for volume in value.spec.volumes)
 
     def _claim_changed(self, notice: Notice[PersistentVolumeClaim]) -> None:
         """A pod may have waited for the claim of an earlier one of its name to go."""
@@ -63,23 +61,11 @@ class EphemeralVolumeController(Reconciler[Pod]):
             raw = await self.client.get(_POD_VALUES, key[1], key[0])
             for volume in raw["spec"]["volumes"]:
                 if volume["name"] in missing:
-                    await self._make(pod, volume)
+                    await self._make(claim_body(pod, volume))
 
-    async def _make(self, pod: Pod, volume: JsonObject) -> None:
-        template = volume["ephemeral"]["volumeClaimTemplate"]
-        given = template.get("metadata") or {}
-        owner = codec.to_dict(self.owner_reference(pod))
-        metadata = {
-            "name": ephemeral_claim(pod.metadata.name, volume["name"]),
-            "namespace": pod.metadata.namespace,
-            "labels": given.get("labels") or {},
-            "annotations": given.get("annotations") or {},
-            "ownerReferences": [owner],
-        }
+    async def _make(self, body: JsonObject) -> None:
         try:
-            await self.client.create(
-                _CLAIM_VALUES, {"metadata": metadata, "spec": template["spec"]}
-            )
+            await self.client.create(_CLAIM_VALUES, body)
         except AlreadyExistsError:
             # Ours of a moment ago; or somebody else's, and the scheduler tells the pod so.
             return

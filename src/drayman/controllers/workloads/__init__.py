@@ -7,7 +7,7 @@ from typing import Final
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
 from drayman.controllers.workloads.deployments import DeploymentController
 from drayman.controllers.workloads.disruption import DisruptionController
-from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
+from drayman.controllers.workloads.jobs import JobController, JobOptions
 from drayman.controllers.workloads.pod_group_protection import PodGroupProtectionController
 from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
 from drayman.controllers.workloads.service_accounts import ServiceAccountController
@@ -34,7 +34,6 @@ CONTROLLERS: Final = (
 
 __all__ = [
     "CONTROLLERS",
-    "BackoffTimes",
     "DaemonSetController",
     "DeploymentController",
     "DisruptionController",

@@ -23,6 +23,7 @@ from drayman.cluster.patches import Patch, merge_patch, strategic_merge_patch
 from drayman.cluster.resources import Resource
 from drayman.controllers.workloads.holdings import HasMetadata, Holdings
 from drayman.controllers.workloads.reconciling import Clock, Reconciler
+from drayman.workloads.pod_bodies import Owning, owner_reference
 
 
 class _Spec(Protocol):
@@ -30,11 +31,8 @@ class _Spec(Protocol):
     def selector(self) -> LabelSelector: ...
 
 
-class Selecting(Protocol):
+class Selecting(Owning, Protocol):
     """An object that finds others by their labels."""
-
-    @property
-    def metadata(self) -> ObjectMeta: ...
 
     @property
     def spec(self) -> _Spec: ...
@@ -97,7 +95,7 @@ class Owner(Reconciler[T], Generic[T, C]):
         return written
 
     async def _adopt(self, value: T, loose: C) -> C:
-        owners = [*loose.metadata.owner_references, self.owner_reference(value)]
+        owners = [*loose.metadata.owner_references, owner_reference(value)]
         change: dict[str, Json] = {
             "uid": loose.metadata.uid,
             # The list of owners is replaced as a whole, so it has to be the present one.

@@ -11,8 +11,6 @@ from typing import Final, TypeVar
 
 from drayman.api import codec
 from drayman.api.core import Pod
-from drayman.api.meta import OwnerReference
-from drayman.api.struct import Json
 from drayman.cluster.errors import (
     AlreadyExistsError,
     ClusterError,
@@ -24,40 +22,15 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.cluster.writes import CreateWrite, DeleteWrite
 from drayman.controllers.workloads.owning import Owner, Selecting
+from drayman.controllers.workloads.reconciling import Key
+from drayman.workloads.pod_state import next_available
 
 MOST_AT_ONCE: Final = 50
 """Writes in one request: large enough to share a commit, small enough that others get their turn."""
-MOST_PER_ROUND: Final = 500
-"""Pods made or deleted for one object before others have their turn."""
 _NAMES_TRIED: Final = 5
 _POD_BODIES: Final = PODS.as_values()
 
 T = TypeVar("T", bound=Selecting)
-
-
-def pod_body(
-    template: dict[str, Json],
-    owner: OwnerReference,
-    namespace: str,
-    *,
-    name: str = "",
-    generate_name: str = "",
-) -> JsonObject:
-    """A pod to be created from a template. Metadata and spec are the caller's to change, what is below is the template's."""
-    given = template.get("metadata") or {}
-    metadata: JsonObject = {
-        "namespace": namespace,
-        "labels": dict(given.get("labels") or {}),
-        "annotations": dict(given.get("annotations") or {}),
-        "ownerReferences": [codec.to_dict(owner)],
-    }
-    if given.get("finalizers"):
-        metadata["finalizers"] = list(given["finalizers"])
-    if name:
-        metadata["name"] = name
-    else:
-        metadata["generateName"] = generate_name or f"{owner.name}-"
-    return {"metadata": metadata, "spec": dict(template.get("spec") or {})}
 
 
 class PodOwner(Owner[T, Pod]):
@@ -71,6 +44,18 @@ class PodOwner(Owner[T, Pod]):
 
     def deletion_note(self, value: T, name: str) -> str:
         return f"Deleted pod: {name}"
+
+    def look_again(
+        self, key: Key, pods: Iterable[Pod], min_ready_seconds: int, *, at_once: bool
+    ) -> None:
+        """After something was made or deleted, and when a pod becomes available by the passing of time alone.
+
+        That something was to be made is not enough: in a namespace that goes away it never is, and asking again would never end.
+        """
+        if at_once:
+            self.queue.add(key)
+        if (wait := next_available(pods, min_ready_seconds, self.clock())) is not None:
+            self.queue.add_after(key, wait)
 
     async def create_pods(self, value: T, bodies: Sequence[JsonObject]) -> None:
         """Makes pods, few at first. Raises what the first refusal was, after telling of it."""
@@ -142,11 +127,6 @@ def is_namespace_ending(error: ClusterError) -> bool:
     return isinstance(error, ForbiddenError) and any(
         cause.reason == "NamespaceTerminating" for cause in error.causes
     )
-
-
-def soonest(delays: Iterable[float | None]) -> float | None:
-    """The shortest of the delays that are any."""
-    return min((delay for delay in delays if delay is not None), default=None)
 
 
 def _deletion(pod: Pod) -> DeleteWrite[Pod]:

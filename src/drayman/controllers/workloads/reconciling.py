@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from drayman.api import codec
-from drayman.api.meta import OwnerReference
+from drayman.api.core import EventType
 from drayman.api.struct import ApiStruct
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
-from drayman.cluster.event_buffer import EventType, Reference
+from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.patches import json_patch
@@ -127,20 +127,16 @@ class Reconciler(ABC, Generic[T]):
         """Records an event about an object."""
         self.recorder.record(Reference.to(self._resource, value), type_, reason, note, reason)
 
-    def owner_reference(self, value: T) -> OwnerReference:
-        return OwnerReference(
-            api_version=self.resource.api_version,
-            kind=self.resource.kind,
-            name=value.metadata.name,
-            uid=value.metadata.uid,
-            controller=True,
-            block_owner_deletion=True,
-        )
+    def concerns(self, value: T) -> bool:
+        """Whether an object is one for this controller. What is not is neither remembered nor put into the queue."""
+        return True
 
     def object_changed(self, notice: Notice[T]) -> None:
         """Hears of each change to an object of this kind, after it was put into the queue."""
 
     def _changed(self, notice: Notice[T]) -> None:
+        if not self.concerns(notice.object):
+            return
         metadata = notice.object.metadata
         if notice.type == "DELETED":
             self._by_namespace.get(metadata.namespace, {}).pop(metadata.name, None)

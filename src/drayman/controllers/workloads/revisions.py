@@ -1,8 +1,4 @@
-"""The templates that a stateful set or a daemon set has and had, kept as ControllerRevisions.
-
-Pods say by a label which revision they were made from. `kubectl rollout undo` reads an earlier revision and writes it back as the
-template, whereupon that revision becomes the newest one again.
-"""
+"""Makes, renumbers and removes the revisions of templates."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from drayman.api import codec
-from drayman.api.meta import ObjectMeta, OwnerReference
-from drayman.api.struct import Json
 from drayman.api.workloads import ControllerRevision
 from drayman.cluster.client import Client
 from drayman.cluster.errors import AlreadyExistsError, NotFoundError
@@ -20,10 +14,8 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import CONTROLLER_REVISIONS
 from drayman.controllers.workloads.holdings import Holdings
-from drayman.controllers.workloads.template_hash import template_hash
+from drayman.workloads.revisions import Revised, new_revision, template_data
 
-HASH: Final = "controller.kubernetes.io/hash"
-POD_LABEL: Final = "controller-revision-hash"
 _BODIES: Final = CONTROLLER_REVISIONS.as_values()
 
 
@@ -32,16 +24,6 @@ class Present(NamedTuple):
 
     revision: ControllerRevision
     collisions: int | None
-
-
-def template_data(template: Json) -> Json:
-    """What a revision keeps of a template: a patch that brings it back as a whole."""
-    return {"spec": {"template": {**template, "$patch": "replace"}}}
-
-
-def template_of(revision: ControllerRevision) -> dict[str, Json]:
-    kept: dict[str, Json] = revision.data["spec"]["template"]
-    return {name: value for name, value in kept.items() if name != "$patch"}
 
 
 class Revisions:
@@ -57,23 +39,17 @@ class Revisions:
         """The revisions of an object, the newest last."""
         return sorted(self._held.of(uid), key=lambda r: (r.revision, r.metadata.name))
 
-    async def present(
-        self,
-        owner: OwnerReference,
-        metadata: ObjectMeta,
-        data: Json,
-        labels: Mapping[str, str],
-        collisions: int | None,
-    ) -> Present:
-        """The revision of a template, made where there is none and moved up where it is an earlier one."""
-        known = self.of(metadata.uid)
+    async def present(self, owner: Revised, labels: Mapping[str, str]) -> Present:
+        """The revision of the present template, made where there is none and moved up where it is an earlier one."""
+        known, data = self.of(owner.metadata.uid), template_data(owner)
+        collisions = owner.status.collision_count
         number = max((revision.revision for revision in known), default=0) + 1
         for revision in reversed(known):
             if revision.data == data:
                 if revision is known[-1]:
                     return Present(revision, collisions)
                 return Present(await self._renumber(revision, number), collisions)
-        return await self._make(owner, metadata, data, labels, collisions, number)
+        return await self._make(owner, labels, collisions, number)
 
     async def truncate(self, uid: str, live: Collection[str], limit: int | None) -> None:
         """Deletes the oldest revisions that no pod and no status names, but for so many."""
@@ -100,32 +76,16 @@ class Revisions:
         return written
 
     async def _make(
-        self,
-        owner: OwnerReference,
-        metadata: ObjectMeta,
-        data: Json,
-        labels: Mapping[str, str],
-        collisions: int | None,
-        number: int,
+        self, owner: Revised, labels: Mapping[str, str], collisions: int | None, number: int
     ) -> Present:
         while True:
-            name_of_data = template_hash(data, collisions)
-            name = f"{metadata.name}-{name_of_data}"
-            body = {
-                "metadata": {
-                    "name": name,
-                    "namespace": metadata.namespace,
-                    "labels": {**labels, HASH: name_of_data, POD_LABEL: name_of_data},
-                    "ownerReferences": [codec.to_dict(owner)],
-                },
-                "data": data,
-                "revision": number,
-            }
+            body = new_revision(owner, labels, collisions, number)
+            name, namespace = body["metadata"]["name"], owner.metadata.namespace
             try:
                 made = codec.convert(ControllerRevision, await self._client.create(_BODIES, body))
             except AlreadyExistsError:
-                found = await self._client.get(CONTROLLER_REVISIONS, name, metadata.namespace)
-                if found.data == data and owner.uid in _owners(found):
+                found = await self._client.get(CONTROLLER_REVISIONS, name, namespace)
+                if found.data == body["data"] and owner.metadata.uid in _owners(found):
                     return Present(found, collisions)
                 collisions = (collisions or 0) + 1
                 continue

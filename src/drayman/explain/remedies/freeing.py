@@ -11,7 +11,6 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_leaving
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.explain.answer import Operation, Remedy
-from drayman.explain.owners import maker_of
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.commands import delete_commands
@@ -19,6 +18,7 @@ from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
 from drayman.reasons.wording import and_list
+from drayman.workloads.makers import maker_of
 
 
 def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:

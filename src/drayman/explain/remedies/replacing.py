@@ -11,13 +11,13 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.choice import as_if_new
-from drayman.explain.owners import maker_of
 from drayman.explain.remedies.case import remedy
 from drayman.explain.remedies.commands import delete_commands
 from drayman.explain.remedies.nearness import nearest_first
 from drayman.explain.remedies.trying import MOST_SEARCHES, Trials
 from drayman.placement.world import World
 from drayman.reasons.reason import Reason
+from drayman.workloads.makers import maker_of
 
 LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
 _AT_ONCE: Final = ("Deployment", "ReplicaSet", "Job")

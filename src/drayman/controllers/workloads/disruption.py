@@ -1,0 +1,134 @@
+"""Keeps the status of disruption budgets, which evictions go by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from drayman.api.core import Pod
+from drayman.api.meta import OwnerReference, controller_of
+from drayman.api.workloads import PodDisruptionBudget
+from drayman.cluster.cache import Cache
+from drayman.cluster.client import Client
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.resources import (
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
+from drayman.controllers.workloads.owning import matcher_of
+from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.workloads.disruption import (
+    NoScaleError,
+    expected,
+    failed,
+    next_change,
+    relevant,
+    status_of,
+)
+
+_SCALED: Final[tuple[Resource[Any], ...]] = (
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+)
+"""What says how many pods there should be."""
+
+
+class DisruptionController(Reconciler[PodDisruptionBudget]):
+    """Counts the pods of each budget."""
+
+    resource = DISRUPTION_BUDGETS
+    component = "controllermanager"
+    workers = 1
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        super().__init__(client, informers, clock=clock)
+        self._pods = informers.informer(PODS)
+        self._pods.add_handler(self._pod_changed)
+        self._scaled: dict[str, Cache[Any]] = {}
+        for resource in _SCALED:
+            informer = informers.informer(resource)
+            informer.add_handler(self._scaled_changed)
+            self._scaled[resource.kind] = informer.cache
+
+    async def reconcile(self, key: Key) -> None:
+        budget = self.find(key)
+        if budget is None or budget.metadata.deletion_timestamp is not None:
+            return
+        pods, now = relevant(self._selected(budget)), self.clock()
+        try:
+            wanted = expected(budget, pods, self._scales(key[0], pods))
+        except NoScaleError as error:
+            self.tell(budget, "Warning", "CalculateExpectedPodCountFailed", str(error))
+            status = failed(budget, str(error), now)
+        else:
+            if not pods:
+                self.tell(budget, "Normal", "NoPods", "No matching pods found")
+            status = status_of(budget, pods, wanted, now)
+        if status != budget.status:
+            budget = await self.write_status(budget, status)
+        if (wait := next_change(budget, now)) is not None:
+            self.queue.add_after(key, wait)
+
+    def _selected(self, budget: PodDisruptionBudget) -> Iterable[Pod]:
+        if budget.spec.selector is None:
+            return ()
+        matcher, namespace = matcher_of(budget.spec.selector), budget.metadata.namespace
+        # Budgets are few and looked at seldom, so no index is kept for them.
+        return (
+            pod
+            for pod in self._pods.cache
+            if pod.metadata.namespace == namespace and matcher.matches(pod.metadata.labels)
+        )
+
+    def _scales(self, namespace: str, pods: Iterable[Pod]) -> dict[str, int] | None:
+        """The size of each controller of the pods, by its uid; None where a pod has no controller with a size."""
+        sizes: dict[str, int] = {}
+        for pod in pods:
+            owner = controller_of(pod.metadata)
+            if owner is None:
+                # A bare pod counts for nothing where shares are asked for, as with Kubernetes.
+                continue
+            if owner.uid in sizes:
+                continue
+            found = self._find(namespace, owner)
+            if found is None:
+                return None
+            above = controller_of(found.metadata)
+            if above is not None and (upper := self._find(namespace, above)) is not None:
+                found = upper
+            sizes[found.metadata.uid] = found.spec.replicas
+        return sizes
+
+    def _find(self, namespace: str, owner: OwnerReference) -> Any:
+        cache = self._scaled.get(owner.kind)
+        found = None if cache is None else cache.get(owner.name, namespace)
+        return found if found is not None and found.metadata.uid == owner.uid else None
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        metadata = notice.object.metadata
+        for budget in self.in_namespace(metadata.namespace):
+            selector = budget.spec.selector
+            if selector is None:
+                continue
+            matches = matcher_of(selector).matches
+            old = notice.old
+            if matches(metadata.labels) or (old is not None and matches(old.metadata.labels)):
+                self.queue.add((metadata.namespace, budget.metadata.name))
+
+    def _scaled_changed(self, notice: Notice[Any]) -> None:
+        """The size of a workload counts for every budget of its namespace that may be about it."""
+        old = notice.old
+        if old is not None and old.spec.replicas == notice.object.spec.replicas:
+            return
+        namespace = notice.object.metadata.namespace
+        for budget in self.in_namespace(namespace):
+            self.queue.add((namespace, budget.metadata.name))

@@ -1,0 +1,176 @@
+"""Runs jobs: decides by `deciding`, writes pods, accounts by `accounting`, and takes finalizers off what is counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.api.core import Pod
+from drayman.api.jobs import Job, JobCondition
+from drayman.api.meta import controller_of
+from drayman.api.times import seconds_of
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.options import DeleteOptions
+from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.resources import JOBS, PODS
+from drayman.cluster.writes import PatchWrite
+from drayman.controllers.workloads.owning_pods import MOST_AT_ONCE, PodOwner
+from drayman.controllers.workloads.reconciling import Clock, Key
+from drayman.workloads.jobs.accounting import account
+from drayman.workloads.jobs.census import Census, end_of, is_ours
+from drayman.workloads.jobs.deciding import FAILING, Decision, decide
+from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
+from drayman.workloads.jobs.pods import FINALIZER, is_tracked, pod_of
+
+_STRAYS: Final = ""
+"""The name, which no job has, under which the pods of a namespace are looked at that have lost their job."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    backoff: BackoffTimes = field(default_factory=BackoffTimes)
+
+
+class JobController(PodOwner[Job]):
+    """Brings jobs to their end."""
+
+    resource = JOBS
+    component = "job-controller"
+    adopted_with_finalizer = FINALIZER
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        *,
+        clock: Clock = time.time,
+        options: JobOptions | None = None,
+    ) -> None:
+        self._options = options or JobOptions()
+        self._rows: dict[str, FailureRow] = {}
+        """Failures in a row by the job's uid. Kept in memory alone: after a restart a job may try again at once."""
+        self._owners: dict[Key, set[str]] = {}
+        """The uids of jobs, present and gone, that tracked pods name as their controller."""
+        super().__init__(client, informers, clock=clock)
+
+    def selects(self, value: Job) -> bool:
+        return end_of(value) is None and is_ours(value)
+
+    async def reconcile(self, key: Key) -> None:
+        if key[1] == _STRAYS:
+            await self._untrack([pod for pod in self.holdings.loose(key[0]) if is_tracked(pod)])
+            return
+        job = self.find(key)
+        await self._let_orphans_go(key, "" if job is None else job.metadata.uid)
+        if job is None or not is_ours(job):
+            return
+        end = end_of(job)
+        if end is not None:
+            await self._clean_up(key, job, end)
+        else:
+            await self._advance(key, job)
+
+    def object_changed(self, notice: Notice[Job]) -> None:
+        if notice.type == "DELETED":
+            self._rows.pop(notice.object.metadata.uid, None)
+
+    def owned_changed(self, notice: Notice[Pod]) -> None:
+        if notice.type == "DELETED" or not is_tracked(notice.object):
+            return
+        metadata = notice.object.metadata
+        owner = controller_of(metadata)
+        if owner is None:
+            self.queue.add((metadata.namespace, _STRAYS))
+        elif owner.kind == self.resource.kind:
+            self._owners.setdefault((metadata.namespace, owner.name), set()).add(owner.uid)
+
+    async def _advance(self, key: Key, job: Job) -> None:
+        pods = await self.claim(job)
+        row = self._rows.get(job.metadata.uid, FailureRow())
+        now = self.clock()
+        decision = decide(Census(job, tuple(pods)), row, self._options.backoff, now)
+        refusal = await self._carry_out(job, decision)
+        verdict = decision.verdict if refusal is None else None
+        census = Census(job, tuple(self.holdings.of(job.metadata.uid)))
+        found = account(census, verdict, now)
+        if found.status != job.status:
+            await self.write_status(job, found.status)
+        self._rows[job.metadata.uid] = decision.row
+        for note in found.notes:
+            self.tell(job, note.type_, note.reason, note.message)
+        await self._untrack(found.countable)
+        if found.countable:
+            self.queue.add(key)
+        if decision.wait is not None:
+            self.queue.add_after(key, decision.wait)
+        if refusal is not None:
+            raise refusal
+
+    async def _carry_out(self, job: Job, decision: Decision) -> ClusterError | None:
+        """Writes the pods. What is refused must not keep those from being counted that have ended."""
+        try:
+            if decision.verdict is None or decision.verdict.type_ != FAILING:
+                # Pods that a job gives up because it does not need them are no failures. Without the finalizer they are
+                # never counted, also if nobody lives to write that down.
+                await self._untrack(decision.delete)
+            await self.delete_pods(job, decision.delete)
+            await self.create_pods(job, [pod_of(job, seed) for seed in decision.create])
+        except ClusterError as error:
+            return error
+        return None
+
+    async def _clean_up(self, key: Key, job: Job, end: JobCondition) -> None:
+        """What is left to do for a job that has ended: free its pods, and remove it when its time is up."""
+        self._rows.pop(job.metadata.uid, None)
+        await self._untrack([pod for pod in self.holdings.of(job.metadata.uid) if is_tracked(pod)])
+        lifetime = job.spec.ttl_seconds_after_finished
+        if lifetime is None or job.metadata.deletion_timestamp is not None:
+            return
+        if end.last_transition_time is None:
+            return
+        left = seconds_of(end.last_transition_time) + lifetime - self.clock()
+        if left > 0:
+            self.queue.add_after(key, left)
+            return
+        options = DeleteOptions(uid=job.metadata.uid, propagation="Foreground")
+        await self.client.delete(JOBS, job.metadata.name, job.metadata.namespace, options=options)
+
+    async def _let_orphans_go(self, key: Key, present: str) -> None:
+        """Frees pods that name a job of this name as their controller that no longer exists."""
+        for uid in self._owners.get(key, set()) - {present}:
+            await self._untrack([pod for pod in self.holdings.of(uid) if is_tracked(pod)])
+            self._owners[key].discard(uid)
+        if key in self._owners and not self._owners[key]:
+            del self._owners[key]
+
+    async def _untrack(self, pods: Sequence[Pod]) -> None:
+        """Takes the job's finalizer off pods. One that is gone needs it no more."""
+        tracked = [pod for pod in pods if is_tracked(pod)]
+        for begun in range(0, len(tracked), MOST_AT_ONCE):
+            batch = tracked[begun : begun + MOST_AT_ONCE]
+            try:
+                answers = await self.client.write_many([_untracking(pod) for pod in batch])
+            except ClusterError:
+                answers = tuple([await self._untrack_one(pod) for pod in batch])
+            for answer in answers:
+                if isinstance(answer, Pod):
+                    self.holdings.wrote(answer)
+
+    async def _untrack_one(self, pod: Pod) -> Pod | None:
+        write = _untracking(pod)
+        try:
+            return await self.client.patch(PODS, write.name, write.patch, write.namespace)
+        except NotFoundError:
+            self.holdings.deleted(pod, None)
+            return None
+
+
+def _untracking(pod: Pod) -> PatchWrite[Pod]:
+    change = {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}
+    patch = strategic_merge_patch({"metadata": change})
+    return PatchWrite(PODS, pod.metadata.name, patch, pod.metadata.namespace)
