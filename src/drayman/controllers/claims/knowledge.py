@@ -6,7 +6,6 @@ remembered here, or a claim would be generated twice and the server asked about 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -14,6 +13,7 @@ from drayman.api.core import Pod
 from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+from drayman.bounded import Bounded
 from drayman.cluster.informer import Informer
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
@@ -47,7 +47,7 @@ class Knowledge:
         )
         self._expected: dict[tuple[str, str], ResourceClaim] = {}
         self._expected_of: dict[str, dict[str, ResourceClaim]] = {}
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: Bounded[str, None] = Bounded(_REMEMBERED)
 
     async def wait_synced(self) -> None:
         for informer in (self.pods, self.groups, self.claims, self.templates):
@@ -105,8 +105,6 @@ class Knowledge:
 
     def note_gone(self, user: Pod | PodGroup) -> None:
         self._gone[user.metadata.uid] = None
-        if len(self._gone) > _REMEMBERED:
-            self._gone.popitem(last=False)
 
     def use_of(self, user: User) -> Use:
         """Whether a pod or a group needs its claims, as far as can be told without asking.
