@@ -31,16 +31,16 @@ from drayman.cluster.options import (
     WatchOptions,
     WriteOptions,
 )
-from drayman.cluster.parts import PartsWrite
 from drayman.cluster.patches import Patch
-from drayman.cluster.removing import RemoveWrite
 from drayman.cluster.resources import PODS, Codec, Resource
 from drayman.cluster.watching import Bookmark, Change, Watch, decode_bookmark, decode_change
 from drayman.cluster.writes import (
     BindWrite,
     CreateWrite,
     DeleteWrite,
+    PartsWrite,
     PatchWrite,
+    RemoveWrite,
     UpdateWrite,
     Write,
 )
@@ -62,11 +62,12 @@ class InProcessClient(Client):
             raise UnreachableError("the client is closed", outcome_unknown=False)
         return self._open_backend
 
-    async def write_many(
-        self, writes: Sequence[Write], *, answers: int | None = None
-    ) -> tuple[object, ...]:
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
         documents = await self._backend.write_many([_backend_write(write) for write in writes])
-        return tuple(map(_outcome, writes[:answers], documents))
+        return tuple(map(_outcome, writes, documents))
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        await self._backend.write_many([_backend_write(write) for write in writes])
 
     async def close(self) -> None:
         self._open_backend = None

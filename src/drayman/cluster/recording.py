@@ -14,15 +14,16 @@ import logging
 import math
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
 from drayman.api.struct import Json
+from drayman.bounded import Bounded
 from drayman.cluster.client import Client
 from drayman.cluster.errors import (
     AlreadyExistsError,
@@ -35,6 +36,7 @@ from drayman.cluster.event_buffer import EventBuffer, EventType, Reference
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, JsonObject
+from drayman.cluster.together import Change, write_together
 from drayman.cluster.writes import CreateWrite
 
 __all__ = ["EventRecorder", "EventType", "Reference"]
@@ -94,8 +96,8 @@ class EventRecorder:
         self._options = WriteOptions(field_manager=component)
         self._numbers = count(time.time_ns())
         self._waiting = EventBuffer(bound)
-        self._series: OrderedDict[_Sameness, _Series] = OrderedDict()
-        self._repeated: dict[_Sameness, _Series] = {}
+        self._series: Bounded[_Sameness, _Series] = Bounded(REMEMBERED)
+        self._repeated: Bounded[_Sameness, _Series] = Bounded(REMEMBERED)
         self._arrival = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refused = 0
@@ -133,9 +135,7 @@ class EventRecorder:
                 meta["name"], meta["namespace"], 1, now, -math.inf, event
             )
             self._waiting.put(event)
-        self._series.move_to_end(sameness)
-        if len(self._series) > REMEMBERED:
-            self._repeated.pop(self._series.popitem(last=False)[0], None)
+        self._series.renew(sameness)
         self._arrival.set()
 
     def start(self) -> None:
@@ -167,8 +167,7 @@ class EventRecorder:
         except TimeoutError:
             self._waiting.put_back(batch)
             return f"the server took no more of them within {LAST_CALL_SECONDS:g} s"
-        except ClusterError as error:
-            self._waiting.put_back(batch)
+        except UnreachableError as error:
             return str(error)
         return ""
 
@@ -232,7 +231,6 @@ class EventRecorder:
                 raise
             except UnreachableError as error:
                 _log.info("%s: events wait: %s", self._component, error)
-                self._waiting.put_back(batch)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _wait(self) -> None:
@@ -244,27 +242,28 @@ class EventRecorder:
             return
 
     async def _write_batch(self, batch: list[JsonObject]) -> None:
-        if not batch:
-            return
-        try:
-            await self._client.write_all(
-                [CreateWrite(EVENTS, event, options=self._options) for event in batch]
-            )
-        except UnreachableError:
-            raise
-        except ClusterError:
-            # One of them was refused, such as for a namespace that is on its way out: the others stand for themselves.
-            for event in batch:
-                await self._write_one(event)
+        """Those that no answer came for wait again. Raises UnreachableError where there are any."""
+        unanswered: list[tuple[JsonObject, UnreachableError]] = []
 
-    async def _write_one(self, event: JsonObject) -> None:
-        try:
-            await self._client.create(EVENTS, event, options=self._options)
-        except AlreadyExistsError:
-            return
-        except StatusError as error:
-            self._refused += 1
-            _log.info("%s: event %s: %s", self._component, event["metadata"]["name"], error)
+        def refused(event: JsonObject, error: ClusterError) -> None:
+            if isinstance(error, UnreachableError):
+                unanswered.append((event, error))
+            elif not isinstance(error, AlreadyExistsError):
+                self._refuse(event["metadata"]["name"], error)
+
+        changes = [
+            Change([CreateWrite(EVENTS, event, options=self._options)], partial(refused, event))
+            for event in batch
+        ]
+        await write_together(self._client, changes, largest=BATCH)
+        if unanswered:
+            self._waiting.put_back([event for event, _ in unanswered])
+            raise unanswered[0][1]
+
+    def _refuse(self, name: str, error: ClusterError) -> None:
+        """Such as an event for a namespace that is on its way out."""
+        self._refused += 1
+        _log.info("%s: event %s: %s", self._component, name, error)
 
     async def _count_repetitions(self) -> None:
         """Writes the counts of series that have not been written for a while; the first repetition at once."""
@@ -291,7 +290,6 @@ class EventRecorder:
             )
         except NotFoundError:
             # It has been cleaned away, or never got through: tell it anew.
-            await self._write_one(series.first | {"series": told})
+            await self._write_batch([series.first | {"series": told}])
         except StatusError as error:
-            self._refused += 1
-            _log.info("%s: event %s: %s", self._component, series.name, error)
+            self._refuse(series.name, error)

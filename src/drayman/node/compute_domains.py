@@ -21,8 +21,8 @@ from drayman.cluster.errors import (
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import RESOURCE_CLAIM_TEMPLATES, JsonObject, generic
+from drayman.cluster.together import Change
 from drayman.cluster.writes import CreateWrite, PatchWrite, Write
-from drayman.node.batching import Change
 from drayman.node.model import MANAGER
 from drayman.node.pod_status import node_address
 from drayman.node.preparing import results

@@ -13,8 +13,8 @@ from drayman.cluster.errors import ClusterError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES
+from drayman.cluster.together import Change, write_together
 from drayman.cluster.writes import PatchWrite
-from drayman.node.batching import Change, carry_out
 from drayman.node.model import MANAGER
 from drayman.node.registering import LEASE_NAMESPACE, micro_time
 
@@ -54,10 +54,7 @@ class Heartbeats:
             Change((PatchWrite(LEASES, name, patch, LEASE_NAMESPACE, "", _OPTIONS),), _missed)
             for name in names
         ]
-        try:
-            await carry_out(self._client, changes)
-        except ClusterError as error:
-            _missed(error)
+        await write_together(self._client, changes)
 
 
 def _missed(error: ClusterError) -> None:

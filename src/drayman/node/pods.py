@@ -17,13 +17,12 @@ from drayman.cluster.cache import Cache
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
-from drayman.cluster.writes import DeleteWrite
+from drayman.cluster.together import Change
+from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
 from drayman.inventory import DeviceId
 from drayman.node.agenda import Agenda
-from drayman.node.batching import Change
 from drayman.node.claim_status import devices_write, ready_devices
 from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of

@@ -10,8 +10,8 @@ from drayman.api.struct import Json
 from drayman.cluster.errors import AlreadyExistsError, ClusterError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.resources import Resource
+from drayman.cluster.together import Change
 from drayman.cluster.writes import CreateWrite, PatchWrite
-from drayman.node.batching import Change
 from drayman.node.model import MANAGER
 
 Report = Callable[[int, int], None]

@@ -22,8 +22,8 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject
+from drayman.cluster.together import Change, write_together
 from drayman.node.agenda import Agenda
-from drayman.node.batching import Change, carry_out
 from drayman.node.claim_status import awaits_binding, bound_devices, devices_write
 from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.heartbeats import Heartbeats
@@ -201,7 +201,7 @@ class SimulatedNodes:
                 change for entry in self._agenda.due(_time()) for change in self._changes(entry)
             ]
             try:
-                await carry_out(self._client, changes)
+                await write_together(self._client, changes)
             except ClusterError:
                 _log.exception("simulated nodes could not write")
 
