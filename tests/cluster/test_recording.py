@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.contract.clusters import IMPLEMENTATIONS, Cluster, cluster
-from drayman.cluster import EventRecorder, HttpClient, Reference, recording
+from drayman.cluster import EventRecorder, HttpClient, Reference
 from drayman.cluster.event_buffer import EventBuffer
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
@@ -128,15 +128,12 @@ def test_a_full_buffer_drops_normal_events_first() -> None:
     assert [event["note"] for event in buffer.take(9)] == [4, 5, 6]
 
 
-async def test_what_is_left_is_counted_and_explained(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_left_is_counted_and_explained(caplog: pytest.LogCaptureFixture) -> None:
     """A server that takes no events at the end is given up on, and the log says how many are left and why."""
-    monkeypatch.setattr(recording, "LAST_CALL_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         async with HttpClient(Connection(url), retries=NO_RETRIES) as client:
-            recorder = EventRecorder(client, "tester")
+            recorder = EventRecorder(client, "tester", last_call_s=0.1)
             recorder.start()
             for index in range(250):
                 regarding = Reference(kind="Pod", namespace="ns", name=f"p{index}", uid=f"{index}")

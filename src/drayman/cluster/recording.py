@@ -87,10 +87,12 @@ class EventRecorder:
         component: str,
         *,
         bound: int = BOUND,
+        last_call_s: float = LAST_CALL_SECONDS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
         self._component = component
+        self._last_call_s = last_call_s
         self._instance = f"{component}-{socket.gethostname()}"[:128]
         self._now = now
         self._options = WriteOptions(field_manager=component)
@@ -161,12 +163,12 @@ class EventRecorder:
         """Why events are left, if any are. Those of a request whose fate is unknown count among them."""
         batch: list[JsonObject] = []
         try:
-            async with asyncio.timeout(LAST_CALL_SECONDS):
+            async with asyncio.timeout(self._last_call_s):
                 while batch := self._waiting.take(BATCH):
                     await self._write_batch(batch)
         except TimeoutError:
             self._waiting.put_back(batch)
-            return f"the server took no more of them within {LAST_CALL_SECONDS:g} s"
+            return f"the server took no more of them within {self._last_call_s:g} s"
         except UnreachableError as error:
             return str(error)
         return ""

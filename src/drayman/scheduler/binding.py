@@ -73,14 +73,12 @@ class Binder:
         listener: Listener,
         clock: Callable[[], float],
         *,
-        transactions: bool,
         binding_timeout_s: float,
     ) -> None:
         self._client = client
         self._state = state
         self._listener = listener
         self._clock = clock
-        self._transactions = transactions
         self._timeout_s = binding_timeout_s
         self._waiting: dict[str, Awaiting] = {}  # by uid of the pod
         self._slots = asyncio.Semaphore(CONCURRENT)
@@ -89,7 +87,7 @@ class Binder:
     async def bind(self, batch: Sequence[Placement]) -> None:
         """Carry out decisions that were made together. Whatever happens, each is bound, waits, or is taken back."""
         try:
-            if self._transactions:
+            if self._client.transactional:
                 await self._together(_sharing(batch))
             else:
                 await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
@@ -173,7 +171,7 @@ class Binder:
                 self._listener.bound(item)
 
     async def _give_up(self, placement: Placement, error: ClusterError) -> None:
-        if not self._transactions and await find_out(self._client, self._state, placement):
+        if not self._client.transactional and await find_out(self._client, self._state, placement):
             self._listener.settled(placement.claims)
             self._listener.bound(placement)
             return
@@ -249,7 +247,7 @@ class Binder:
         try:
             await self._client.write_many([bind_write(placement)])
         except ClusterError as error:
-            if self._transactions or not await is_bound(self._client, placement):
+            if self._client.transactional or not await is_bound(self._client, placement):
                 await self._unreserve(placement, str(error))
                 return
         self._listener.bound(placement)
