@@ -1,4 +1,4 @@
-"""Many changes in few transactions: those that can be made are, and one that is refused concerns nobody else."""
+"""Many writes in few transactions: those that can be made are, and one that is refused concerns nobody else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from drayman.cluster.errors import (
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject
-from drayman.cluster.together import LARGEST, Change, write_in_turn, write_together
+from drayman.cluster.together import LARGEST, Bundle, write_in_turn, write_together
 from drayman.cluster.writes import UpdateWrite, Write
 
 TAKEN = "taken"
@@ -80,13 +80,13 @@ def create(name: str) -> CreateWrite[JsonObject]:
 
 @dataclass(slots=True)
 class Heard:
-    """What changes, by their number, hear."""
+    """What bundles, by their number, hear."""
 
     written: list[tuple[int, list[str]]] = field(default_factory=list)
     refused: list[tuple[int, ClusterError]] = field(default_factory=list)
 
-    def change(self, number: int, *names: str) -> Change:
-        return Change(
+    def bundle(self, number: int, *names: str) -> Bundle:
+        return Bundle(
             [create(name) for name in names],
             lambda error: self.refused.append((number, error)),
             partial(self._note_written, number),
@@ -105,38 +105,38 @@ async def names_in_order(client: Client) -> list[str]:
     return [name for name in names if name.startswith("x")]
 
 
-CHANGES = st.lists(
-    st.tuples(st.integers(1, 3), st.none() | st.integers(0, 2)), min_size=1, max_size=12
+BUNDLES = st.lists(
+    st.tuples(st.integers(0, 3), st.none() | st.integers(0, 2)), min_size=1, max_size=12
 )
-"""How many writes each change has, and after how many of those comes one that the server refuses."""
+"""How many writes each bundle has, and after how many of those comes one that the server refuses."""
 
 
 @settings(max_examples=25, deadline=None)
-@given(CHANGES, st.none() | st.integers(1, 12))
+@given(BUNDLES, st.none() | st.integers(1, 12))
 def test_all_that_can_be_written_is_and_nothing_of_the_rest(
     sizes: list[tuple[int, int | None]], largest: int | None
 ) -> None:
-    """Each change is written as a whole or not at all, in order, and hears of it once; a refusal touches no other change."""
+    """Each bundle is written as a whole or not at all, in order, and hears of it once; a refusal touches no other bundle."""
 
     async def run() -> None:
-        heard, wanted, changes = Heard(), [], []
+        heard, wanted, bundles = Heard(), [], []
         for number, (size, refused_after) in enumerate(sizes):
             names = [f"x{number}-{each}" for each in range(size)]
             if refused_after is None:
                 wanted.append((number, names))
             else:
                 names.insert(min(refused_after, size), TAKEN)
-            changes.append(heard.change(number, *names))
+            bundles.append(heard.bundle(number, *names))
         async with embedded() as client:
-            await write_together(client, changes, largest=largest)
+            await write_together(client, bundles, largest=largest)
             assert heard.written == wanted
             refused = [number for number, (_, after) in enumerate(sizes) if after is not None]
             assert [number for number, _ in heard.refused] == refused
             assert all(isinstance(error, AlreadyExistsError) for _, error in heard.refused)
             written = [name for _, names in wanted for name in names]
             assert await names_in_order(client) == written
-            whole = max(len(change.writes) for change in changes)
-            assert largest is None or max(client.sizes) <= max(largest, whole)
+            whole = max(len(bundle.writes) for bundle in bundles)
+            assert largest is None or max(client.sizes, default=0) <= max(largest, whole)
 
     asyncio.run(run())
 
@@ -145,32 +145,32 @@ async def test_changes_share_transactions() -> None:
     """What nobody refuses takes as few transactions as its bound allows."""
     async with embedded() as client:
         heard = Heard()
-        await write_together(client, [heard.change(n, f"x{n}") for n in range(LARGEST + 1)])
+        await write_together(client, [heard.bundle(n, f"x{n}") for n in range(LARGEST + 1)])
         assert client.sizes == [LARGEST, 1]
 
 
 async def test_a_culprit_is_found_by_halves() -> None:
-    """One change among many that is refused costs transactions by the logarithm of their number."""
+    """One bundle among many that is refused costs transactions by the logarithm of their number."""
     async with embedded() as client:
         heard = Heard()
         names = [f"x{n}" for n in range(16)]
         names[5] = TAKEN
-        await write_together(client, [heard.change(n, name) for n, name in enumerate(names)])
+        await write_together(client, [heard.bundle(n, name) for n, name in enumerate(names)])
         assert [number for number, _ in heard.refused] == [5]
         assert client.sizes == [16, 8, 4, 4, 2, 1, 1, 2, 8]
 
 
 async def test_a_conflict_is_a_refusal_like_any_other() -> None:
-    """A change that was decided on an older version hears so; those beside it are made."""
+    """A bundle that was decided on an older version hears so; those beside it are made."""
     async with embedded() as client:
         old = await client.get(CONFIG_MAPS, TAKEN, "default")
         await client.update(CONFIG_MAPS, {**old, "data": {"by": "another"}})
         heard = Heard()
-        stale = Change(
+        stale = Bundle(
             [UpdateWrite(CONFIG_MAPS, {**old, "data": {"by": "us"}})],
             lambda error: heard.refused.append((1, error)),
         )
-        await write_together(client, [heard.change(0, "x0"), stale, heard.change(2, "x2")])
+        await write_together(client, [heard.bundle(0, "x0"), stale, heard.bundle(2, "x2")])
         assert [number for number, _ in heard.written] == [0, 2]
         ((_, error),) = heard.refused
         assert isinstance(error, ConflictError)
@@ -179,27 +179,27 @@ async def test_a_conflict_is_a_refusal_like_any_other() -> None:
 
 
 async def test_a_listener_that_raises_ends_it() -> None:
-    """What a refusal makes its listener raise is raised, and changes behind it are not tried."""
+    """What a refusal makes its listener raise is raised, and bundles behind it are not tried."""
     async with embedded() as client:
 
         def refused(error: ClusterError) -> None:
             raise error
 
         heard = Heard()
-        bad = Change([create(TAKEN)], refused)
+        bad = Bundle([create(TAKEN)], refused)
         with pytest.raises(AlreadyExistsError):
             await write_together(
-                client, [heard.change(0, "x0"), bad, heard.change(2, "x2")], largest=1
+                client, [heard.bundle(0, "x0"), bad, heard.bundle(2, "x2")], largest=1
             )
         assert await names_in_order(client) == ["x0"]
 
 
 async def test_a_closed_client_is_not_asked_twice() -> None:
-    """Without an answer there is nothing to be found by halves: every change hears that there was none."""
+    """Without an answer there is nothing to be found by halves: every bundle hears that there was none."""
     async with embedded() as client:
         await client.close()
         heard = Heard()
-        await write_together(client, [heard.change(n, f"x{n}") for n in range(4)], largest=2)
+        await write_together(client, [heard.bundle(n, f"x{n}") for n in range(4)], largest=2)
         assert client.sizes == [2]
         assert [number for number, _ in heard.refused] == [0, 1, 2, 3]
         assert all(isinstance(error, UnreachableError) for _, error in heard.refused)
@@ -221,7 +221,7 @@ async def test_without_transactions_each_change_is_written_for_itself() -> None:
     async with over_http() as (server, client):
         server.inject(Answer(403, status(403, "Forbidden")), when=creates("x1"))
         heard = Heard()
-        await write_together(client, [heard.change(n, f"x{n}") for n in range(3)])
+        await write_together(client, [heard.bundle(n, f"x{n}") for n in range(3)])
         assert [number for number, _ in heard.written] == [0, 2]
         ((number, error),) = heard.refused
         assert number == 1
@@ -234,7 +234,7 @@ async def test_after_a_lost_connection_nothing_more_is_tried() -> None:
     async with over_http() as (server, client):
         server.inject(Drop(after=True), when=creates("x1"))
         heard = Heard()
-        await write_together(client, [heard.change(n, f"x{n}") for n in range(4)])
+        await write_together(client, [heard.bundle(n, f"x{n}") for n in range(4)])
         assert [number for number, _ in heard.written] == [0]
         assert [number for number, _ in heard.refused] == [1, 2, 3]
         for _, error in heard.refused:

@@ -36,7 +36,7 @@ from drayman.cluster.event_buffer import EventBuffer, EventType, Reference
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, JsonObject
-from drayman.cluster.together import Change, write_together
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import CreateWrite
 
 __all__ = ["EventRecorder", "EventType", "Reference"]
@@ -253,11 +253,11 @@ class EventRecorder:
             elif not isinstance(error, AlreadyExistsError):
                 self._refuse(event["metadata"]["name"], error)
 
-        changes = [
-            Change([CreateWrite(EVENTS, event, options=self._options)], partial(refused, event))
+        bundles = [
+            Bundle([CreateWrite(EVENTS, event, options=self._options)], partial(refused, event))
             for event in batch
         ]
-        await write_together(self._client, changes, largest=BATCH)
+        await write_together(self._client, bundles, largest=BATCH)
         if unanswered:
             self._waiting.put_back([event for event, _ in unanswered])
             raise unanswered[0][1]

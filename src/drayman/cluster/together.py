@@ -1,17 +1,18 @@
-"""Many changes in few transactions, without one that is refused taking the others with it.
+"""Many writes in few transactions, without one that is refused taking the others with it.
 
-Where the cluster has transactions, changes are written many at a time. A transaction that is refused is taken apart into halves, down to
-the change that is to blame: among fifty that costs a dozen transactions, not fifty. Where there are none nothing is gained by putting
-changes together, so each is written for itself, in order.
+Writes that belong together are a `Bundle`. Where the cluster has transactions, bundles are written many at a time. A transaction that is
+refused is taken apart into halves, down to the bundle that is to blame: among fifty that costs a dozen transactions, not fifty. Where
+there are none nothing is gained by putting bundles together, so each is written for itself, in order.
 
 Only a refusal says that something is wrong with a write. Where no answer came, halves would get none either, and what was asked for may
-have been done (`UnreachableError.outcome_unknown`): all changes that were part of it hear so, and those behind them, which are not tried.
+have been done (`UnreachableError.outcome_unknown`): all bundles that were part of it are told so, and those behind
+them, which are not tried.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,8 +27,11 @@ LARGEST: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Writes that stand or fall together, and who hears which of the two. What a listener raises ends it for the changes behind, too."""
+class Bundle:
+    """Writes that stand or fall together, and what is called with the outcome.
+
+    What such a call raises is raised by `write_together`, which then tries nothing more.
+    """
 
     writes: Sequence[Write]
     refused: Callable[[ClusterError], None]
@@ -36,14 +40,15 @@ class Change:
 
 
 async def write_together(
-    client: Client, changes: Sequence[Change], *, largest: int | None = LARGEST
+    client: Client, bundles: Sequence[Bundle], *, largest: int | None = LARGEST
 ) -> None:
-    """Make all changes that can be made, in order. Each hears what became of it, once.
+    """Write all bundles that can be written, in order. Each is told what became of it, once.
 
     Up to `largest` writes at a time, or with None all of them.
     """
+    apart: Iterable[Sequence[Bundle]] = ([bundle] for bundle in bundles)
     lost: UnreachableError | None = None
-    for batch in _batches(changes, largest if client.transactional else 1):
+    for batch in _batches(bundles, largest) if client.transactional else apart:
         if lost is None:
             lost = await _write(client, batch)
         else:
@@ -62,32 +67,32 @@ async def write_in_turn(client: Client, writes: Sequence[Write]) -> None:
             await client.write_all([write])
 
 
-def _batches(changes: Sequence[Change], largest: int | None) -> Iterator[Sequence[Change]]:
-    """Changes with so many writes at most, or one change that has more."""
-    batch: list[Change] = []
+def _batches(bundles: Sequence[Bundle], largest: int | None) -> Iterator[Sequence[Bundle]]:
+    """Bundles with so many writes at most, or one that has more."""
+    batch: list[Bundle] = []
     size = 0
-    for change in changes:
-        if batch and largest is not None and size + len(change.writes) > largest:
+    for bundle in bundles:
+        if batch and largest is not None and size + len(bundle.writes) > largest:
             yield batch
             batch, size = [], 0
-        batch.append(change)
-        size += len(change.writes)
+        batch.append(bundle)
+        size += len(bundle.writes)
     if batch:
         yield batch
 
 
-async def _write(client: Client, batch: Sequence[Change]) -> UnreachableError | None:
+async def _write(client: Client, batch: Sequence[Bundle]) -> UnreachableError | None:
     """What kept the server from answering, if anything did."""
-    writes = [write for change in batch for write in change.writes]
+    writes = [write for bundle in batch for write in bundle.writes]
     answers: Sequence[object] = ()
     try:
-        if any(change.written is not None for change in batch):
+        if any(bundle.written is not None for bundle in batch):
             answers = await client.write_many(writes) if writes else ()
         elif writes:
             await client.write_all(writes)
     except StatusError as error:
         if len(batch) > 1:
-            _log.debug("%d changes cannot be made together: %s", len(batch), error)
+            _log.debug("%d bundles cannot be written together: %s", len(batch), error)
             return await _take_apart(client, batch)
         _refuse(batch, error)
         return None
@@ -95,14 +100,14 @@ async def _write(client: Client, batch: Sequence[Change]) -> UnreachableError | 
         _refuse(batch, error)
         return error if isinstance(error, UnreachableError) else None
     at = 0
-    for change in batch:
-        if change.written is not None:
-            change.written(answers[at : at + len(change.writes)])
-        at += len(change.writes)
+    for bundle in batch:
+        if bundle.written is not None:
+            bundle.written(answers[at : at + len(bundle.writes)])
+        at += len(bundle.writes)
     return None
 
 
-async def _take_apart(client: Client, batch: Sequence[Change]) -> UnreachableError | None:
+async def _take_apart(client: Client, batch: Sequence[Bundle]) -> UnreachableError | None:
     middle = len(batch) // 2
     lost = await _write(client, batch[:middle])
     if lost is None:
@@ -111,6 +116,6 @@ async def _take_apart(client: Client, batch: Sequence[Change]) -> UnreachableErr
     return lost
 
 
-def _refuse(batch: Sequence[Change], error: ClusterError) -> None:
-    for change in batch:
-        change.refused(error)
+def _refuse(batch: Sequence[Bundle], error: ClusterError) -> None:
+    for bundle in batch:
+        bundle.refused(error)

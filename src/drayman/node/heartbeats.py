@@ -13,7 +13,7 @@ from drayman.cluster.errors import ClusterError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES
-from drayman.cluster.together import Change, write_together
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
 from drayman.node.model import MANAGER
 from drayman.node.registering import LEASE_NAMESPACE, micro_time
@@ -51,7 +51,7 @@ class Heartbeats:
         now = micro_time(datetime.now(UTC))
         patch = merge_patch({"spec": {"renewTime": now}})
         changes = [
-            Change((PatchWrite(LEASES, name, patch, LEASE_NAMESPACE, "", _OPTIONS),), _missed)
+            Bundle((PatchWrite(LEASES, name, patch, LEASE_NAMESPACE, "", _OPTIONS),), _missed)
             for name in names
         ]
         await write_together(self._client, changes)

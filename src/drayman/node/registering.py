@@ -29,7 +29,7 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     generic,
 )
-from drayman.cluster.together import Change, write_together
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import DeleteWrite, PatchWrite
 from drayman.node.model import SIMULATED, SimulatedNode, is_failed
 from drayman.node.pod_status import node_address
@@ -100,7 +100,7 @@ async def _clear_up(client: Client, known: Mapping[str, Node]) -> set[tuple[str,
         )
         for item in garbage
     ]
-    await write_together(client, [Change((removal,), _unless_gone) for removal in removals])
+    await write_together(client, [Bundle((removal,), _unless_gone) for removal in removals])
     gone = {item.metadata.uid for item in garbage}
     return {
         (item.spec.driver, item.spec.pool.name) for item in slices if item.metadata.uid not in gone

@@ -22,7 +22,7 @@ from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
-from drayman.cluster.together import Change, write_together
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import Write
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
@@ -107,18 +107,18 @@ class Binder:
 
     async def _together(self, groups: Sequence[Sequence[Placement]]) -> None:
         refusals: list[tuple[Sequence[Placement], ClusterError]] = []
-        changes = [self._change(group, refusals) for group in groups]
-        await write_together(self._client, changes, largest=None)
+        bundles = [self._bundle(group, refusals) for group in groups]
+        await write_together(self._client, bundles, largest=None)
         for group, error in refusals:
             for item in group:
                 await self._give_up(item, error)
 
-    def _change(
+    def _bundle(
         self,
         group: Sequence[Placement],
         refusals: list[tuple[Sequence[Placement], ClusterError]],
-    ) -> Change:
-        return Change(
+    ) -> Bundle:
+        return Bundle(
             self._writes(group),
             lambda error: refusals.append((group, error)),
             lambda answers: self._confirm(group, answers),

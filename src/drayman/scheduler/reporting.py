@@ -23,7 +23,7 @@ from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
-from drayman.cluster.together import Change, write_together
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
 from drayman.placement.times import timestamp_of
 from drayman.scheduler.decisions import MANAGER
@@ -154,15 +154,15 @@ class Reporter:
                     report.message,
                     "Scheduling",
                 )
-        await write_together(self._client, [self._change(report) for report in reports])
+        await write_together(self._client, [self._bundle(report) for report in reports])
 
-    def _change(self, report: _News) -> Change:
+    def _bundle(self, report: _News) -> Bundle:
         def refused(error: ClusterError) -> None:
             expected = isinstance(error, NotFoundError | ConflictError)
             level = logging.DEBUG if expected else logging.WARNING
             _log.log(level, "pod %s: %s", report.pod.metadata.name, error)
 
-        return Change([self._patch(report)], refused)
+        return Bundle([self._patch(report)], refused)
 
     def _patch(self, report: _News) -> PatchWrite[Pod]:
         metadata = report.pod.metadata

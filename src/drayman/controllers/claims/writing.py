@@ -23,7 +23,7 @@ from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import apply_patch, merge_patch
 from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS, Resource
-from drayman.cluster.together import Change, write_in_turn, write_together
+from drayman.cluster.together import Bundle, write_in_turn, write_together
 from drayman.cluster.writes import (
     CreateWrite,
     DeleteWrite,
@@ -63,11 +63,11 @@ async def carry_out(client: Client, tasks: Sequence[Task]) -> list[ClusterError 
     """For each task, what it was refused with."""
     if client.transactional:
         refusals: dict[int, ClusterError] = {}
-        changes = [
-            Change(task.writes, partial(refusals.__setitem__, number))
+        bundles = [
+            Bundle(task.writes, partial(refusals.__setitem__, number))
             for number, task in enumerate(tasks)
         ]
-        await write_together(client, changes)
+        await write_together(client, bundles)
         return [refusals.get(number) for number in range(len(tasks))]
     room = asyncio.Semaphore(_AT_ONCE)
 

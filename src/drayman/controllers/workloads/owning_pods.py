@@ -23,7 +23,7 @@ from drayman.cluster.errors import (
 )
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
-from drayman.cluster.together import LARGEST, Change, write_together
+from drayman.cluster.together import LARGEST, Bundle, write_together
 from drayman.cluster.writes import CreateWrite, DeleteWrite
 from drayman.controllers.workloads.owning import Owner, Selecting
 
@@ -108,7 +108,7 @@ class PodOwner(Owner[T, Pod]):
         await write_together(
             self.client,
             [
-                Change(
+                Bundle(
                     [_deletion(pod)],
                     partial(self._deletion_refused, value, pod),
                     partial(self._note_deletion, value, pod),

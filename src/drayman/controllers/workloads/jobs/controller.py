@@ -18,7 +18,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import JOBS, PODS
-from drayman.cluster.together import Change, write_together
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
 from drayman.controllers.workloads import moments
 from drayman.controllers.workloads.jobs.accounting import account
@@ -154,12 +154,12 @@ class JobController(PodOwner[Job]):
 
     async def _untrack(self, pods: Sequence[Pod]) -> None:
         """Takes the job's finalizer off pods. One that is gone needs it no more."""
-        changes = [
-            Change([_untracking(pod)], partial(self._untracking_refused, pod), self._untracked)
+        bundles = [
+            Bundle([_untracking(pod)], partial(self._untracking_refused, pod), self._untracked)
             for pod in pods
             if is_tracked(pod)
         ]
-        await write_together(self.client, changes)
+        await write_together(self.client, bundles)
 
     def _untracked(self, answers: Sequence[object]) -> None:
         (pod,) = answers
