@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-_SHARE: Final = 8
-"""One in so many entries goes when there is no room: looking for the oldest one by one would walk past those that are gone already."""
+_SHARE: Final = 256
+"""One in so many entries goes when there is no room, and one at least. A dict walks past all entries that are gone to find its oldest."""
 
 
 class Bounded(dict[K, V]):
