@@ -23,8 +23,8 @@ from drayman.apiserver.verbs.quick_parts import changed_quickly
 from drayman.cluster import CreateWrite, InProcessClient, PartsWrite, WriteOptions, json_patch
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import StatusError
-from drayman.cluster.parts import Parts, by_endpoint
 from drayman.cluster.resources import RESOURCE_CLAIMS, JsonObject, Resource, generic
+from drayman.cluster.writes import Parts, by_endpoint
 
 CLAIMS = RESOURCE_CLAIMS.as_values()
 PODS = generic("v1", "pods", "Pod")

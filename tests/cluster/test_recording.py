@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cluster.contract.clusters import IMPLEMENTATIONS, Cluster, cluster
-from drayman.cluster import EventRecorder, HttpClient, Reference, recording
+from cluster.fake_apiserver import Drop, FakeApiServer
+from drayman.cluster import EventRecorder, HttpClient, Reference
 from drayman.cluster.event_buffer import EventBuffer
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
@@ -128,15 +130,12 @@ def test_a_full_buffer_drops_normal_events_first() -> None:
     assert [event["note"] for event in buffer.take(9)] == [4, 5, 6]
 
 
-async def test_what_is_left_is_counted_and_explained(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_left_is_counted_and_explained(caplog: pytest.LogCaptureFixture) -> None:
     """A server that takes no events at the end is given up on, and the log says how many are left and why."""
-    monkeypatch.setattr(recording, "LAST_CALL_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         async with HttpClient(Connection(url), retries=NO_RETRIES) as client:
-            recorder = EventRecorder(client, "tester")
+            recorder = EventRecorder(client, "tester", last_call_s=0.1)
             recorder.start()
             for index in range(250):
                 regarding = Reference(kind="Pod", namespace="ns", name=f"p{index}", uid=f"{index}")
@@ -146,3 +145,26 @@ async def test_what_is_left_is_counted_and_explained(
     assert message == (
         "tester: 250 events were not written: the server took no more of them within 0.1 s"
     )
+
+
+async def test_only_what_had_no_answer_waits_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Where the connection is lost on the way, events that were written are through; that one and those behind it are left."""
+    async with (
+        FakeApiServer().running() as server,
+        HttpClient(Connection(server.url), retries=NO_RETRIES) as client,
+    ):
+        server.inject(Drop(after=True), when=lambda seen: b'"second"' in seen.body)
+        recorder = EventRecorder(client, "tester")
+        for name in ("first", "second", "third"):
+            regarding = Reference(kind="Pod", namespace="ns", name=name, uid=name)
+            recorder.record(regarding, "Normal", "Done", "well", "Do")
+        recorder.start()
+        await recorder.stop()
+        assert [json.loads(seen.body)["regarding"]["name"] for seen in server.seen] == [
+            "first",
+            "second",
+        ]
+        assert len(recorder) == 2
+        assert recorder.dropped == 0
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("tester: 2 events were not written: ")

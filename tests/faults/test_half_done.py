@@ -125,7 +125,7 @@ async def test_lost_requests(tmp_path: Path, losing: str, pods: str, arriving: b
         wire.losing, wire.arriving = {losing: 3}, arriving
         informers = Informers(wire)
         end.push_async_callback(informers.stop)
-        options = SchedulerOptions(transactions=False, first_backoff_s=0.2, longest_backoff_s=0.2)
+        options = SchedulerOptions(first_backoff_s=0.2, longest_backoff_s=0.2)
         scheduler = asyncio.create_task(Scheduler(wire, informers, options).run())
         end.push_async_callback(asyncio.wait, (scheduler,))
         end.callback(scheduler.cancel)

@@ -38,13 +38,11 @@ class BreaksOnce(InProcessClient):
 
     broken = False
 
-    async def write_many(
-        self, writes: Sequence[Write], *, answers: int | None = None
-    ) -> tuple[object, ...]:
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
         if not self.broken and any(isinstance(write, BindWrite) for write in writes):
             self.broken = True
             raise KeyError("a bug")
-        return await super().write_many(writes, answers=answers)
+        return await super().write_many(writes)
 
 
 async def test_a_pod_survives_a_bug_in_its_round(

@@ -19,6 +19,7 @@ from drayman.allocator.problem.alignment import layout_of
 from drayman.allocator.problem.focus import Selectors, focused, numbers_left_out, selectors_of
 from drayman.allocator.problem.question import Question
 from drayman.api.resource import ResourceClaim
+from drayman.bounded import Bounded
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.view import NodeView
@@ -55,14 +56,12 @@ class _Appearances:
     def __init__(self, hardware: NodeHardware) -> None:
         self._hardware = hardware
         self._described: Hashable = None
-        self._known: dict[Hashable, int] = {}
+        self._known: Bounded[Hashable, int] = Bounded(_MOST_KEPT)
 
     def of(self, selectors: tuple[Selectors, ...], compared: tuple[str, ...]) -> int:
         key = (selectors, compared)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
             found = self._known[key] = self._number(selectors, compared)
         return found
 

@@ -86,7 +86,6 @@ def scheduler(
     options = SchedulerOptions(
         names=frozenset(names),
         policy=Policy(policy),
-        transactions=False,
         binding_timeout_s=binding_timeout,
         longest_backoff_s=pod_max_backoff,
     )

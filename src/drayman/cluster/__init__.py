@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         WatchOptions,
         WriteOptions,
     )
-    from drayman.cluster.parts import PartsWrite
     from drayman.cluster.patches import (
         Patch,
         apply_patch,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
         strategic_merge_patch,
     )
     from drayman.cluster.recording import EventRecorder
-    from drayman.cluster.removing import RemoveWrite
     from drayman.cluster.resources import Resource, generic, typed
     from drayman.cluster.retry import update_with_retry
     from drayman.cluster.watching import Bookmark, Change
@@ -45,7 +43,9 @@ if TYPE_CHECKING:
         BindWrite,
         CreateWrite,
         DeleteWrite,
+        PartsWrite,
         PatchWrite,
+        RemoveWrite,
         UpdateWrite,
     )
 
@@ -112,11 +112,11 @@ _HOMES = {
     "ListOptions": "drayman.cluster.options",
     "Notice": "drayman.cluster.informer",
     "Page": "drayman.cluster.client",
-    "PartsWrite": "drayman.cluster.parts",
+    "PartsWrite": "drayman.cluster.writes",
     "Patch": "drayman.cluster.patches",
     "PatchWrite": "drayman.cluster.writes",
     "Reference": "drayman.cluster.event_buffer",
-    "RemoveWrite": "drayman.cluster.removing",
+    "RemoveWrite": "drayman.cluster.writes",
     "Resource": "drayman.cluster.resources",
     "Scale": "drayman.cluster.client",
     "Selection": "drayman.cluster.informer",

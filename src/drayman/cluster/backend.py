@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +26,20 @@ from drayman.cluster.options import (
     WatchOptions,
     WriteOptions,
 )
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Reader(Protocol[T_co]):
+    """How an object is read. Raises `drayman.api.errors.DecodeError`."""
+
+    @property
+    def is_immutable(self) -> bool:
+        """Whether nobody can change what is read, so that several readers may share it."""
+        ...
+
+    def decode(self, data: bytes) -> T_co: ...
 
 
 class Target(NamedTuple):
@@ -53,6 +67,18 @@ class Document(Protocol):
 
     @property
     def value(self) -> Mapping[str, Json]: ...
+
+    @property
+    def is_status(self) -> bool:
+        """Whether it is no object but a Status, which says what became of one."""
+        ...
+
+    def read(self, reader: Reader[T]) -> T:
+        """The object as this reader reads it, shared with others who read it the same way where it cannot be changed.
+
+        Raises DecodeError.
+        """
+        ...
 
 
 class DocumentPage(Struct, frozen=True):

@@ -272,18 +272,15 @@ class Client(ABC):
         await self._create(target, body, ValueCodec("policy/v1", "Eviction"), PLAINLY)
 
     @abstractmethod
-    async def write_many(
-        self, writes: Sequence[Write], *, answers: int | None = None
-    ) -> tuple[object, ...]:
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
         """Several writes at once; the object of each, None for bindings and for deletes answered without one.
 
-        All or nothing where the backend has transactions. Elsewhere in order: see `drayman.cluster.writes`. With `answers`, the
-        objects of only so many writes are wanted, and need not be read for the others.
+        All or nothing where the backend has transactions. Elsewhere in order: see `drayman.cluster.in_order`.
         """
 
     async def write_all(self, writes: Sequence[Write]) -> None:
         """As `write_many`, for those who do not look at the answers, which then need not be read."""
-        await self.write_many(writes, answers=0)
+        await self.write_many(writes)
 
     @abstractmethod
     async def close(self) -> None:

@@ -1,7 +1,8 @@
 """A `Client` for the server in the same process.
 
-Reads decode the stored bytes once, straight into the caller's type; writes hand over decoded JSON. Nothing is encoded only to be parsed
-on the other side, and several writes at once are one transaction of the store.
+Objects are decoded once, straight into the type that they are asked for as: who wrote one and who watches it share what was read, which
+nobody can change. Writes hand over decoded JSON. Nothing is encoded only to be parsed on the other side, and several writes at once are
+one transaction of the store.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from drayman.cluster.options import (
     WatchOptions,
     WriteOptions,
 )
-from drayman.cluster.parts import PartsWrite
 from drayman.cluster.patches import Patch
-from drayman.cluster.removing import RemoveWrite
 from drayman.cluster.resources import PODS, Codec, Resource
-from drayman.cluster.watching import Bookmark, Change, Watch, decode_bookmark, decode_change
+from drayman.cluster.watching import Bookmark, Change, Watch, change_of, decode_bookmark
 from drayman.cluster.writes import (
     BindWrite,
     CreateWrite,
     DeleteWrite,
+    PartsWrite,
     PatchWrite,
+    RemoveWrite,
     UpdateWrite,
     Write,
 )
@@ -62,11 +63,12 @@ class InProcessClient(Client):
             raise UnreachableError("the client is closed", outcome_unknown=False)
         return self._open_backend
 
-    async def write_many(
-        self, writes: Sequence[Write], *, answers: int | None = None
-    ) -> tuple[object, ...]:
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
         documents = await self._backend.write_many([_backend_write(write) for write in writes])
-        return tuple(map(_outcome, writes[:answers], documents))
+        return tuple(map(_outcome, writes, documents))
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        await self._backend.write_many([_backend_write(write) for write in writes])
 
     async def close(self) -> None:
         self._open_backend = None
@@ -115,7 +117,7 @@ class InProcessClient(Client):
 
 def _decode(codec: Codec[T], document: Document) -> T:
     try:
-        return codec.decode(document.data)
+        return document.read(codec)
     except DecodeError as error:
         raise ProtocolError(f"the server holds an object that cannot be read: {error}") from error
 
@@ -131,16 +133,14 @@ def _outcome(write: Write, document: Document) -> object:
 
 def _decode_any(codec: Codec[T], document: Document) -> T | None:
     """The object, or None where the answer is a Status."""
-    if document.value.get("kind") == "Status" and document.value.get("apiVersion") == "v1":
-        return None
-    return _decode(codec, document)
+    return None if document.is_status else _decode(codec, document)
 
 
 def _event(resource: Resource[T], event: DocumentEvent) -> Change[T] | Bookmark:
     try:
         if event.type == "BOOKMARK":
             return decode_bookmark(event.document.data)
-        return decode_change(resource, event.type, event.document.data)
+        return change_of(resource, event.type, event.document.read(resource.codec))
     except DecodeError as error:
         raise ProtocolError(f"watch of {resource.qualified}: {error}") from error
 

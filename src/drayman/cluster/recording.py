@@ -14,10 +14,10 @@ import logging
 import math
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Final, Self
@@ -25,6 +25,7 @@ from typing import Final, Self
 from drayman.api.core import EventType
 from drayman.api.struct import Json
 from drayman.api.times import micro_timestamp
+from drayman.bounded import Bounded
 from drayman.cluster.client import Client
 from drayman.cluster.errors import (
     AlreadyExistsError,
@@ -37,6 +38,7 @@ from drayman.cluster.event_buffer import EventBuffer, Reference
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, JsonObject
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import CreateWrite
 
 __all__ = ["EventRecorder", "Reference"]
@@ -87,17 +89,19 @@ class EventRecorder:
         component: str,
         *,
         bound: int = BOUND,
+        last_call_s: float = LAST_CALL_SECONDS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
         self._component = component
+        self._last_call_s = last_call_s
         self._instance = f"{component}-{socket.gethostname()}"[:128]
         self._now = now
         self._options = WriteOptions(field_manager=component)
         self._numbers = count(time.time_ns())
         self._waiting = EventBuffer(bound)
-        self._series: OrderedDict[_Sameness, _Series] = OrderedDict()
-        self._repeated: dict[_Sameness, _Series] = {}
+        self._series: Bounded[_Sameness, _Series] = Bounded(REMEMBERED)
+        self._repeated: Bounded[_Sameness, _Series] = Bounded(REMEMBERED)
         self._arrival = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refused = 0
@@ -135,9 +139,7 @@ class EventRecorder:
                 meta["name"], meta["namespace"], 1, now, -math.inf, event
             )
             self._waiting.put(event)
-        self._series.move_to_end(sameness)
-        if len(self._series) > REMEMBERED:
-            self._repeated.pop(self._series.popitem(last=False)[0], None)
+        self._series.renew(sameness)
         self._arrival.set()
 
     def start(self) -> None:
@@ -163,14 +165,13 @@ class EventRecorder:
         """Why events are left, if any are. Those of a request whose fate is unknown count among them."""
         batch: list[JsonObject] = []
         try:
-            async with asyncio.timeout(LAST_CALL_SECONDS):
+            async with asyncio.timeout(self._last_call_s):
                 while batch := self._waiting.take(BATCH):
                     await self._write_batch(batch)
         except TimeoutError:
             self._waiting.put_back(batch)
-            return f"the server took no more of them within {LAST_CALL_SECONDS:g} s"
-        except ClusterError as error:
-            self._waiting.put_back(batch)
+            return f"the server took no more of them within {self._last_call_s:g} s"
+        except UnreachableError as error:
             return str(error)
         return ""
 
@@ -234,7 +235,6 @@ class EventRecorder:
                 raise
             except UnreachableError as error:
                 _log.info("%s: events wait: %s", self._component, error)
-                self._waiting.put_back(batch)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _wait(self) -> None:
@@ -246,27 +246,28 @@ class EventRecorder:
             return
 
     async def _write_batch(self, batch: list[JsonObject]) -> None:
-        if not batch:
-            return
-        try:
-            await self._client.write_all(
-                [CreateWrite(EVENTS, event, options=self._options) for event in batch]
-            )
-        except UnreachableError:
-            raise
-        except ClusterError:
-            # One of them was refused, such as for a namespace that is on its way out: the others stand for themselves.
-            for event in batch:
-                await self._write_one(event)
+        """Those that no answer came for wait again. Raises UnreachableError where there are any."""
+        unanswered: list[tuple[JsonObject, UnreachableError]] = []
 
-    async def _write_one(self, event: JsonObject) -> None:
-        try:
-            await self._client.create(EVENTS, event, options=self._options)
-        except AlreadyExistsError:
-            return
-        except StatusError as error:
-            self._refused += 1
-            _log.info("%s: event %s: %s", self._component, event["metadata"]["name"], error)
+        def refused(event: JsonObject, error: ClusterError) -> None:
+            if isinstance(error, UnreachableError):
+                unanswered.append((event, error))
+            elif not isinstance(error, AlreadyExistsError):
+                self._refuse(event["metadata"]["name"], error)
+
+        bundles = [
+            Bundle([CreateWrite(EVENTS, event, options=self._options)], partial(refused, event))
+            for event in batch
+        ]
+        await write_together(self._client, bundles, largest=BATCH)
+        if unanswered:
+            self._waiting.put_back([event for event, _ in unanswered])
+            raise unanswered[0][1]
+
+    def _refuse(self, name: str, error: ClusterError) -> None:
+        """Such as an event for a namespace that is on its way out."""
+        self._refused += 1
+        _log.info("%s: event %s: %s", self._component, name, error)
 
     async def _count_repetitions(self) -> None:
         """Writes the counts of series that have not been written for a while; the first repetition at once."""
@@ -293,7 +294,6 @@ class EventRecorder:
             )
         except NotFoundError:
             # It has been cleaned away, or never got through: tell it anew.
-            await self._write_one(series.first | {"series": told})
+            await self._write_batch([series.first | {"series": told}])
         except StatusError as error:
-            self._refused += 1
-            _log.info("%s: event %s: %s", self._component, series.name, error)
+            self._refuse(series.name, error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -49,7 +49,7 @@ from drayman.api.workloads import (
     ServiceAccount,
     StatefulSet,
 )
-from drayman.cluster.backend import Target
+from drayman.cluster.backend import Reader, Target
 
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=ApiStruct)
@@ -65,10 +65,8 @@ class Identity(NamedTuple):
     resource_version: str
 
 
-class Codec(Protocol[T]):
+class Codec(Reader[T], Protocol[T]):
     """How objects of one kind are read and written. Reading raises `drayman.api.errors.DecodeError`."""
-
-    def decode(self, data: bytes) -> T: ...
 
     def decode_list(self, data: bytes) -> tuple[codec.ListMeta, tuple[T, ...]]: ...
 
@@ -95,6 +93,7 @@ class StructCodec(Generic[StructT]):
     """Objects as structs. Items of a list get kind and apiVersion from their type."""
 
     type: type[StructT]
+    is_immutable: ClassVar[bool] = True
 
     def decode(self, data: bytes) -> StructT:
         return codec.decode(self.type, data)
@@ -132,6 +131,7 @@ class ValueCodec:
 
     api_version: str
     kind: str
+    is_immutable: ClassVar[bool] = False
 
     def decode(self, data: bytes) -> JsonObject:
         try:

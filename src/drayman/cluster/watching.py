@@ -55,7 +55,5 @@ def decode_bookmark(data: bytes) -> Bookmark:
     return Bookmark(meta.resource_version, annotations.get(INITIAL_EVENTS_END) == "true")
 
 
-def decode_change(resource: Resource[T], type_: ChangeType, data: bytes) -> Change[T]:
-    """Raises DecodeError."""
-    value = resource.codec.decode(data)
+def change_of(resource: Resource[T], type_: ChangeType, value: T) -> Change[T]:
     return Change(type_, value, resource.codec.identity(value).resource_version)

@@ -1,32 +1,31 @@
-"""Several writes at once.
+"""Writes as values: one request of several that `Client.write_many` carries out.
 
-A `Write` is one request as a value. `Client.write_many` carries out a sequence of them: in one transaction where the backend has
-transactions, and one after the other where it has none, as over HTTP. In the latter case a refusal leaves earlier writes behind,
-so those are taken back as far as they can be: what was created is deleted, if nobody has touched it since (by uid and
-resourceVersion). Updates, patches and deletes cannot be undone without risk to what others wrote; they stay and are named in a
-PartialWriteError. So put creates first and the write that makes them count last.
+All of them at once where the cluster has transactions, and elsewhere one after the other (`drayman.cluster.in_order`). So put creates
+first, and the write that makes them count last.
+
+A `PartsWrite` replaces parts of an object and leaves the rest alone: a scheduler or a kubelet knows a few fields and must not touch what
+it does not know. Over HTTP that is a patch for each endpoint that the parts belong to: the status has one of its own. In the same
+process it is one write and one revision, however many parts there are.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from drayman.cluster.errors import ClusterError, NotFoundError, PartialWriteError
+from drayman.api.struct import Json
 from drayman.cluster.options import AT_ONCE, PLAINLY, DeleteOptions, WriteOptions
-from drayman.cluster.parts import PartsWrite, write_parts
 from drayman.cluster.patches import Patch
-from drayman.cluster.removing import RemoveWrite, remove
 from drayman.cluster.resources import JsonObject, Resource
 
-if TYPE_CHECKING:
-    from drayman.cluster.client import Client
-
 T = TypeVar("T")
-_log: Final = logging.getLogger(__name__)
+
+Path = tuple[str, ...]
+Parts = Mapping[Path, Json]
+"""The new values of fields by their path, such as ("status", "allocation"); None takes the field away."""
 
 
 class CreateWrite(Struct, Generic[T], frozen=True):
@@ -53,11 +52,62 @@ class PatchWrite(Struct, Generic[T], frozen=True):
     options: WriteOptions = PLAINLY
 
 
+@dataclass(frozen=True, slots=True)
+class PartsWrite(Generic[T]):
+    """Replaces parts of an object. With a uid or a resourceVersion, only of the object that has them: ConflictError otherwise.
+
+    What holds a part must be there where it is not the object's metadata or status, unless the part is a list or a scalar.
+    """
+
+    resource: Resource[T]
+    name: str
+    namespace: str | None
+    parts: Parts
+    _: KW_ONLY
+    subresource: str = ""
+    """The endpoint that all parts go through. By default parts of the status go through `status` and others through the object."""
+    uid: str = ""
+    resource_version: str = ""
+    field_manager: str = ""
+
+    @staticmethod
+    def of(
+        resource: Resource[T], value: T, parts: Parts, *, field_manager: str = ""
+    ) -> PartsWrite[T]:
+        """For an object as it is known here: ConflictError if somebody has written it meanwhile."""
+        known = resource.codec.identity(value)
+        return PartsWrite(
+            resource,
+            known.name,
+            known.namespace or None,
+            parts,
+            uid=known.uid,
+            resource_version=known.resource_version,
+            field_manager=field_manager,
+        )
+
+    @property
+    def options(self) -> WriteOptions:
+        return WriteOptions(field_manager=self.field_manager)
+
+
 class DeleteWrite(Struct, Generic[T], frozen=True):
     resource: Resource[T]
     name: str
     namespace: str | None = None
     options: DeleteOptions = AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWrite(Generic[T]):
+    """Replaces parts of an object a last time, and deletes it. Where others hold it too it is marked, and goes when they let it."""
+
+    last: PartsWrite[T]
+    """Its conditions are those of the deletion too."""
+
+    @property
+    def options(self) -> WriteOptions:
+        return self.last.options
 
 
 class BindWrite(Struct, frozen=True):
@@ -93,90 +143,19 @@ Write = (
 """One request of several. What it is about is in its own type parameter; a batch mixes them."""
 
 
-async def write_in_order(client: Client, writes: Sequence[Write]) -> tuple[object, ...]:
-    """One after the other; at the first refusal, what was created before is deleted and the refusal raised."""
-    done: list[object] = []
-    for write in writes:
-        try:
-            done.append(await _carry_out(client, write))
-        except (ClusterError, ValueError) as refusal:
-            await _take_back(client, writes, done, refusal)
-            raise
-    return tuple(done)
+def by_endpoint(parts: Parts, subresource: str) -> list[tuple[str, Parts]]:
+    """The endpoints that parts belong to, in the order in which they are written. Raises ValueError where there are no parts."""
+    if not parts or not all(parts):
+        raise ValueError("a write of parts names at least one, by its path")
+    if subresource:
+        return [(subresource, parts)]
+    main = {path: value for path, value in parts.items() if path[0] != "status"}
+    status = {path: value for path, value in parts.items() if path[0] == "status"}
+    return [(name, some) for name, some in (("", main), ("status", status)) if some]
 
 
-async def _carry_out(client: Client, write: Write) -> object:
-    match write:
-        case CreateWrite():
-            return await client.create(
-                write.resource, write.value, write.namespace, options=write.options
-            )
-        case UpdateWrite():
-            return await client.update(
-                write.resource, write.value, subresource=write.subresource, options=write.options
-            )
-        case PatchWrite():
-            return await client.patch(
-                write.resource,
-                write.name,
-                write.patch,
-                write.namespace,
-                subresource=write.subresource,
-                options=write.options,
-            )
-        case PartsWrite():
-            return await write_parts(client, write)
-        case RemoveWrite():
-            await remove(client, write)
-            return None
-        case DeleteWrite():
-            return await client.delete(
-                write.resource, write.name, write.namespace, options=write.options
-            )
-        case BindWrite():
-            await client.bind(write.name, write.namespace, write.node, uid=write.uid)
-            return None
-
-
-async def _take_back(
-    client: Client, writes: Sequence[Write], done: Sequence[object], refusal: Exception
-) -> None:
-    """Deletes what was created, the latest first. Raises PartialWriteError where something has to stay."""
-    left_behind: list[str] = []
-    for write, outcome in reversed(tuple(zip(writes, done, strict=False))):
-        if not await _is_taken_back(client, write, outcome):
-            left_behind.append(_describe(write))
-    if left_behind:
-        raise PartialWriteError(tuple(left_behind)) from refusal
-
-
-async def _is_taken_back(client: Client, write: Write, outcome: object) -> bool:
-    """Whether nothing of a write is left. A dry run never left anything."""
-    if not isinstance(write, BindWrite) and write.options.dry_run:
-        return True
-    return isinstance(write, CreateWrite) and await _delete_unchanged(client, write, outcome)
-
-
-async def _delete_unchanged(client: Client, write: CreateWrite[Any], created: object) -> bool:
-    found = write.resource.codec.identity(created)
-    # Foreground and orphan finalizers would keep the object; nothing depends on one that was just made.
-    unchanged = DeleteOptions(
-        uid=found.uid,
-        resource_version=found.resource_version,
-        grace_period_seconds=0,
-        propagation="Background",
-    )
-    try:
-        await client.delete(write.resource, found.name, found.namespace or None, options=unchanged)
-    except NotFoundError:
-        return True
-    except ClusterError as error:
-        _log.warning("could not take back %s: %s", _describe(write), error)
-        return False
-    return True
-
-
-def _describe(write: Write) -> str:
+def describe(write: Write) -> str:
+    """A write in words, for messages."""
     match write:
         case CreateWrite() | UpdateWrite():
             name = write.resource.codec.identity(write.value).name

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from drayman.api.resource import DeviceAttribute
+from drayman.bounded import Bounded
 from drayman.inventory.device import DeviceRecord
 
 _MOST_KEPT: Final = 4_096  # sets of values whose devices are kept
@@ -83,7 +84,7 @@ class AttributeIndex:
         self.holders = holders  # per value id, the devices that have it
         self.all_values = (1 << len(holders)) - 1
         self.scalar = all(mask.bit_count() <= 1 for mask in self.of_device)
-        self._allowed: dict[int, int] = {}
+        self._allowed: Bounded[int, int] = Bounded(_MOST_KEPT)
         # Per device, the devices that share a value with it.
         self.conflicts = [self.allowed(mask) for mask in self.of_device]
 
@@ -91,8 +92,6 @@ class AttributeIndex:
         """The devices that have one of the values."""
         found = self._allowed.get(values)
         if found is None:
-            if len(self._allowed) >= _MOST_KEPT:
-                self._allowed.clear()
             found = 0
             rest = values
             while rest:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
+from drayman.bounded import Bounded
 from drayman.inventory.device import Amount
 from drayman.inventory.identity import PoolId
 
@@ -41,7 +42,7 @@ class CounterTables:
             for index, amounts in consumed:
                 self.consumers[index].append((position, amounts))
         self.shapes = self._shapes()
-        self._blocked: dict[tuple[int, tuple[Amount, ...]], int] = {}
+        self._blocked: Bounded[tuple[int, tuple[Amount, ...]], int] = Bounded(_MOST_KEPT)
 
     def _shapes(self) -> list[int]:
         """A number for what can be had from each set; equal for sets with the same menu."""
@@ -56,8 +57,6 @@ class CounterTables:
         key = (index, left)
         found = self._blocked.get(key)
         if found is None:
-            if len(self._blocked) >= _MOST_KEPT:
-                self._blocked.clear()
             found = 0
             for position, amounts in self.consumers[index]:
                 if exceeds(amounts, left):

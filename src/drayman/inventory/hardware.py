@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 from drayman.api.core import Node
 from drayman.api.resource import DeviceTaintRule
+from drayman.bounded import Bounded
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.capacity import consumption
@@ -61,11 +62,11 @@ class NodeHardware:
         self.position: dict[DeviceId, int] = {r.id: i for i, r in enumerate(self.records)}
         self.everything = (1 << len(self.records)) - 1
         self._selectors = selectors
-        self._verdicts: dict[str, tuple[int, int]] = {}
-        self._selected: dict[tuple[str, ...], tuple[int, int]] = {}
+        self._verdicts: Bounded[str, tuple[int, int]] = Bounded(_MOST_SELECTIONS)
+        self._selected: Bounded[tuple[str, ...], tuple[int, int]] = Bounded(_MOST_SELECTIONS)
         self._derived: dict[object, object] = {}
         self._attributes: dict[str, AttributeIndex] = {}
-        self._charges: dict[tuple[tuple[str, Amount], ...], Charges] = {}
+        self._charges: Bounded[tuple[tuple[str, Amount], ...], Charges] = Bounded(_MOST_SELECTIONS)
         self._tainted: tuple[tuple[DeviceTaintRule, ...], Taints] | None = None
         self.shareable = self.binding = self.consumers = 0
         self.selects_node = self.everything
@@ -216,9 +217,6 @@ class NodeHardware:
         key = tuple(expressions)
         found = self._selected.get(key)
         if found is None:
-            if len(self._selected) >= _MOST_SELECTIONS:
-                self._selected.clear()
-                self._verdicts.clear()
             found = self._selected[key] = self._select(key)
         return found
 
@@ -262,8 +260,6 @@ class NodeHardware:
         """What a request for these capacities takes from a device of each kind; None from a kind that cannot serve it."""
         found = self._charges.get(requests)
         if found is None:
-            if len(self._charges) >= _MOST_SELECTIONS:
-                self._charges.clear()
             wanted = dict(requests)
             found = tuple(consumption(kind, wanted) for kind in self.capacity_kinds)
             self._charges[requests] = found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from drayman.bounded import Bounded
+
 _MOST_KEPT: Final = 65_536
 
 
@@ -14,7 +16,7 @@ class Numbering:
     __slots__ = ("_next", "_numbers")
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
+        self._numbers: Bounded[Hashable, int] = Bounded(_MOST_KEPT)
         self._next = 0
 
     def unique(self) -> int:
@@ -25,7 +27,5 @@ class Numbering:
     def of(self, value: Hashable) -> int:
         number = self._numbers.get(value)
         if number is None:
-            if len(self._numbers) >= _MOST_KEPT:
-                self._numbers.clear()
             number = self._numbers[value] = self.unique()
         return number

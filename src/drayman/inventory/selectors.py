@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from drayman.api.resource import Device
+from drayman.bounded import Bounded
 from drayman.cel.device import Selector, compile_selector
 from drayman.cel.device_types import Features as CelFeatures
 from drayman.cel.errors import CompileError, EvaluationError
@@ -28,28 +29,45 @@ class SelectorFailure:
     message: str
 
 
+class _Judge:
+    """A compiled selector and its verdicts by what it reads."""
+
+    __slots__ = ("selector", "verdicts")
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector = selector
+        self.verdicts: Bounded[Hashable, bool | SelectorFailure] = Bounded(_MOST_VERDICTS)
+
+    def verdict(self, driver: str, device: Device) -> bool | SelectorFailure:
+        key = self.selector.key(driver, device)
+        verdict = self.verdicts.get(key)
+        if verdict is None:
+            verdict = self.verdicts[key] = self._evaluate(driver, device)
+        return verdict
+
+    def _evaluate(self, driver: str, device: Device) -> bool | SelectorFailure:
+        try:
+            return self.selector.matches(driver, device)
+        except EvaluationError as error:
+            return SelectorFailure(str(error))
+
+
 class SelectorCache:
     """Compiled selectors and their verdicts by what they read."""
 
     def __init__(self, *, list_attributes: bool) -> None:
         self._features = CelFeatures(list_attributes=list_attributes)
-        self._compiled: dict[str, Selector | SelectorFailure] = {}
-        self._verdicts: dict[str, dict[Hashable, bool | SelectorFailure]] = {}
+        self._judges: Bounded[str, _Judge | SelectorFailure] = Bounded(_MOST_SELECTORS)
 
-    def compiled(self, expression: str) -> Selector | SelectorFailure:
-        found = self._compiled.get(expression)
+    def _judge(self, expression: str) -> _Judge | SelectorFailure:
+        found = self._judges.get(expression)
         if found is None:
-            if len(self._compiled) >= _MOST_SELECTORS:
-                self._compiled.clear()
-                self._verdicts.clear()
-            found = self._compile(expression)
-            self._compiled[expression] = found
-            self._verdicts[expression] = {}
+            found = self._judges[expression] = self._compile(expression)
         return found
 
-    def _compile(self, expression: str) -> Selector | SelectorFailure:
+    def _compile(self, expression: str) -> _Judge | SelectorFailure:
         try:
-            return compile_selector(expression, features=self._features)
+            return _Judge(compile_selector(expression, features=self._features))
         except CompileError as error:
             return SelectorFailure(str(error))
 
@@ -57,17 +75,17 @@ class SelectorCache:
         self, expression: str, records: Sequence[DeviceRecord]
     ) -> tuple[list[int], list[int]]:
         """The positions of the devices that match, and of those of which that cannot be said."""
-        selector = self.compiled(expression)
-        if isinstance(selector, SelectorFailure):
+        judge = self._judge(expression)
+        if isinstance(judge, SelectorFailure):
             return [], list(range(len(records)))
-        known, key = self._verdicts[expression], selector.key
+        known, key = judge.verdicts, judge.selector.key
         accepted: list[int] = []
         failed: list[int] = []
         for position, record in enumerate(records):
             driver, device = record.id.driver, record.device
             verdict = known.get(key(driver, device))
             if verdict is None:
-                verdict = self.verdict(expression, driver, device)
+                verdict = judge.verdict(driver, device)
             if verdict is True:
                 accepted.append(position)
             elif verdict is not False:
@@ -76,21 +94,5 @@ class SelectorCache:
 
     def verdict(self, expression: str, driver: str, device: Device) -> bool | SelectorFailure:
         """Whether the device matches, or why that cannot be said."""
-        selector = self.compiled(expression)
-        if isinstance(selector, SelectorFailure):
-            return selector
-        known = self._verdicts[expression]
-        key = selector.key(driver, device)
-        verdict = known.get(key)
-        if verdict is None:
-            if len(known) >= _MOST_VERDICTS:
-                known.clear()
-            verdict = known[key] = _evaluate(selector, driver, device)
-        return verdict
-
-
-def _evaluate(selector: Selector, driver: str, device: Device) -> bool | SelectorFailure:
-    try:
-        return selector.matches(driver, device)
-    except EvaluationError as error:
-        return SelectorFailure(str(error))
+        judge = self._judge(expression)
+        return judge if isinstance(judge, SelectorFailure) else judge.verdict(driver, device)

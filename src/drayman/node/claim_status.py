@@ -14,8 +14,8 @@ from drayman.api.resource import (
     NetworkDeviceData,
     ResourceClaim,
 )
-from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.cluster.writes import Parts, PartsWrite
 from drayman.node.model import MANAGER
 from drayman.node.preparing import results
 

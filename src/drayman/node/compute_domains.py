@@ -21,8 +21,8 @@ from drayman.cluster.errors import (
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import RESOURCE_CLAIM_TEMPLATES, JsonObject, generic
+from drayman.cluster.together import Bundle
 from drayman.cluster.writes import CreateWrite, PatchWrite, Write
-from drayman.node.batching import Change
 from drayman.node.model import MANAGER
 from drayman.node.pod_status import node_address
 from drayman.node.preparing import results
@@ -38,7 +38,7 @@ _TEMPLATES: Final = RESOURCE_CLAIM_TEMPLATES.as_values()
 _OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 
 
-def domain_changes(domain: JsonObject, claims: Cache[ResourceClaim]) -> Iterator[Change]:
+def domain_changes(domain: JsonObject, claims: Cache[ResourceClaim]) -> Iterator[Bundle]:
     """What has to be written for a domain to be as its controller leaves it. A template that is there is no error."""
     if domain["metadata"].get("deletionTimestamp") is not None:
         return
@@ -61,8 +61,8 @@ def domain_of(claim: ResourceClaim) -> str:
     return ""
 
 
-def _change(write: Write) -> Change:
-    return Change((write,), _leave_it)
+def _change(write: Write) -> Bundle:
+    return Bundle((write,), _leave_it)
 
 
 def _leave_it(error: ClusterError) -> None:

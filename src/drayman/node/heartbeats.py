@@ -14,8 +14,8 @@ from drayman.cluster.errors import ClusterError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
-from drayman.node.batching import Change, carry_out
 from drayman.node.model import MANAGER
 from drayman.node.registering import LEASE_NAMESPACE
 
@@ -52,13 +52,10 @@ class Heartbeats:
         now = micro_timestamp(datetime.now(UTC))
         patch = merge_patch({"spec": {"renewTime": now}})
         changes = [
-            Change((PatchWrite(LEASES, name, patch, LEASE_NAMESPACE, "", _OPTIONS),), _missed)
+            Bundle((PatchWrite(LEASES, name, patch, LEASE_NAMESPACE, "", _OPTIONS),), _missed)
             for name in names
         ]
-        try:
-            await carry_out(self._client, changes)
-        except ClusterError as error:
-            _missed(error)
+        await write_together(self._client, changes)
 
 
 def _missed(error: ClusterError) -> None:

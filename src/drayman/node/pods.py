@@ -19,13 +19,12 @@ from drayman.cluster.cache import Cache
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
-from drayman.cluster.writes import DeleteWrite
+from drayman.cluster.together import Bundle
+from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
 from drayman.inventory import DeviceId
 from drayman.node.agenda import Agenda
-from drayman.node.batching import Change
 from drayman.node.claim_status import devices_write, ready_devices
 from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of
@@ -133,7 +132,7 @@ class SimulatedPods:
             if run.is_gone:
                 self._forget(uid)
 
-    def advance(self, uid: str) -> Change | None:
+    def advance(self, uid: str) -> Bundle | None:
         """The next step of a pod, and what has to be written for it."""
         run = self._runs.get(uid)
         if run is None:
@@ -153,7 +152,7 @@ class SimulatedPods:
             case _:
                 return self._report(run)
 
-    def report_again(self, uid: str) -> Change | None:
+    def report_again(self, uid: str) -> Bundle | None:
         """The status that was refused before, as it is now."""
         run = self._runs.get(uid)
         if run is None or run.is_gone:
@@ -162,7 +161,7 @@ class SimulatedPods:
             return self._finish(run)
         return self._report(run, *(self._ready_writes(run) if run.claims else ()))
 
-    def _run(self, run: PodRun, time: float) -> Change:
+    def _run(self, run: PodRun, time: float) -> Bundle:
         """A running pod becomes ready, or ends."""
         if run.ends_at is not None and run.ends_at <= time:
             delay = run.end(_now(), self._with.timing)
@@ -189,7 +188,7 @@ class SimulatedPods:
             self._soon(pod.metadata.uid, timing.prepare)
         return run
 
-    def _prepare(self, run: PodRun) -> Change:
+    def _prepare(self, run: PodRun) -> Bundle:
         """Prepares the claims of a pod. One that cannot be stays Pending and says why."""
         problem, writes = self._claim(run)
         uid = run.pod.metadata.uid
@@ -260,7 +259,7 @@ class SimulatedPods:
         self._warn(pod, "DeviceHeldTwice", note)
         return note
 
-    def _finish(self, run: PodRun) -> Change | None:
+    def _finish(self, run: PodRun) -> Bundle | None:
         """The containers of a deleted pod have ended: report it, let the API remove the pod, and give its devices back."""
         run.stopped(_now())
         self._leave(run)
@@ -276,12 +275,12 @@ class SimulatedPods:
         entry = (UNPREPARE, uid)
         self._with.agenda.put_earlier(entry, self._with.time() + self._with.timing.unprepare)
 
-    def _step(self, run: PodRun, delay: float | None) -> Change:
+    def _step(self, run: PodRun, delay: float | None) -> Bundle:
         if delay is not None:
             self._soon(run.pod.metadata.uid, delay)
         return self._report(run)
 
-    def _report(self, run: PodRun, *more: PartsWrite[ResourceClaim] | DeleteWrite[Pod]) -> Change:
+    def _report(self, run: PodRun, *more: PartsWrite[ResourceClaim] | DeleteWrite[Pod]) -> Bundle:
         """Writes the status of a pod, and what goes with it."""
         meta = run.pod.metadata
         parts: Parts = {
@@ -289,7 +288,7 @@ class SimulatedPods:
         }
         # For the pod as it is known: its conditions are written as a whole, and others write some of them.
         status = PartsWrite.of(PODS, run.pod, parts, field_manager=MANAGER)
-        return Change(
+        return Bundle(
             (status, *more),
             lambda error: self._refused(meta.uid, error),
             lambda answers: self._written(meta.uid, answers[0]),

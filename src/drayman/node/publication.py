@@ -10,8 +10,8 @@ from drayman.api.struct import Json
 from drayman.cluster.errors import AlreadyExistsError, ClusterError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.resources import Resource
+from drayman.cluster.together import Bundle
 from drayman.cluster.writes import CreateWrite, PatchWrite
-from drayman.node.batching import Change
 from drayman.node.model import MANAGER
 
 Report = Callable[[int, int], None]
@@ -34,15 +34,15 @@ class Publication:
         """By resource: the version of what was written last. What was there before is older."""
         return self._versions
 
-    def create(self, resource: Resource[Any], value: Json) -> Change:
+    def create(self, resource: Resource[Any], value: Json) -> Bundle:
         """Make an object unless it is there already."""
         namespace = value["metadata"].get("namespace") if isinstance(value, dict) else None
         write = CreateWrite(resource, value, namespace, WRITE_OPTIONS)
-        return Change((write,), self._unless_there, partial(self._written, resource))
+        return Bundle((write,), self._unless_there, partial(self._written, resource))
 
-    def patch(self, write: PatchWrite[Any]) -> Change:
+    def patch(self, write: PatchWrite[Any]) -> Bundle:
         """Change an object that has to be there."""
-        return Change((write,), _raise, partial(self._written, write.resource))
+        return Bundle((write,), _raise, partial(self._written, write.resource))
 
     def _written(self, resource: Resource[Any], answers: Sequence[object]) -> None:
         for answer in answers:

@@ -30,8 +30,8 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     generic,
 )
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import DeleteWrite, PatchWrite
-from drayman.node.batching import Change, carry_out
 from drayman.node.model import SIMULATED, SimulatedNode, is_failed
 from drayman.node.pod_status import node_address
 from drayman.node.publication import WRITE_OPTIONS, Publication, Report
@@ -73,11 +73,11 @@ async def register(
         elif name not in silent:
             changes.append(publication.patch(ready_write(name, timestamp(now))))
         changes.append(publication.create(LEASES, _lease(name, now)))
-    await carry_out(client, changes)
+    await write_together(client, changes)
     # Slices are owned by their nodes, whose uids are known once they are there.
     uids = {n.metadata.name: n.metadata.uid for n in (await client.list_all(NODES)).items}
     owned = (_owned(item, name, uids) for name, item in slices)
-    await carry_out(client, [publication.create(RESOURCE_SLICES, item) for item in owned])
+    await write_together(client, [publication.create(RESOURCE_SLICES, item) for item in owned])
     return publication.versions
 
 
@@ -101,7 +101,7 @@ async def _clear_up(client: Client, known: Mapping[str, Node]) -> set[tuple[str,
         )
         for item in garbage
     ]
-    await carry_out(client, [Change((removal,), _unless_gone) for removal in removals])
+    await write_together(client, [Bundle((removal,), _unless_gone) for removal in removals])
     gone = {item.metadata.uid for item in garbage}
     return {
         (item.spec.driver, item.spec.pool.name) for item in slices if item.metadata.uid not in gone

@@ -23,8 +23,8 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject
+from drayman.cluster.together import Bundle, write_together
 from drayman.node.agenda import Agenda
-from drayman.node.batching import Change, carry_out
 from drayman.node.claim_status import awaits_binding, bound_devices, devices_write
 from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.heartbeats import Heartbeats
@@ -202,11 +202,11 @@ class SimulatedNodes:
                 change for entry in self._agenda.due(_time()) for change in self._changes(entry)
             ]
             try:
-                await carry_out(self._client, changes)
+                await write_together(self._client, changes)
             except ClusterError:
                 _log.exception("simulated nodes could not write")
 
-    def _changes(self, entry: Entry) -> Iterator[Change]:
+    def _changes(self, entry: Entry) -> Iterator[Bundle]:
         if entry[0] == DOMAIN:
             for domain in self._domains:
                 if domain["metadata"]["uid"] == entry[1]:
@@ -214,7 +214,7 @@ class SimulatedNodes:
         elif (change := self._change(entry)) is not None:
             yield change
 
-    def _change(self, entry: Entry) -> Change | None:
+    def _change(self, entry: Entry) -> Bundle | None:
         kind, about = entry
         if kind == CLAIM:
             return self._bind_devices(about)
@@ -232,16 +232,16 @@ class SimulatedNodes:
         self._pods.unprepare(about)
         return None
 
-    def _say_ready(self, name: str) -> Change | None:
+    def _say_ready(self, name: str) -> Bundle | None:
         """A node that counts as lost, but answers."""
         node = self._node_cache.get(name)
         if node is None or name not in self._living or is_ready(node.status.conditions):
             return None
         write = ready_write(name, timestamp(datetime.now(UTC)))
         later = _time() + self._timing.retry
-        return Change((write,), lambda _error: self._agenda.put((NODE, name), later))
+        return Bundle((write,), lambda _error: self._agenda.put((NODE, name), later))
 
-    def _bind_devices(self, key: str) -> Change | None:
+    def _bind_devices(self, key: str) -> Bundle | None:
         """Devices that must be made ready before binding report that they are, or that they cannot be."""
         namespace, _, name = key.partition("/")
         claim = self._claim_cache.get(name, namespace)
@@ -260,7 +260,7 @@ class SimulatedNodes:
         if devices == claim.status.devices:
             return None
         later = _time() + self._timing.retry
-        return Change(
+        return Bundle(
             (devices_write(claim, devices),),
             lambda _error: self._agenda.put((CLAIM, key), later),
         )

@@ -16,6 +16,7 @@ from drayman.allocator import Plan, Policy
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
+from drayman.bounded import Bounded
 from drayman.placement.claims import claims_of, missing_group
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.fit import Cause, Verdict
@@ -45,7 +46,7 @@ class Asker:
         self._now = now
         self._policy = policy
         self._demands = Demands(state, binding_timeout_s)
-        self._placers: dict[object, Placer] = {}
+        self._placers: Bounded[object, Placer] = Bounded(_MOST_PLACERS)
         self._drafts = 0
 
     def demand(self, pod: Pod) -> Demand:
@@ -82,8 +83,6 @@ class Asker:
             return Placer(self._state, self._policy)
         placer = self._placers.get(demand.key)
         if placer is None:
-            if len(self._placers) >= _MOST_PLACERS:
-                del self._placers[next(iter(self._placers))]
             placer = self._placers[demand.key] = Placer(self._state, self._policy)
         return placer
 

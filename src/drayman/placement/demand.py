@@ -21,6 +21,7 @@ from drayman.api.nodeselector import matches
 from drayman.api.pods import containers_of
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import seconds_of
+from drayman.bounded import Bounded
 from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
@@ -169,7 +170,7 @@ class Demands:
     def __init__(self, state: ClusterState, binding_timeout_s: float) -> None:
         self._state = state
         self._binding_timeout_s = binding_timeout_s
-        self._shapes: dict[Hashable, _Shape] = {}
+        self._shapes: Bounded[Hashable, _Shape] = Bounded(_MOST_SHAPES)
 
     def of(self, pod: Pod, claims: tuple[ResourceClaim, ...], now: float) -> Demand:
         needs = PodNeeds.of(pod)
@@ -258,8 +259,6 @@ class Demands:
         )
         shape = self._shapes.get(key)
         if shape is None:
-            if len(self._shapes) >= _MOST_SHAPES:
-                self._shapes.clear()
             shape = self._shapes[key] = _Shape(key)
         return shape
 

@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
+from drayman.bounded import Bounded
 from drayman.placement.demand import HELD_ELSEWHERE, Demand, DevicesWanted
 from drayman.placement.fit import (
     FITS,
@@ -104,7 +105,7 @@ class Placer:
         self._heap: list[tuple[Key, int, str, int]] = []
         self._versions: dict[str, int] = {}  # of the entry in the heap that counts, by node
         self._refusals: dict[str, Verdict] = {}
-        self._answers: dict[Hashable, _Answer] = {}
+        self._answers: Bounded[Hashable, _Answer] = Bounded(_MOST_ANSWERS)
         self._exhausted: set[str] = set()
         self._version = 0
         self._epoch = -1
@@ -357,8 +358,6 @@ class Placer:
         shape = (wanted.delegated, signature(view, wanted.question))
         known = self._answers.get(shape)
         if known is None:
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers.clear()
             known = self._answers[shape] = self._searched(demand, node, wanted)
         return known
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.allocator import Policy
+from drayman.bounded import Bounded
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Cause
 from drayman.placement.placing import NotFound
@@ -62,13 +63,11 @@ class Headlines:
         self._state = state
         self._planned = planned
         self._prospects = Prospects(state, policy)
-        self._kept: dict[object, tuple[NotFound, Headline]] = {}
+        self._kept: Bounded[object, tuple[NotFound, Headline]] = Bounded(_MOST_KEPT)
 
     def of(self, demand: Demand, not_found: NotFound) -> Headline:
         kept = self._kept.get(demand.key)
         if kept is None or kept[0] is not not_found:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
             found = self._find(demand, not_found)
             text = sentence(self._state, demand, found, self._planned)
             made = Headline.of(found.reason, text)

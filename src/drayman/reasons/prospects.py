@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from drayman.allocator import Policy
+from drayman.bounded import Bounded
 from drayman.inventory.ledger import Ledger
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Verdict
@@ -55,7 +56,7 @@ class Prospects:
         self._clusters = {
             flag: Emptied(state, untainted=flag, ledger=empty) for flag in (False, True)
         }
-        self._placers: dict[object, Placer] = {}
+        self._placers: Bounded[object, Placer] = Bounded(_MOST_KEPT)
 
     def emptied(self, demand: Demand) -> Supposition:
         """Nothing is in use."""
@@ -77,7 +78,5 @@ class Prospects:
         key, cluster = (untainted, demand.key), self._clusters[untainted]
         placer = self._placers.get(key)
         if placer is None:
-            if len(self._placers) >= _MOST_KEPT:
-                del self._placers[next(iter(self._placers))]
             placer = self._placers[key] = Placer(cluster, self._policy)
         return Supposition(cluster, placer, demand)

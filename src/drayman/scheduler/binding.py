@@ -22,6 +22,7 @@ from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import Write
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
@@ -72,14 +73,12 @@ class Binder:
         listener: Listener,
         clock: Callable[[], float],
         *,
-        transactions: bool,
         binding_timeout_s: float,
     ) -> None:
         self._client = client
         self._state = state
         self._listener = listener
         self._clock = clock
-        self._transactions = transactions
         self._timeout_s = binding_timeout_s
         self._waiting: dict[str, Awaiting] = {}  # by uid of the pod
         self._slots = asyncio.Semaphore(CONCURRENT)
@@ -88,8 +87,8 @@ class Binder:
     async def bind(self, batch: Sequence[Placement]) -> None:
         """Carry out decisions that were made together. Whatever happens, each is bound, waits, or is taken back."""
         try:
-            if self._transactions:
-                await self._together(batch)
+            if self._client.transactional:
+                await self._together(_sharing(batch))
             else:
                 await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
         except Exception:
@@ -104,19 +103,29 @@ class Binder:
 
     async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
         async with self._slots:
-            await self._together(group)
+            await self._together([group])
 
-    async def _together(self, batch: Sequence[Placement]) -> None:
-        writes, claims = self._writes(batch)
-        try:
-            results = await self._client.write_many(writes, answers=claims) if writes else ()
-        except ClusterError as error:
-            await self._take_apart(batch, error)
-            return
-        self._confirm(batch, claims, results)
+    async def _together(self, groups: Sequence[Sequence[Placement]]) -> None:
+        refusals: list[tuple[Sequence[Placement], ClusterError]] = []
+        bundles = [self._bundle(group, refusals) for group in groups]
+        await write_together(self._client, bundles, largest=None)
+        for group, error in refusals:
+            for item in group:
+                await self._give_up(item, error)
 
-    def _writes(self, batch: Sequence[Placement]) -> tuple[list[Write], int]:
-        """The writes of a batch, those of claims and volumes first, and how many those are."""
+    def _bundle(
+        self,
+        group: Sequence[Placement],
+        refusals: list[tuple[Sequence[Placement], ClusterError]],
+    ) -> Bundle:
+        return Bundle(
+            self._writes(group),
+            lambda error: refusals.append((group, error)),
+            lambda answers: self._confirm(group, answers),
+        )
+
+    def _writes(self, batch: Sequence[Placement]) -> list[Write]:
+        """The writes of a batch, those of claims and volumes first."""
         wanted = {claim.metadata.uid: claim for item in batch for claim in item.claims}
         writes: list[Write] = []
         for claim in wanted.values():
@@ -132,16 +141,15 @@ class Binder:
                 writes += creation_writes(made.claim)
             if item.volumes is not None:
                 writes += volume_writes(item.volumes)
-        count = len(writes)
         for item in batch:
             writes += pod_writes(item)
             if not item.waits:
                 writes.append(bind_write(item))
-        return writes, count
+        return writes
 
-    def _confirm(self, batch: Sequence[Placement], claims: int, results: Sequence[object]) -> None:
+    def _confirm(self, batch: Sequence[Placement], results: Sequence[object]) -> None:
         # A claim that is created and then allocated comes twice: its last form counts.
-        last = {c.metadata.uid: c for c in results[:claims] if isinstance(c, ResourceClaim)}
+        last = {c.metadata.uid: c for c in results if isinstance(c, ResourceClaim)}
         written = tuple(last.values())
         by_name = {(c.metadata.namespace, c.metadata.name): c for c in written}
         for item in batch:
@@ -152,7 +160,7 @@ class Binder:
             item.made = ()
         for claim in written:
             self._state.confirm_claim(claim)
-        for result in results[:claims]:
+        for result in results:
             if isinstance(result, PersistentVolume | PersistentVolumeClaim):
                 self._state.volumes.confirm(result)
         self._listener.settled([*written, *(claim for item in batch for claim in item.claims)])
@@ -162,19 +170,8 @@ class Binder:
             else:
                 self._listener.bound(item)
 
-    async def _take_apart(self, batch: Sequence[Placement], error: ClusterError) -> None:
-        """Find the decision that cannot be carried out; the others are."""
-        groups = _sharing(batch)
-        if len(groups) == 1:
-            for item in batch:
-                await self._give_up(item, error)
-            return
-        _log.info("a batch of %d pods cannot be bound together: %s", len(batch), error)
-        for group in groups:
-            await self._together(group)
-
     async def _give_up(self, placement: Placement, error: ClusterError) -> None:
-        if not self._transactions and await find_out(self._client, self._state, placement):
+        if not self._client.transactional and await find_out(self._client, self._state, placement):
             self._listener.settled(placement.claims)
             self._listener.bound(placement)
             return
@@ -250,7 +247,7 @@ class Binder:
         try:
             await self._client.write_many([bind_write(placement)])
         except ClusterError as error:
-            if self._transactions or not await is_bound(self._client, placement):
+            if self._client.transactional or not await is_bound(self._client, placement):
                 await self._unreserve(placement, str(error))
                 return
         self._listener.bound(placement)

@@ -16,6 +16,7 @@ from drayman.allocator import Policy
 from drayman.api.claim_generation import make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
+from drayman.bounded import Bounded
 from drayman.cluster.turns import Turns
 from drayman.placement.claims import (
     ClaimsNotReadyError,
@@ -98,7 +99,7 @@ class Cycle:
         self._clock = clock
         self._policy = policy
         self._demands = Demands(state, binding_timeout_s)
-        self._placers: dict[object, Placer] = {}
+        self._placers: Bounded[object, Placer] = Bounded(_MOST_PLACERS)
         self._pinned = Placer(state, policy)
         self._headlines = Headlines(state, policy)
         # Copies of a pod are refused one after the other, with the same answer.
@@ -232,8 +233,6 @@ class Cycle:
             return self._pinned
         placer = self._placers.get(demand.key)
         if placer is None:
-            if len(self._placers) >= _MOST_PLACERS:
-                del self._placers[next(iter(self._placers))]
             placer = self._placers[demand.key] = Placer(self._state, self._policy)
         return placer
 

@@ -22,9 +22,8 @@ from drayman.api.resource import (
     ResourceClaimStatus,
 )
 from drayman.api.struct import Json
-from drayman.cluster.parts import PartsWrite
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
-from drayman.cluster.writes import BindWrite, CreateWrite, Write
+from drayman.cluster.writes import BindWrite, CreateWrite, PartsWrite, Write
 from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for
 from drayman.placement.fit import PodNeeds
 from drayman.placement.groups import shares

@@ -20,16 +20,19 @@ from drayman.reasons.waiting import left_to_another
 from drayman.scheduler.following import DELETED
 
 REASON: Final = "FailedScheduling"
-PATIENCE_S: Final = 2.0
+UNSERVED_AFTER_S: Final = 2.0
 """How long a scheduler that runs beside has to take a pod."""
 
 
 class UnservedPods:
     """Records one event for each pod that is left to a scheduler of another name."""
 
-    def __init__(self, recorder: EventRecorder, names: frozenset[str]) -> None:
+    def __init__(
+        self, recorder: EventRecorder, names: frozenset[str], after_s: float = UNSERVED_AFTER_S
+    ) -> None:
         self._recorder = recorder
         self._names = names
+        self._after_s = after_s
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._told: set[str] = set()
 
@@ -52,7 +55,7 @@ class UnservedPods:
                 timer.cancel()
         elif uid not in self._told and uid not in self._due:
             loop = asyncio.get_running_loop()
-            self._due[uid] = loop.call_later(PATIENCE_S, self._tell, pod)
+            self._due[uid] = loop.call_later(self._after_s, self._tell, pod)
 
     def _is_unserved(self, pod: Pod) -> bool:
         return (

@@ -24,6 +24,7 @@ from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
 from drayman.scheduler.decisions import MANAGER
 
@@ -36,7 +37,6 @@ REFRESH_S: Final = 1.0
 """How long a pod that has been told why it waits is left in peace."""
 COPIES_S: Final = 5.0
 """How long after one of many pods that wait for the same the others are told that the reason has changed."""
-_MOST_AT_ONCE: Final = 50
 Explain: TypeAlias = Callable[[], str]
 """Says why a pod waits."""
 Copies: TypeAlias = Callable[[], Iterable[tuple[Pod, Explain]]]
@@ -127,9 +127,7 @@ class Reporter:
             await self._news.wait()
             await asyncio.sleep(_GATHER_S)
             self._news.clear()
-            reports = self._take_due(self._clock())
-            for start in range(0, len(reports), _MOST_AT_ONCE):
-                await self._write(reports[start : start + _MOST_AT_ONCE])
+            await self._write(self._take_due(self._clock()))
             if self._pending:
                 self._news.set()
 
@@ -156,24 +154,15 @@ class Reporter:
                     report.message,
                     "Scheduling",
                 )
-        try:
-            await self._client.write_many([self._patch(report) for report in reports])
-        except ClusterError as error:
-            if len(reports) == 1:
-                if not isinstance(error, NotFoundError | ConflictError):
-                    _log.warning("pod %s: %s", reports[0].pod.metadata.name, error)
-                return
-            # One of the pods may be gone; the others are still to be told.
-            for report in reports:
-                await self._write_one(report)
+        await write_together(self._client, [self._bundle(report) for report in reports])
 
-    async def _write_one(self, report: _News) -> None:
-        try:
-            await self._client.write_many([self._patch(report)])
-        except (NotFoundError, ConflictError) as error:
-            _log.debug("pod %s: %s", report.pod.metadata.name, error)
-        except ClusterError as error:
-            _log.warning("pod %s: %s", report.pod.metadata.name, error)
+    def _bundle(self, report: _News) -> Bundle:
+        def refused(error: ClusterError) -> None:
+            expected = isinstance(error, NotFoundError | ConflictError)
+            level = logging.DEBUG if expected else logging.WARNING
+            _log.log(level, "pod %s: %s", report.pod.metadata.name, error)
+
+        return Bundle([self._patch(report)], refused)
 
     def _patch(self, report: _News) -> PatchWrite[Pod]:
         metadata = report.pod.metadata

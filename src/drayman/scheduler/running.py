@@ -40,7 +40,7 @@ from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
-from drayman.scheduler.other_schedulers import UnservedPods
+from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Entry, Queue
@@ -71,8 +71,8 @@ class SchedulerOptions:
     policy: Policy = Policy.BEST
     alone: bool = False
     """Whether no other scheduler is known of: pods that name another one are then told so."""
-    transactions: bool = True
-    """Whether the cluster writes several objects in one transaction."""
+    unserved_after_s: float = UNSERVED_AFTER_S
+    """How long such another one has to take a pod, if it runs after all."""
     binding_timeout_s: float = 600.0
     first_backoff_s: float = FIRST_BACKOFF_S
     longest_backoff_s: float = LONGEST_BACKOFF_S
@@ -103,7 +103,9 @@ class Scheduler:
         self._nominations = Nominations(self.state)
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
-        self._unserved = UnservedPods(self._recorder, self._options.names)
+        self._unserved = UnservedPods(
+            self._recorder, self._options.names, self._options.unserved_after_s
+        )
         self._preemptor = Preemptor(
             self.state,
             Placer(self.state, self._options.policy),
@@ -127,7 +129,6 @@ class Scheduler:
             self.state,
             self,
             clock,
-            transactions=self._options.transactions,
             binding_timeout_s=self._options.binding_timeout_s,
         )
         self._freeing = Freeing(client, self.state)

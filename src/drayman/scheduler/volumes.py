@@ -15,9 +15,8 @@ from drayman.api import codec
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import Json
 from drayman.api.volume_binding import SELECTED_NODE, is_bound, is_set_aside
-from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
-from drayman.cluster.writes import Write
+from drayman.cluster.writes import Parts, PartsWrite, Write
 from drayman.placement.fit.volume_matching import reaches
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken

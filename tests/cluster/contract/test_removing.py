@@ -21,8 +21,8 @@ from cluster.contract.test_parts import (
 )
 from drayman.cluster import CreateWrite, PartsWrite, RemoveWrite
 from drayman.cluster.errors import ConflictError, NotFoundError
-from drayman.cluster.parts import Parts
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject
+from drayman.cluster.writes import Parts
 
 OTHER = "example.com/other"
 FREE: Parts = {FINALIZERS: None, ALLOCATION: None, RESERVED: None}

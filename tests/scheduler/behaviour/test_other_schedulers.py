@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from controllers.world import NAMESPACE, POD_VALUES, eventually
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.cluster import HttpClient, Informers
 from drayman.cluster.resources import EVENTS, JsonObject
-from drayman.scheduler import other_schedulers
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import Stage
@@ -22,10 +19,8 @@ SAID = (
 )
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is waited for: no other scheduler runs beside."""
-    monkeypatch.setattr(other_schedulers, "PATIENCE_S", 0.0)
+AT_ONCE = SchedulerOptions(unserved_after_s=0.0)
+"""Nobody is waited for: no other scheduler runs beside."""
 
 
 async def events_of(stage: Stage, name: str) -> list[JsonObject]:
@@ -35,7 +30,7 @@ async def events_of(stage: Stage, name: str) -> list[JsonObject]:
 
 async def test_a_pod_of_another_scheduler_is_told_once_who_schedules_here(cluster: Cluster) -> None:
     """Where no other scheduler is known, one event names those that are served; changes of the pod bring no other."""
-    async with cluster() as stage:
+    async with cluster(unserved_after_s=AT_ONCE.unserved_after_s) as stage:
         await stage.node("node-a")
         await stage.start_pod("p", schedulerName="volcano")
         event = await stage.event("p", "FailedScheduling")
@@ -49,7 +44,7 @@ async def test_a_pod_of_another_scheduler_is_told_once_who_schedules_here(cluste
 
 async def test_a_gated_pod_is_told_when_its_gates_are_gone(cluster: Cluster) -> None:
     """Before that, no scheduler is to look at it, whatever its name."""
-    async with cluster() as stage:
+    async with cluster(unserved_after_s=AT_ONCE.unserved_after_s) as stage:
         gates = [{"name": "example.com/wait"}]
         await stage.start_pod("gated", schedulerName="volcano", schedulingGates=gates)
         await stage.start_pod("p", schedulerName="volcano")
@@ -67,7 +62,7 @@ async def test_a_scheduler_beside_others_says_nothing_about_their_pods(tmp_path:
         async with HttpClient.from_environment(instance.kubeconfig) as client:
             stage = Stage(client, ())
             informers = Informers(client)
-            scheduler = Scheduler(client, informers, SchedulerOptions(transactions=False))
+            scheduler = Scheduler(client, informers, AT_ONCE)
             running = asyncio.create_task(scheduler.run())
             await stage.start_pod("theirs", schedulerName="volcano")
             await stage.start_pod("ours")

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from drayman.allocator.problem.alignment import layout_of
 from drayman.allocator.problem.question import Question, WantedDevices
+from drayman.bounded import Bounded
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.view import NodeView
 
@@ -70,15 +71,13 @@ class _Concerns:
 
     def __init__(self, hardware: NodeHardware) -> None:
         self._hardware = hardware
-        self._concerned: dict[Hashable, bool] = {}
-        self._numbers: dict[Hashable, Hashable] = {}
+        self._concerned: Bounded[Hashable, bool] = Bounded(_MOST_KEPT)
+        self._numbers: Bounded[Hashable, Hashable] = Bounded(_MOST_KEPT)
 
     def any_of(self, asked: tuple[Selectors, ...]) -> bool:
         """Whether a device may be wanted, or cannot be judged."""
         found = self._concerned.get(asked)
         if found is None:
-            if len(self._concerned) >= _MOST_KEPT:
-                self._concerned.clear()
             found = self._concerned[asked] = any(
                 any(self._hardware.select(selectors)) for selectors in _readable(asked)
             )
@@ -87,8 +86,6 @@ class _Concerns:
     def numbers(self, asked: tuple[Selectors, ...]) -> Hashable:
         found = self._numbers.get(asked)
         if found is None:
-            if len(self._numbers) >= _MOST_KEPT:
-                self._numbers.clear()
             counts = [self._passing(selectors) for selectors in _readable(asked)]
             found = self._numbers[asked] = (len(self._hardware.records), tuple(counts))
         return found

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from drayman.allocator.problem.alignment import layout_of
 from drayman.allocator.problem.tables import Alternative, Tables
+from drayman.bounded import Bounded
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.bitsets import bitset, positions
 from drayman.inventory.hardware import NodeHardware
@@ -90,7 +91,7 @@ class _PoolSorts:
         self._hardware = hardware
         self._built_alike = self._shapes()
         self._labels: dict[str, list[Hashable]] = {}
-        self._known: dict[Hashable, tuple[int, ...]] = {}
+        self._known: Bounded[Hashable, tuple[int, ...]] = Bounded(_MOST_KEPT)
 
     def of(self, tables: Tables) -> tuple[int, ...]:
         """The sorts, as sets of pools."""
@@ -100,8 +101,6 @@ class _PoolSorts:
         key = (tuple([a.selectors for a in asked]), tolerated, tuple(compared))
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
             found = self._known[key] = self._sort(asked, tolerated, compared.items())
         return found
 

@@ -7,6 +7,7 @@ puts the real ones in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,8 @@ from drayman.apiserver.verbs.reading import Page
 from drayman.cluster import backend as protocol
 from drayman.cluster.embedded.model import Key, Stored
 
+T = TypeVar("T")
+
 
 class Value(msgspec.Struct, frozen=True):
     """A document that is no stored object: a Status, a Scale, an object in another version."""
@@ -27,6 +30,13 @@ class Value(msgspec.Struct, frozen=True):
     @property
     def data(self) -> bytes:
         return encode(self.value)
+
+    @property
+    def is_status(self) -> bool:
+        return self.value.get("kind") == "Status" and self.value.get("apiVersion") == "v1"
+
+    def read(self, reader: protocol.Reader[T]) -> T:
+        return reader.decode(self.data)
 
 
 class Converted(msgspec.Struct, frozen=True):
@@ -42,6 +52,13 @@ class Converted(msgspec.Struct, frozen=True):
     @property
     def value(self) -> Mapping[str, Json]:
         return from_hub(self.call.resource, self.stored.value, self.call.version)
+
+    @property
+    def is_status(self) -> bool:
+        return False
+
+    def read(self, reader: protocol.Reader[T]) -> T:
+        return reader.decode(self.data)
 
 
 def document_of(call: Call, stored: Stored) -> protocol.Document:

@@ -15,6 +15,7 @@ import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.served.strategy import Object
+from drayman.bounded import Bounded
 
 T = TypeVar("T")
 
@@ -44,15 +45,13 @@ class Recurring(Generic[T]):
     __slots__ = ("_kept",)
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, T] = {}
+        self._kept: Bounded[Hashable, T] = Bounded(MOST_KEPT)
         _everything.append(self._kept)
 
     def find(self, given: Hashable) -> T | None:
         return self._kept.get(given)
 
     def keep(self, given: Hashable, result: T) -> T:
-        if len(self._kept) >= MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
         self._kept[given] = result
         return result
 

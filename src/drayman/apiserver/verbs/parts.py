@@ -21,7 +21,7 @@ from drayman.apiserver.verbs.quick_parts import changed_quickly
 from drayman.apiserver.verbs.updating import check_uid, plan_replacement
 from drayman.cluster.backend import PartsBody
 from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
-from drayman.cluster.parts import Parts, by_endpoint
+from drayman.cluster.writes import Parts, by_endpoint
 
 
 async def write_parts(call: Call, body: PartsBody) -> Result:

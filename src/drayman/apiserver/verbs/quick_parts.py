@@ -25,7 +25,7 @@ from drayman.apiserver.served.shaping import in_order, message_at, message_of
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.ownership import manager_of
-from drayman.cluster.parts import Parts, Path
+from drayman.cluster.writes import Parts, Path
 
 _WRITERS_KEPT: Final = 1 << 10
 

@@ -20,7 +20,7 @@ from drayman.apiserver.verbs.parts import write_parts
 from drayman.apiserver.verbs.updating import check_uid
 from drayman.cluster.backend import PartsBody
 from drayman.cluster.embedded.model import Delete, Stored
-from drayman.cluster.parts import Parts
+from drayman.cluster.writes import Parts
 
 _HOLDERS: Final = ("metadata", "status")
 

@@ -9,12 +9,13 @@ dropped a few at a time as new ones come, so that no write pays for all of them;
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from operator import attrgetter
 
 import msgspec
 
+from drayman.bounded import Bounded
 from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Event, EventType, Key, Stored
 from drayman.cluster.embedded.objects import Objects
@@ -60,7 +61,7 @@ class History:
         self._changes: deque[_Change] = deque()
         self._by_resource: dict[str, deque[Event]] = {}
         self._bytes = 0
-        self._views: OrderedDict[_View, tuple[Stored, ...]] = OrderedDict()
+        self._views: Bounded[_View, tuple[Stored, ...]] = Bounded(_VIEWS)
         self._latest_slice: (
             tuple[tuple[str | None, str | None, int, int], tuple[Event, ...]] | None
         ) = None
@@ -128,26 +129,21 @@ class History:
         wanted = (resource, namespace, revision)
         view = self._views.get(wanted)
         if view is not None:
-            self._views.move_to_end(wanted)
+            self._views.renew(wanted)
             return view
         undo = self._undo(resource, namespace, revision)
         now = objects.list(resource, namespace)
         if not undo:
             return now
         view = _with_undone(now, undo, revision)
-        self._remember(wanted, view)
+        self._views[wanted] = view
         return view
 
     def remember(self, objects: Objects, resource: str, namespace: str | None) -> None:
         """Keep the objects as they are now, for who will ask for them as of this revision."""
         wanted = (resource, namespace, self.newest)
         if wanted not in self._views:
-            self._remember(wanted, objects.list(resource, namespace))
-
-    def _remember(self, wanted: _View, view: tuple[Stored, ...]) -> None:
-        self._views[wanted] = view
-        if len(self._views) > _VIEWS:
-            self._views.popitem(last=False)
+            self._views[wanted] = objects.list(resource, namespace)
 
     def _undo(
         self, resource: str, namespace: str | None, revision: int

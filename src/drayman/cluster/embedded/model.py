@@ -1,8 +1,9 @@
 """What the store holds and says: objects as bytes, the changes asked for, and the events they become.
 
 Objects are kept as the JSON that is served, so that a get or a list copies bytes and decodes nothing. Who needs to look inside asks
-for `value`, which is decoded once and shared. Decoded objects take several times the memory of their JSON, so each store bounds how
-much it keeps decoded (`DecodedValues`).
+for `value`, which is decoded once and shared. Who needs a struct asks for it by `read`: the writer who is answered and everybody in the
+process who watches get the same one. Decoded objects take several times the memory of their JSON, so each store bounds how much it
+keeps decoded (`DecodedValues`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec.structs import force_setattr
+
+from drayman.cluster.backend import Reader
+
+T = TypeVar("T")
 
 DECODED_BYTES = 32 * 2**20
 """JSON bytes of the objects that a store keeps decoded: the most recent ones, some hundred MiB as Python objects."""
@@ -31,7 +36,7 @@ class Key(NamedTuple):
 
 
 class DecodedValues:
-    """Forgets the decoded form of objects, oldest first, once too much is decoded."""
+    """Forgets the decoded forms of objects, oldest first, once too much is decoded."""
 
     __slots__ = ("_bytes", "_limit", "_recent")
 
@@ -41,13 +46,14 @@ class DecodedValues:
         self._limit = limit
 
     def remember(self, stored: Stored) -> None:
-        """Note that `stored` now holds its decoded form."""
+        """Note that `stored` now holds a decoded form, or another one besides."""
         self._recent.append(stored)
         self._bytes += len(stored.data)
         while self._bytes > self._limit:
             forgotten = self._recent.popleft()
             self._bytes -= len(forgotten.data)
             force_setattr(forgotten, "_value", None)
+            force_setattr(forgotten, "_read", None)
 
 
 # gc=False: no reference cycle can go through these, and a store of 100,000 objects need not be walked by the collector.
@@ -59,6 +65,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
     data: bytes  # JSON in the hub version, metadata.resourceVersion included
     _decoded: DecodedValues | None = None
     _value: dict[str, Any] | None = None
+    _read: tuple[Reader[Any], object] | None = None
 
     @property
     def value(self) -> dict[str, Any]:
@@ -71,6 +78,22 @@ class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
                 self._decoded.remember(self)
             return decoded
         return value
+
+    @property
+    def is_status(self) -> bool:
+        return False
+
+    def read(self, reader: Reader[T]) -> T:
+        """The object as a reader reads it: decoded once, where that cannot be changed, for all who read it the same way."""
+        known = self._read
+        if known is not None and known[0] is reader:
+            return cast(T, known[1])
+        found = reader.decode(self.data)
+        if reader.is_immutable:
+            force_setattr(self, "_read", (reader, found))
+            if self._decoded is not None:
+                self._decoded.remember(self)
+        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stored):

@@ -14,6 +14,7 @@ from drayman.api.struct import ApiStruct
 from drayman.cluster.backend import Target
 from drayman.cluster.client import Client, Page
 from drayman.cluster.errors import ProtocolError
+from drayman.cluster.in_order import write_in_order
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.lines import events
 from drayman.cluster.kube.locating import find_connection
@@ -29,7 +30,7 @@ from drayman.cluster.options import (
 from drayman.cluster.patches import Patch
 from drayman.cluster.resources import Codec, Resource, path_of
 from drayman.cluster.watching import Bookmark, Change, Watch
-from drayman.cluster.writes import Write, write_in_order
+from drayman.cluster.writes import Write
 
 T = TypeVar("T")
 
@@ -73,11 +74,8 @@ class HttpClient(Client):
         """The namespace of the kubeconfig's context, or of the pod we run in."""
         return self._transport.connection.namespace
 
-    async def write_many(
-        self, writes: Sequence[Write], *, answers: int | None = None
-    ) -> tuple[object, ...]:
-        # The Kubernetes API has no transactions, and answers come whether they are wanted or not.
-        return (await write_in_order(self, writes))[:answers]
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
+        return await write_in_order(self, writes)  # the Kubernetes API has no transactions
 
     async def close(self) -> None:
         await self._transport.close()

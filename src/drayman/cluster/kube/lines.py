@@ -21,8 +21,8 @@ from drayman.cluster.watching import (
     Bookmark,
     Change,
     ChangeType,
+    change_of,
     decode_bookmark,
-    decode_change,
 )
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def _event(resource: Resource[T], line: bytes) -> Change[T] | Bookmark:
         envelope = _decoder.decode(line)
         data = bytes(envelope.object)
         if envelope.type in CHANGE_TYPES:
-            return decode_change(resource, cast(ChangeType, envelope.type), data)
+            return change_of(resource, cast(ChangeType, envelope.type), resource.codec.decode(data))
         if envelope.type == "BOOKMARK":
             return decode_bookmark(data)
         problem = codec.parse_json(data)

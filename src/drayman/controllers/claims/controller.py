@@ -10,7 +10,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod, PodResourceClaim
@@ -25,22 +25,17 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from drayman.cluster.turns import Turns
 from drayman.cluster.workqueue import WorkQueue
-from drayman.controllers.claims.carrying_out import Task, apart, one_by_one, together
 from drayman.controllers.claims.knowledge import Knowledge
 from drayman.controllers.claims.noticing import Key, Noticing
 from drayman.controllers.claims.writing import (
-    generation_steps,
-    generation_writes,
-    release_steps,
-    release_writes,
-    reservation_writes,
+    Task,
+    carry_out,
+    generation_task,
+    release_task,
+    reservation_task,
     resource_of,
 )
-from drayman.workloads.claims.generating import (
-    Generation,
-    generate,
-    lacking,
-)
+from drayman.workloads.claims.generating import Generation, generate, lacking
 from drayman.workloads.claims.releasing import (
     Use,
     User,
@@ -49,7 +44,6 @@ from drayman.workloads.claims.releasing import (
 )
 from drayman.workloads.claims.reserving import unreserved
 
-T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 COMPONENT: Final = "resource_claim"
@@ -113,36 +107,33 @@ class ClaimController:
     # --- What is to be done -----------------------------------------------------------------------
 
     async def _attend(self, keys: Sequence[Key]) -> None:
-        """Decides from the caches and writes all of it together. If that is refused, asks the server and writes each for itself."""
-        if self._client.transactional:
-            decisions = await self._decisions(keys, self._cached)
-            refusal = await self._guarded(decisions, together)
-            if refusal is None:
-                for decision in decisions:
-                    self._conclude(decision, None)
-                return
-            _log.info("writing %d together was refused: %s", len(decisions), refusal)
-            for decision in decisions:
-                self._is_not_written(decision)
-            decisions = await self._decisions(keys, self._present)
-        else:
-            decisions = await self._decisions(keys, self._cached)
-        outcomes = await self._guarded(decisions, apart)
-        for decision, refusal in zip(decisions, outcomes, strict=True):
-            self._conclude(decision, refusal)
+        """Decides from the caches and writes all of it together. Where the cluster has transactions, what is refused is at once decided
+        again by what the server has."""
+        refused = await self._write(await self._decisions(keys, self._cached))
+        if refused and self._client.transactional:
+            _log.info("%d of %d writes were refused: %s", len(refused), len(keys), refused[0][1])
+            again = [decision.key for decision, _ in refused]
+            refused = await self._write(await self._decisions(again, self._present))
+        for decision, refusal in refused:
+            self._complain(decision, refusal)
 
-    async def _guarded(
-        self,
-        decisions: Sequence[Decision],
-        write: Callable[[Client, Sequence[Task]], Awaitable[T]],
-    ) -> T:
-        """Writes. Claims that were to be created are not expected any more if that ends in another way than by an answer."""
+    async def _write(self, decisions: Sequence[Decision]) -> list[tuple[Decision, ClusterError]]:
+        """What was refused, and with what. Claims that were to be created for it are not expected any more; nor is any where this ends in
+        another way than by answers."""
         try:
-            return await write(self._client, [decision.task for decision in decisions])
+            outcomes = await carry_out(self._client, [decision.task for decision in decisions])
         except BaseException:
             for decision in decisions:
                 self._is_not_written(decision)
             raise
+        refused: list[tuple[Decision, ClusterError]] = []
+        for decision, refusal in zip(decisions, outcomes, strict=True):
+            if refusal is not None:
+                self._is_not_written(decision)
+                refused.append((decision, refusal))
+            elif decision.generation is None or not decision.generation.failure:
+                self._queue.forget(decision.key)
+        return refused
 
     async def _decisions(self, keys: Sequence[Key], find: Find) -> list[Decision]:
         decisions: list[Decision] = []
@@ -189,8 +180,8 @@ class ClaimController:
             return self._generation_of(key, found, entries)
         if isinstance(found, PodGroup):
             return None
-        writes = reservation_writes(unreserved(found, self._known))
-        return Decision(key, Task(writes, one_by_one(writes))) if writes else None
+        reservations = unreserved(found, self._known)
+        return Decision(key, reservation_task(reservations)) if reservations else None
 
     def _generation_of(
         self, key: Key, user: Pod | PodGroup, entries: Sequence[PodResourceClaim]
@@ -201,8 +192,7 @@ class ClaimController:
             self._queue.retry(key)
         for claim in generation.claims:
             self._known.expect(claim)
-        task = Task(generation_writes(generation), generation_steps(generation))
-        return Decision(key, task, generation)
+        return Decision(key, generation_task(generation), generation)
 
     async def _entries_to_serve(self, user: Pod | PodGroup) -> tuple[PodResourceClaim, ...]:
         """The entries that lack a claim, after the server was asked where only the cache does not know it."""
@@ -234,7 +224,7 @@ class ClaimController:
         found = release(claim, use_of)
         if not found.is_needed:
             return None
-        return Decision(key, Task(release_writes(found), release_steps(found)))
+        return Decision(key, release_task(found))
 
     async def _ask_server(self, user: User) -> Use:
         sort: Literal["pod", "podgroup"] = "pod" if user.resource == "pods" else "podgroup"
@@ -245,13 +235,8 @@ class ClaimController:
 
     # --- What came of it --------------------------------------------------------------------------
 
-    def _conclude(self, decision: Decision, refusal: ClusterError | None) -> None:
+    def _complain(self, decision: Decision, refusal: ClusterError) -> None:
         generation = decision.generation
-        if refusal is None:
-            if generation is None or not generation.failure:
-                self._queue.forget(decision.key)
-            return
-        self._is_not_written(decision)
         if generation is not None and not isinstance(refusal, ConflictError | NotFoundError):
             self._report(generation.user, f"create ResourceClaim: {refusal}")
         self._failed(decision.key, refusal)

@@ -6,7 +6,6 @@ remembered here, or a claim would be generated twice and the server asked about 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -16,6 +15,7 @@ from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import claim_keys, group_key, is_done
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+from drayman.bounded import Bounded
 from drayman.cluster.informer import Informer
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
@@ -48,7 +48,7 @@ class Knowledge:
         )
         self._expected: dict[tuple[str, str], ResourceClaim] = {}
         self._expected_of: dict[str, dict[str, ResourceClaim]] = {}
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: Bounded[str, None] = Bounded(_REMEMBERED)
 
     async def wait_synced(self) -> None:
         for informer in (self.pods, self.groups, self.claims, self.templates):
@@ -106,8 +106,6 @@ class Knowledge:
 
     def note_gone(self, user: Pod | PodGroup) -> None:
         self._gone[user.metadata.uid] = None
-        if len(self._gone) > _REMEMBERED:
-            self._gone.popitem(last=False)
 
     def use_of(self, user: User) -> Use:
         """Whether a pod or a group needs its claims, as far as can be told without asking.

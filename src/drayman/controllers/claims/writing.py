@@ -1,12 +1,16 @@
 """Decisions about claims as writes.
 
 Where the cluster has transactions, all that becomes of one pod or one claim is written together, and that of many together with it.
-Elsewhere it takes the calls that Kubernetes itself makes, one after the other, each on the version that the last one returned.
+Elsewhere it takes the calls that Kubernetes itself makes, one after the other, each on the version that the last one returned; and those
+of several pods and claims at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from drayman.api import codec
@@ -15,14 +19,21 @@ from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from drayman.api.struct import Json
 from drayman.cluster.client import Client
-from drayman.cluster.errors import NotFoundError
+from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.options import DeleteOptions, WriteOptions
-from drayman.cluster.parts import Parts, PartsWrite, Path
 from drayman.cluster.patches import apply_patch, merge_patch
-from drayman.cluster.removing import RemoveWrite
 from drayman.cluster.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS, Resource
-from drayman.cluster.writes import CreateWrite, DeleteWrite, PatchWrite, Write
-from drayman.controllers.claims.carrying_out import Steps, one_by_one
+from drayman.cluster.together import Bundle, write_in_turn, write_together
+from drayman.cluster.writes import (
+    CreateWrite,
+    DeleteWrite,
+    Parts,
+    PartsWrite,
+    PatchWrite,
+    Path,
+    RemoveWrite,
+    Write,
+)
 from drayman.placement.claims import FINALIZER
 from drayman.workloads.claims.generating import Generation
 from drayman.workloads.claims.releasing import Release
@@ -32,10 +43,51 @@ STATUS_MANAGER: Final = "ResourceClaimController"
 _MANAGER: Final = "kube-controller-manager"
 _AS_CONTROLLER: Final = WriteOptions(field_manager=_MANAGER)
 _APPLY: Final = WriteOptions(field_manager=STATUS_MANAGER, force=True)
+_AT_ONCE: Final = 10
+"""How many tasks are carried out at the same time where each is one for itself."""
+
+Steps = Callable[[Client], Awaitable[None]]
 
 
-def generation_writes(generation: Generation) -> list[Write]:
-    """In one transaction. The claims first: where a status names a claim, there is one."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be written about one object."""
+
+    writes: Sequence[Write]
+    """In one transaction."""
+    steps: Steps
+    """The same as calls one after the other, for a cluster without transactions."""
+
+
+async def carry_out(client: Client, tasks: Sequence[Task]) -> list[ClusterError | None]:
+    """For each task, what it was refused with."""
+    if client.transactional:
+        refusals: dict[int, ClusterError] = {}
+        bundles = [
+            Bundle(task.writes, partial(refusals.__setitem__, number))
+            for number, task in enumerate(tasks)
+        ]
+        await write_together(client, bundles)
+        return [refusals.get(number) for number in range(len(tasks))]
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def alone(task: Task) -> ClusterError | None:
+        async with room:
+            try:
+                await task.steps(client)
+            except ClusterError as error:
+                return error
+            return None
+
+    return await asyncio.gather(*map(alone, tasks))
+
+
+def generation_task(generation: Generation) -> Task:
+    """The claims first: where a status names a claim, there is one."""
+    return Task(_generation_writes(generation), partial(_generate_by_steps, generation))
+
+
+def _generation_writes(generation: Generation) -> list[Write]:
     writes = _creations(generation)
     if generation.statuses:
         meta = generation.user.metadata
@@ -53,16 +105,12 @@ def generation_writes(generation: Generation) -> list[Write]:
     return writes
 
 
-def generation_steps(generation: Generation) -> Steps:
-    """The same as calls. The status is applied, so that entries which others have added meanwhile stay."""
-
-    async def steps(client: Client) -> None:
-        writes = _creations(generation)
-        if generation.statuses:
-            writes.append(_application(generation))
-        await one_by_one(writes)(client)
-
-    return steps
+async def _generate_by_steps(generation: Generation, client: Client) -> None:
+    """The status is applied, so that entries which others have added meanwhile stay."""
+    writes = _creations(generation)
+    if generation.statuses:
+        writes.append(_application(generation))
+    await write_in_turn(client, writes)
 
 
 def _application(generation: Generation) -> Write:
@@ -89,8 +137,12 @@ def _entries(generation: Generation) -> list[Json]:
     return [codec.to_dict(status) for status in generation.statuses]
 
 
-def release_writes(release: Release) -> list[Write]:
-    """In one transaction. A claim that nothing else holds is given back and gone in one write."""
+def release_task(release: Release) -> Task:
+    """A claim that nothing else holds is given back and gone in one write. Each step fails if somebody changed it since the last one."""
+    return Task(_release_writes(release), partial(_release_by_steps, release))
+
+
+def _release_writes(release: Release) -> list[Write]:
     claim, meta = release.claim, release.claim.metadata
     parts: dict[Path, Json] = {}
     if release.changes_status:
@@ -106,17 +158,12 @@ def release_writes(release: Release) -> list[Write]:
     return [write]
 
 
-def release_steps(release: Release) -> Steps:
-    """The same as calls. Each fails if somebody changed the claim since the last one."""
-
-    async def steps(client: Client) -> None:
-        claim = await _give_back(client, release) if release.changes_status else release.claim
-        if release.removes_finalizer and FINALIZER in claim.metadata.finalizers:
-            await _remove_finalizer(client, claim)
-        if release.deletes:
-            await _delete(client, claim)
-
-    return steps
+async def _release_by_steps(release: Release, client: Client) -> None:
+    claim = await _give_back(client, release) if release.changes_status else release.claim
+    if release.removes_finalizer and FINALIZER in claim.metadata.finalizers:
+        await _remove_finalizer(client, claim)
+    if release.deletes:
+        await _delete(client, claim)
 
 
 async def _give_back(client: Client, release: Release) -> ResourceClaim:
@@ -157,9 +204,10 @@ async def _delete(client: Client, claim: ResourceClaim) -> None:
         return
 
 
-def reservation_writes(reservations: Sequence[Reservation]) -> list[Write]:
+def reservation_task(reservations: Sequence[Reservation]) -> Task:
     """Adds to the consumers of some claims, if nobody has changed them."""
-    return [_reservation(*reservation) for reservation in reservations]
+    writes = [_reservation(*reservation) for reservation in reservations]
+    return Task(writes, partial(write_in_turn, writes=writes))
 
 
 def _reservation(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> Write:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple
@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple
 from drayman.api.core import Pod
 from drayman.api.pods import claim_keys, has_claims, is_leaving
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
+from drayman.bounded import Bounded
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -86,7 +87,7 @@ class TaintEvictionController:
         self._pools = Pools()
         self._tainted = Tainted(self._pools, self._rules)
         self._due: dict[Key, Eviction] = {}
-        self._evicted: OrderedDict[str, None] = OrderedDict()
+        self._evicted: Bounded[str, None] = Bounded(_REMEMBERED)
         self._evicted_by: Counter[str] = Counter()
         self._is_ready = False
         self._pods = informers.informer(PODS, indexers={"claim": claim_keys})
@@ -236,12 +237,7 @@ class TaintEvictionController:
                 # Later, since the cache does not know of the eviction yet.
                 self._ask_for_status(uid, PERIOD.total_seconds())
         self._due.pop(key, None)
-        self._remember(key.uid)
-
-    def _remember(self, uid: str) -> None:
-        self._evicted[uid] = None
-        if len(self._evicted) > _REMEMBERED:
-            self._evicted.popitem(last=False)
+        self._evicted[key.uid] = None
 
     async def _update_status(self, key: Key) -> None:
         rule = None if self._known_rules is None else self._known_rules.cache.get(key.name)

@@ -12,6 +12,7 @@ from drayman.cluster.errors import NotFoundError
 from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import Patch, strategic_merge_patch
 from drayman.cluster.resources import PODS
+from drayman.cluster.together import write_in_turn
 from drayman.cluster.writes import DeleteWrite, PatchWrite, Write
 
 _AS_CONTROLLER: Final = WriteOptions(field_manager="kube-controller-manager")
@@ -21,14 +22,9 @@ _MESSAGE: Final = "Device Taint manager: deleting due to NoExecute taint"
 
 async def evict(client: Client, pod: Pod, now: datetime) -> None:
     """Sets the condition DisruptionTarget and deletes the pod, this one and no other of the same name."""
-    writes = _writes(pod, now)
     try:
-        if client.transactional:
-            await client.write_all(writes)
-        else:
-            # One at a time: a deletion that fails must not be reported as a patch that cannot be taken back.
-            for write in writes:
-                await client.write_all([write])
+        # A deletion that fails must not be reported as a patch that cannot be taken back.
+        await write_in_turn(client, _writes(pod, now))
     except NotFoundError:
         return
 

@@ -32,10 +32,9 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
-from drayman.cluster.parts import PartsWrite, Path
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, VOLUME_CLAIMS
-from drayman.cluster.writes import CreateWrite, Write
+from drayman.cluster.writes import CreateWrite, PartsWrite, Path, Write
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.volumes import Volumes
 from drayman.workloads.volumes.deciding import Bind, Lose, Provision, Wait, next_step

@@ -19,8 +19,8 @@ from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.parts import PartsWrite, Path
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
+from drayman.cluster.writes import PartsWrite, Path
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 
 

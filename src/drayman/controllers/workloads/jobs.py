@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from drayman.api.core import Pod
@@ -18,8 +19,9 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import JOBS, PODS
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
-from drayman.controllers.workloads.owning_pods import MOST_AT_ONCE, PodOwner
+from drayman.controllers.workloads.owning_pods import PodOwner
 from drayman.controllers.workloads.reconciling import Clock, Key
 from drayman.workloads.jobs.accounting import account
 from drayman.workloads.jobs.census import Census, end_of, is_ours
@@ -150,24 +152,22 @@ class JobController(PodOwner[Job]):
 
     async def _untrack(self, pods: Sequence[Pod]) -> None:
         """Takes the job's finalizer off pods. One that is gone needs it no more."""
-        tracked = [pod for pod in pods if is_tracked(pod)]
-        for begun in range(0, len(tracked), MOST_AT_ONCE):
-            batch = tracked[begun : begun + MOST_AT_ONCE]
-            try:
-                answers = await self.client.write_many([_untracking(pod) for pod in batch])
-            except ClusterError:
-                answers = tuple([await self._untrack_one(pod) for pod in batch])
-            for answer in answers:
-                if isinstance(answer, Pod):
-                    self.holdings.wrote(answer)
+        bundles = [
+            Bundle([_untracking(pod)], partial(self._untracking_refused, pod), self._untracked)
+            for pod in pods
+            if is_tracked(pod)
+        ]
+        await write_together(self.client, bundles)
 
-    async def _untrack_one(self, pod: Pod) -> Pod | None:
-        write = _untracking(pod)
-        try:
-            return await self.client.patch(PODS, write.name, write.patch, write.namespace)
-        except NotFoundError:
-            self.holdings.deleted(pod, None)
-            return None
+    def _untracked(self, answers: Sequence[object]) -> None:
+        (pod,) = answers
+        if isinstance(pod, Pod):
+            self.holdings.wrote(pod)
+
+    def _untracking_refused(self, pod: Pod, error: ClusterError) -> None:
+        if not isinstance(error, NotFoundError):
+            raise error
+        self.holdings.deleted(pod, None)
 
 
 def _untracking(pod: Pod) -> PatchWrite[Pod]:

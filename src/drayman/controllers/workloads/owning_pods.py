@@ -7,6 +7,7 @@ server refuses costs one request and not thousands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from drayman.api import codec
@@ -20,13 +21,12 @@ from drayman.cluster.errors import (
 )
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
+from drayman.cluster.together import LARGEST, Bundle, write_together
 from drayman.cluster.writes import CreateWrite, DeleteWrite
 from drayman.controllers.workloads.owning import Owner, Selecting
 from drayman.controllers.workloads.reconciling import Key
 from drayman.workloads.pod_state import next_available
 
-MOST_AT_ONCE: Final = 50
-"""Writes in one request: large enough to share a commit, small enough that others get their turn."""
 _NAMES_TRIED: Final = 5
 _POD_BODIES: Final = PODS.as_values()
 
@@ -75,7 +75,7 @@ class PodOwner(Owner[T, Pod]):
                 note = self.creation_note(value, pod.metadata.name)
                 self.tell(value, "Normal", "SuccessfulCreate", note)
             begun += len(batch)
-            size = min(2 * size, MOST_AT_ONCE)
+            size = min(2 * size, LARGEST)
 
     async def _create_batch(self, batch: Sequence[JsonObject]) -> tuple[object, ...]:
         writes = [CreateWrite(_POD_BODIES, body) for body in batch]
@@ -90,33 +90,28 @@ class PodOwner(Owner[T, Pod]):
 
     async def delete_pods(self, value: T, pods: Sequence[Pod]) -> None:
         """Deletes pods, these very ones; what is gone already is no error."""
-        for begun in range(0, len(pods), MOST_AT_ONCE):
-            batch = pods[begun : begun + MOST_AT_ONCE]
-            try:
-                answers = await self.client.write_many([_deletion(pod) for pod in batch])
-            except ClusterError:
-                # One of them stands in the way of the others: each for itself.
-                for pod in batch:
-                    await self._delete_one(value, pod)
-                continue
-            for pod, answer in zip(batch, answers, strict=True):
-                self._note_deletion(value, pod, answer)
+        await write_together(
+            self.client,
+            [
+                Bundle(
+                    [_deletion(pod)],
+                    partial(self._deletion_refused, value, pod),
+                    partial(self._note_deletion, value, pod),
+                )
+                for pod in pods
+            ],
+        )
 
-    async def _delete_one(self, value: T, pod: Pod) -> None:
-        deletion = _deletion(pod)
-        try:
-            answer = await self.client.delete(
-                PODS, pod.metadata.name, pod.metadata.namespace, options=deletion.options
-            )
-        except NotFoundError:
+    def _deletion_refused(self, value: T, pod: Pod, error: ClusterError) -> None:
+        if isinstance(error, NotFoundError):
             self.holdings.deleted(pod, None)
             return
-        except StatusError as error:
+        if isinstance(error, StatusError):
             self.tell(value, "Warning", "FailedDelete", f"Error deleting: {error}")
-            raise
-        self._note_deletion(value, pod, answer)
+        raise error
 
-    def _note_deletion(self, value: T, pod: Pod, answer: object) -> None:
+    def _note_deletion(self, value: T, pod: Pod, answers: Sequence[object]) -> None:
+        (answer,) = answers
         self.holdings.deleted(pod, answer if isinstance(answer, Pod) else None)
         note = self.deletion_note(value, pod.metadata.name)
         self.tell(value, "Normal", "SuccessfulDelete", note)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from drayman.api.codec import encode
 from drayman.api.core import Affinity, Container, Pod, Toleration, TopologySpreadConstraint
+from drayman.bounded import Bounded
 from drayman.placement.fit.node_choice import NodeChoice, node_choice
 from drayman.placement.fit.ports import HostPort, host_ports
 from drayman.placement.fit.requests import CPU, MEMORY, PODS, STORAGE, is_counted, requests_of
@@ -99,24 +100,20 @@ class PodNeeds(Struct, frozen=True):
 
 
 _shapes: WeakValueDictionary[Hashable, PodShape] = WeakValueDictionary()
-_models: dict[Hashable, PodShape] = {}  # by signature
-_on_node: dict[tuple[PodShape, str], PodShape] = {}  # by model and the name of the node
+_models: Bounded[Hashable, PodShape] = Bounded(_MOST_SIGNATURES)  # by signature
+_on_node: Bounded[tuple[PodShape, str], PodShape] = Bounded(_MOST_ON_NODES)  # by model and node
 
 
 def shape_of(pod: Pod) -> PodShape:
     signature, node_name = _signature(pod), pod.spec.node_name
     model = _models.get(signature)
     if model is None:
-        if len(_models) >= _MOST_SIGNATURES:
-            _models.clear()
         model = _models[signature] = _intern(_work_out(pod))
     if model.node_name == node_name:
         return model
     # Pods of one template are on many nodes, and differ in nothing else.
     shape = _on_node.get((model, node_name))
     if shape is None:
-        if len(_on_node) >= _MOST_ON_NODES:
-            _on_node.clear()
         shape = _intern(replace(model, node_name=node_name))
         _on_node[model, node_name] = shape
     return shape

@@ -7,12 +7,12 @@ clusters have no such terms at all: then `concerns` says so and nothing here is 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from drayman.bounded import Bounded
 from drayman.placement.fit.needs import PodNeeds
 from drayman.placement.fit.neighbour_check import NeighbourCheck
 from drayman.placement.fit.neighbours import DomainCounts
@@ -50,7 +50,7 @@ class Neighbourhood:
         self._crowds: dict[Hashable, Crowd] = {}
         self._anti: dict[AffinityTerm, DomainCounts] = {}
         self._attraction: dict[tuple[int, AffinityTerm], DomainCounts] = {}
-        self._tallies: OrderedDict[Hashable, Tally] = OrderedDict()
+        self._tallies: Bounded[Hashable, Tally] = Bounded(_MOST_TALLIES)
 
     def set_node(self, facts: NodeFacts) -> None:
         """A node that came or changed. Pods that were placed on it before count from now on."""
@@ -191,7 +191,7 @@ class Neighbourhood:
     def tally(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
         tally = self._tallies.get(key)
         if tally is not None:
-            self._tallies.move_to_end(key)
+            self._tallies.renew(key)
             return tally
         self._start_counting()
         tally = make()
@@ -202,8 +202,6 @@ class Neighbourhood:
                 for name, count in crowd.by_node.items():
                     tally.count(self._nodes[name], count)
         self._tallies[key] = tally
-        if len(self._tallies) > _MOST_TALLIES:
-            self._tallies.popitem(last=False)
         return tally
 
 

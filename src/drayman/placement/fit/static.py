@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from drayman.bounded import Bounded
 from drayman.placement.fit.needs import PodNeeds, PodShape
 from drayman.placement.fit.node import NodeFacts
 from drayman.placement.fit.node_choice import HOSTNAME
@@ -54,17 +55,14 @@ def static_cache_key(needs: PodNeeds, facts: NodeFacts) -> Hashable:
 class StaticVerdicts:
     """Static verdicts, each worked out once."""
 
-    __slots__ = ("_kept", "_most")
+    __slots__ = ("_kept",)
 
     def __init__(self, most: int = _MOST_VERDICTS) -> None:
-        self._most = most
-        self._kept: dict[Hashable, Verdict] = {}
+        self._kept: Bounded[Hashable, Verdict] = Bounded(most)
 
     def verdict(self, needs: PodNeeds, facts: NodeFacts) -> Verdict:
         key = static_cache_key(needs, facts)
         verdict = self._kept.get(key)
         if verdict is None:
-            if len(self._kept) >= self._most:
-                self._kept.clear()
             verdict = self._kept[key] = static_verdict(needs, facts)
         return verdict

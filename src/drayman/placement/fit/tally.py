@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from drayman.bounded import Bounded
 from drayman.placement.fit.node import NodeFacts
 
 NODE_ITSELF: Final = ""
@@ -52,7 +53,7 @@ class Tally:
         """How many eligible nodes each domain has. Kept only where eligibility matters."""
         self._wanted = wanted
         self._eligible = eligible
-        self._verdicts: dict[Crowd, bool] = {}
+        self._verdicts: Bounded[Crowd, bool] = Bounded(_MOST_REMEMBERED)
 
     def domain(self, facts: NodeFacts) -> str | None:
         """The domain that a node's pods count for, if any."""
@@ -65,8 +66,6 @@ class Tally:
     def wants(self, crowd: Crowd) -> bool:
         verdict = self._verdicts.get(crowd)
         if verdict is None:
-            if len(self._verdicts) >= _MOST_REMEMBERED:
-                self._verdicts.clear()
             verdict = self._verdicts[crowd] = self._wanted(crowd)
         return verdict
 

@@ -1,0 +1,44 @@
+"""Memory that does not grow without end.
+
+What is worked out once and kept grows with what users send: selectors, shapes of pods, names. Each such memory is a `Bounded`, so the rule
+for what is given up stands here and nowhere else. Functions of a module that depend on their arguments alone have `functools.lru_cache`.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SHARE: Final = 256
+"""One in so many entries goes when there is no room, and one at least. A dict walks past all entries that are gone to find its oldest."""
+
+
+class Bounded(dict[K, V]):
+    """A dict of at most `most` entries. The oldest make room for a new one; looking one up costs what it costs in any dict.
+
+    An entry is as old as the assignment that made it, or as its last renewal. Assigning to a key that is there changes the value only.
+    """
+
+    __slots__ = ("_most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        if most < 1:
+            raise ValueError(f"room for {most} entries is no room")
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if len(self) >= self._most and key not in self:
+            for oldest in tuple(islice(self, max(1, self._most // _SHARE))):
+                del self[oldest]
+        dict.__setitem__(self, key, value)
+
+    def renew(self, key: K) -> None:
+        """The entry is the youngest from here on. Raises KeyError."""
+        dict.__setitem__(self, key, self.pop(key))
+
+    # These would get around the bound.
+    setdefault = update = __ior__ = None  # type: ignore[assignment]
