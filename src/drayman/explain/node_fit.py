@@ -7,19 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from drayman.placement.answering import node_verdict, prepared
 from drayman.placement.demand import Demand
-from drayman.placement.fit import (
-    FITS,
-    NO_NEIGHBOURS,
-    Cause,
-    NeighbourCheck,
-    NodeFacts,
-    PodShape,
-    Verdict,
-    VolumeCheck,
-    usage_verdict,
-    volume_check,
-)
+from drayman.placement.fit import FITS, Cause, NodeFacts, PodShape, Verdict
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import (
     EXISTING_ANTI_AFFINITY,
@@ -117,12 +107,7 @@ class NodeFit:
     def __init__(self, state: ClusterState, demand: Demand) -> None:
         self._state = state
         self._demand = demand
-        self._volumes: VolumeCheck | None = None
-        if demand.needs.shape.volumes:
-            self._volumes = volume_check(demand.needs, state.volumes)
-        self._neighbours: NeighbourCheck = NO_NEIGHBOURS
-        if state.neighbourhood.concerns(demand.needs):
-            self._neighbours = state.neighbourhood.prepare(demand.needs)
+        self._checks = prepared(state, demand)
         self._named: dict[tuple[object, ...], Unfit] = {}
 
     def of(self, node: NodeState) -> Unfit | None:
@@ -144,16 +129,8 @@ class NodeFit:
         return facts.shape if verdict.cause is Cause.NODE_TAINT else None
 
     def _verdict(self, node: NodeState) -> Verdict:
-        demand, facts = self._demand, node.facts
-        verdict = self._state.static_verdicts.verdict(demand.needs, facts)
-        if verdict is FITS:
-            delegated = demand.delegated_on(facts)
-            verdict = usage_verdict(demand.needs, facts, node.usage, delegated)
-        if verdict is FITS and self._volumes is not None:
-            verdict = self._volumes.verdict(facts)
-        if verdict is FITS and self._neighbours is not NO_NEIGHBOURS:
-            verdict = self._neighbours.verdict(facts)
-        return demand.held_verdict(node.node) if verdict is FITS else verdict
+        verdict = node_verdict(self._state, self._checks, node)
+        return self._demand.held_verdict(node.node) if verdict is FITS else verdict
 
     def _unfit(self, verdict: Verdict, facts: NodeFacts) -> Unfit:
         test = _TESTS[verdict.cause]
