@@ -10,7 +10,7 @@ import pytest
 from drayman.explain.answer import Headline
 from drayman.explain.headline import headline
 from drayman.explain.waiting import waiting
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import NotFound
 from explain.town import ROOT, Town
 from oracle.build import capacity, claim, device, everything, exactly, partitioned, shared, taint
@@ -271,9 +271,9 @@ def told(town: Town) -> Headline:
     pod = world.pod("default", "pending")
     assert pod is not None
     assert waiting(world, pod) is None
-    asker = Asker(world.state, world.now)
-    demand = asker.demand(pod)
-    found = asker.find(demand)
+    round_ = Decider(world.state).round(world.now)
+    demand = round_.demand(pod)
+    found = round_.find(demand)
     assert isinstance(found, NotFound), "the pod fits"
     return headline(world.state, demand, found)
 

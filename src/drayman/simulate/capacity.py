@@ -32,7 +32,7 @@ from drayman.explain.wording import counted
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, PodNeeds, Verdict
 from drayman.placement.fit.readiness import closed_by
@@ -87,7 +87,7 @@ def capacity(world: World, claim: ResourceClaim) -> Capacity:
     """How often the claim fits. The state of the world is used, and left as it was."""
     state = world.state
     pod = Pod(metadata=ObjectMeta(name=claim.metadata.name, namespace=claim.metadata.namespace))
-    demand = Asker(state, world.now).demand_with(pod, (claim,))
+    demand = Decider(state).round(world.now).demand_with(pod, (claim,))
     open_nodes, closed = _open_nodes(state, demand.needs)
     if demand.impossible is not None:
         why = headline(state, demand, NotFound(dict.fromkeys(state.nodes, demand.impossible)))

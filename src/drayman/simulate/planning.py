@@ -13,7 +13,7 @@ from itertools import islice
 from drayman.api.core import Pod, is_finished
 from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
@@ -63,7 +63,7 @@ class Planning:
         turns = list(islice(self._turns(), MOST_PODS + 1))
         if len(turns) > MOST_PODS:
             raise TooManyPodsError
-        bench = Bench(self._world, Asker(self._world.state, self._world.now))
+        bench = Bench(self._world, Decider(self._world.state).round(self._world.now))
         earlier = list(_pending(self._world)) if pending_first else []
         results: dict[int, PlannedPod] = {}
         for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):
