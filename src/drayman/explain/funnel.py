@@ -16,9 +16,9 @@ from typing import Final
 from drayman.allocator.refusals.funnel import left_out
 from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.explain.answer import Funnel, Step
+from drayman.explain.causes import FitTest
 from drayman.explain.counting import SharedDevices, Tally
 from drayman.explain.naming import claim_title, taint_title
-from drayman.explain.node_fit import FitTest
 from drayman.explain.survey import Outlook, Site, Survey
 from drayman.inventory.bitsets import positions
 from drayman.inventory.hardware import NodeHardware

@@ -12,7 +12,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
-from drayman.explain.node_fit import FitTest
+from drayman.explain.causes import FitTest
 from drayman.explain.owners import maker_of
 from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId

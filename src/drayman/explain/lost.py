@@ -22,6 +22,10 @@ from drayman.placement.claims import ClaimsNotReadyError, claims_of, only_node_o
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.simulate.world import World
 
+LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
+"""What a pod that has a node needs another pod in its place for."""
+IN_TROUBLE: Final = (*LOST, Reason.DEVICES_TAINTED)
+"""What is wrong with a pod that has a node and does not run there for long."""
 _NO_EXECUTE: Final = "NoExecute"
 _PENDING: Final = "Pending"
 

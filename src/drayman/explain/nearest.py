@@ -27,9 +27,9 @@ from drayman.allocator.pruning.flow import largest_matching
 from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.explain.answer import Miss
 from drayman.explain.blocking import Blocking
+from drayman.explain.causes import FitTest
 from drayman.explain.holders import Holders
 from drayman.explain.naming import resource_title
-from drayman.explain.node_fit import FitTest
 from drayman.explain.survey import Outlook, Site, Survey
 from drayman.explain.wording import and_list, counted
 from drayman.inventory.bitsets import positions

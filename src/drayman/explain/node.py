@@ -10,11 +10,12 @@ import msgspec
 
 from drayman.api.core import Node, Pod, is_finished
 from drayman.explain.answer import DeviceCount, Explanation, Headline, Holder
+from drayman.explain.causes import ON_ONE_NODE, FitTest
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
 from drayman.explain.lost import node_state
 from drayman.explain.naming import taint_title
-from drayman.explain.node_fit import FitTest, NodeFit, Unfit
+from drayman.explain.node_fit import NodeFit, Unfit
 from drayman.explain.on_node import device_limit
 from drayman.explain.owners import Maker, known_as
 from drayman.explain.pod import PodHeadlines
@@ -31,19 +32,6 @@ from drayman.simulate.occupancy import Standing, State, count, doubted
 from drayman.simulate.world import World
 
 _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
-_REASONS: Final = {
-    FitTest.CORDON: Reason.NODES_CORDONED,
-    FitTest.NAME: Reason.NODE_MISMATCH,
-    FitTest.TAINTS: Reason.NODES_TAINTED,
-    FitTest.SELECTOR: Reason.NODE_MISMATCH,
-    FitTest.PORTS: Reason.PORTS_IN_USE,
-    FitTest.RESOURCES: Reason.NODES_FULL,
-    FitTest.VOLUMES: Reason.VOLUME_ELSEWHERE,
-    FitTest.SPREAD: Reason.TOPOLOGY_SPREAD,
-    FitTest.NEIGHBOURS: Reason.POD_AFFINITY,
-    FitTest.CLAIMS: Reason.CLAIM_ELSEWHERE,
-}
-"""What it is called if a node fails a test."""
 
 
 def explain_node(world: World, node: Node) -> Explanation:
@@ -184,7 +172,7 @@ def _why_not_here(
     """What keeps a pod from a node; None where it could go there."""
     unfit = NodeFit(world.state, demand).of(node)
     if unfit is not None:
-        return Headline.of(_REASONS[unfit.test], _sentence(unfit))
+        return Headline.of(ON_ONE_NODE[unfit.cause], _sentence(unfit))
     if demand.impossible is not None:
         return headlines.of(demand.pod)
     verdict = headlines.devices_verdict(demand, node)

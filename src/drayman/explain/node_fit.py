@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
+from drayman.explain.causes import TESTS, FitTest
 from drayman.placement.answering import node_verdict, prepared
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodShape, Verdict
@@ -36,45 +36,6 @@ from drayman.placement.state import ClusterState, NodeState
 _SHORT: Final = insufficient("")
 
 
-class FitTest(Enum):
-    """The tests in order."""
-
-    CORDON = "cordon"
-    NAME = "node name"
-    TAINTS = "node taints"
-    SELECTOR = "node selector"
-    PORTS = "ports"
-    RESOURCES = "resources"
-    VOLUMES = "volumes"
-    SPREAD = "spreading"
-    NEIGHBOURS = "pod affinity"
-    CLAIMS = "allocated claims"
-
-    @property
-    def order(self) -> int:
-        return _ORDER[self]
-
-
-_ORDER: Final = {test: index for index, test in enumerate(FitTest)}
-
-_TESTS: Final = {
-    Cause.CORDONED: FitTest.CORDON,
-    Cause.NODE_NAME: FitTest.NAME,
-    Cause.NODE_TAINT: FitTest.TAINTS,
-    Cause.NODE_AFFINITY: FitTest.SELECTOR,
-    Cause.PORTS: FitTest.PORTS,
-    Cause.RESOURCES: FitTest.RESOURCES,
-    Cause.VOLUME_UNBOUND: FitTest.VOLUMES,
-    Cause.VOLUME_IN_USE: FitTest.VOLUMES,
-    Cause.VOLUME_ELSEWHERE: FitTest.VOLUMES,
-    Cause.VOLUME_LACKING: FitTest.VOLUMES,
-    Cause.SPREAD: FitTest.SPREAD,
-    Cause.POD_AFFINITY: FitTest.NEIGHBOURS,
-    Cause.POD_ANTI_AFFINITY: FitTest.NEIGHBOURS,
-    Cause.CLAIM_ELSEWHERE: FitTest.CLAIMS,
-}
-
-
 _WORDS: Final = {
     NODE_AFFINITY: "not matching the pod's node selector or affinity",
     NO_FREE_PORTS: "a host port that the pod needs is in use",
@@ -95,10 +56,14 @@ _WORDS: Final = {
 
 
 class Unfit(Struct, frozen=True):
-    """The test that a node fails, and why, in few words. Resources can be short in several ways at once."""
+    """The rule that a node fails, and why, in few words. Resources can be short in several ways at once."""
 
-    test: FitTest
+    cause: Cause
     reasons: tuple[str, ...]
+
+    @property
+    def test(self) -> FitTest:
+        return TESTS[self.cause]
 
 
 class NodeFit:
@@ -133,19 +98,18 @@ class NodeFit:
         return self._demand.held_verdict(node.node) if verdict is FITS else verdict
 
     def _unfit(self, verdict: Verdict, facts: NodeFacts) -> Unfit:
-        test = _TESTS[verdict.cause]
-        match test:
-            case FitTest.CORDON:
-                return Unfit(test, ("cordoned",))
-            case FitTest.TAINTS:
-                return Unfit(test, (untolerated(self._demand.needs.shape, facts),))
-            case FitTest.RESOURCES:
+        match cause := verdict.cause:
+            case Cause.CORDONED:
+                return Unfit(cause, ("cordoned",))
+            case Cause.NODE_TAINT:
+                return Unfit(cause, (untolerated(self._demand.needs.shape, facts),))
+            case Cause.RESOURCES:
                 short = [r.removeprefix(_SHORT) for r in verdict.reasons]
-                return Unfit(test, tuple("pods" if r == TOO_MANY_PODS else r for r in short))
-            case FitTest.CLAIMS:
-                return Unfit(test, tuple(self._elsewhere(facts)))
+                return Unfit(cause, tuple("pods" if r == TOO_MANY_PODS else r for r in short))
+            case Cause.CLAIM_ELSEWHERE:
+                return Unfit(cause, tuple(self._elsewhere(facts)))
             case _:
-                return Unfit(test, told(verdict))
+                return Unfit(cause, told(verdict))
 
     def _elsewhere(self, facts: NodeFacts) -> list[str]:
         node = self._state.nodes[facts.name].node

@@ -13,12 +13,12 @@ from drayman.explain.funnel import funnels, node_fit_steps
 from drayman.explain.headline import Headlines
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
-from drayman.explain.lost import claims_in_use, results_of
+from drayman.explain.lost import LOST, claims_in_use, results_of
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.planned import Planned
 from drayman.explain.reasons import Kind, Reason
 from drayman.explain.remedies.choosing import remedies_for
-from drayman.explain.remedies.replacing import LOST, replaced_pod
+from drayman.explain.remedies.replacing import replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values

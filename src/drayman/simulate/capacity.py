@@ -24,6 +24,7 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.api.struct import ApiStruct
 from drayman.explain.answer import Headline
+from drayman.explain.causes import AS_HARDWARE
 from drayman.explain.headline import headline
 from drayman.explain.on_node import device_limit
 from drayman.explain.planned import Planned
@@ -43,14 +44,6 @@ from drayman.simulate.world import World
 
 MOST_ON_A_NODE: Final = 1024
 """Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""
-_AS_HARDWARE: Final = {
-    Reason.DEVICES_IN_USE: Reason.COUNT_TOO_HIGH,
-    Reason.COUNTERS_IN_USE: Reason.COUNT_TOO_HIGH,
-    Reason.CAPACITY_IN_USE: Reason.CAPACITY_TOO_HIGH,
-    Reason.MISALIGNED: Reason.CONSTRAINT_UNMEETABLE,
-    Reason.REQUESTS_COMPETE: Reason.REQUESTS_CONFLICT,
-}
-"""What is short because of the copies alone, by the word for what is short because of others."""
 _NO_NODES: Final = Headline.of(Reason.NO_NODES, "The cluster has no nodes.")
 
 
@@ -238,7 +231,7 @@ def _groups(
 
 def _of_hardware(limit: Headline) -> Headline:
     """What is said of a node that takes no more copies with nothing in use either: nobody could give back what is short."""
-    return Headline.of(_AS_HARDWARE.get(limit.reason, limit.reason), limit.sentence)
+    return Headline.of(AS_HARDWARE.get(limit.reason, limit.reason), limit.sentence)
 
 
 def _first_to_run_out(groups: Sequence[NodeGroup]) -> Headline | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from drayman.explain.lost import LOST
 from drayman.explain.reasons import Reason
-from drayman.explain.remedies.replacing import LOST
 from explain.scenarios.collected import SCENARIOS
 from explain.scenarios.playing import Play, server
 from explain.scenarios.telling import Scenario, explain, named

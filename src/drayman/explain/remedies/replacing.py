@@ -19,7 +19,6 @@ from drayman.explain.remedies.nearness import nearest_first
 from drayman.explain.remedies.trying import MOST_SEARCHES, Trials
 from drayman.simulate.world import World
 
-LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
 _AT_ONCE: Final = ("Deployment", "ReplicaSet", "Job")
 """What makes another pod while the first is still on its way out. A node that does not answer keeps it there."""
 
