@@ -20,6 +20,7 @@ from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
 from drayman.placement.decision.deciding import Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
+from drayman.placement.decision.placement import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
@@ -36,7 +37,7 @@ class Turn:
     expanded: ExpandedPod
     copy: int = 1
     demand: Demand | None = None
-    found: Found | None = None
+    placement: Placement | None = None
     not_found: NotFound | None = None
 
     @property
@@ -153,9 +154,9 @@ def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
         turn.demand, turn.not_found = outcome.demand, outcome.not_found
         return None
     assert isinstance(outcome, Fitting)  # `wait_for_others` has an answer to the rest
-    demand, found = turn.demand, turn.found = outcome.demand, outcome.found
-    bench.round.place(demand, found)
-    return turn.placed(found.node.facts.name, tuple(_devices(demand, found)))
+    demand, found = outcome.demand, outcome.found
+    turn.placement = bench.round.place(demand, found)
+    return turn.placed(turn.placement.node, tuple(_devices(demand, found)))
 
 
 def say_why_not(bench: Bench, turn: Turn) -> PlannedPod | None:

@@ -52,7 +52,7 @@ def drafted(
         # One that this round reserves for the pod's group must be written before the pod is bound, too.
         if not is_reserved_for(claim, pod) or state.is_under_way(claim)
     ]
-    generated = _generated(pod, made)
+    generated = statuses_with(pod, [item.claim for item in made])
     extended_status = None
     if len(planned) > len(demand.open) and found.wanted.extended is not None:
         claim = _extended(planned[-1], pod, timestamp, suffix)
@@ -148,14 +148,14 @@ def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
     )
 
 
-def _generated(pod: Pod, made: Sequence[Made]) -> tuple[PodResourceClaimStatus, ...]:
-    """The entries of the pod's status for claims from templates, with those that are made now."""
+def statuses_with(pod: Pod, made: Sequence[ResourceClaim]) -> tuple[PodResourceClaimStatus, ...]:
+    """The entries of the pod's status for claims from templates, with those that are made now; nothing if none are."""
     if not made:
         return ()
     statuses = {status.name: status for status in pod.status.resource_claim_statuses}
-    for item in made:
-        entry = item.claim.metadata.annotations[POD_CLAIM_NAME]
+    for claim in made:
+        entry = claim.metadata.annotations[POD_CLAIM_NAME]
         statuses[entry] = PodResourceClaimStatus(
-            name=entry, resource_claim_name=item.claim.metadata.name
+            name=entry, resource_claim_name=claim.metadata.name
         )
     return tuple(statuses[name] for name in sorted(statuses))
