@@ -1,11 +1,11 @@
-"""The steps of a decision, in order. The first that has an answer ends it.
+"""The steps of a decision, in order. The first that refuses ends it; a pod that passes all of them is placed.
 
 Decisions are made in rounds, one after the other, each on top of all before it, and counted at once in the state. What one round has
 decided is written together, so its decisions may rely on each other; those of another round that are still being written may fail.
 
-Only `place` changes anything, so a question is the same list without it (`Round.consider`). A rule that is still to come, such as a
-quota, is a further step. Several pods that belong together are decided about one after the other in one round; if one of them finds no
-place, those before it are taken back together (`placement.take_back`).
+The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). A rule that is still to come,
+such as a quota, is a further step. Pods that belong together are decided about one after the other in one round; if one of them finds
+no place, those before it are taken back together (`placement.take_back`).
 """
 
 from __future__ import annotations
@@ -99,15 +99,16 @@ class Round:
 
         `only` names the one node to which the pod can go, as it does for a daemon. The others are not asked.
         """
-        outcome = self._run(DECISION, pod, only)
-        assert not isinstance(outcome, Fitting)
-        return outcome
+        with ExitStack() as aside:
+            outcome = self._considered(Attempt(pod, only, aside))
+            if isinstance(outcome, Fitting):
+                return self.place(outcome.demand, outcome.found)
+            return outcome
 
     def consider(self, pod: Pod, only: str = "") -> Refusal | Fitting:
         """What would become of the pod. Changes nothing."""
-        outcome = self._run(CONSIDERATION, pod, only)
-        assert not isinstance(outcome, Placement)
-        return outcome
+        with ExitStack() as aside:
+            return self._considered(Attempt(pod, only, aside))
 
     def demand(self, pod: Pod) -> Demand:
         """What the pod asks for. Raises ClaimsNotReadyError."""
@@ -148,14 +149,12 @@ class Round:
         self.changed.update(claim.metadata.uid for claim in placement.claims)
         return placement
 
-    def _run(self, steps: Sequence[Step], pod: Pod, only: str) -> Outcome | Fitting:
-        with ExitStack() as aside:
-            attempt = Attempt(pod, only, aside)
-            for step in steps:
-                outcome = step(self, attempt)
-                if outcome is not None:
-                    return outcome
-        raise ValueError("no step decides about a pod; the last one must")
+    def _considered(self, attempt: Attempt) -> Refusal | Fitting:
+        for step in STEPS:
+            refusal = step(self, attempt)
+            if refusal is not None:
+                return refusal
+        return Fitting(attempt.demand, attempt.found)
 
 
 @dataclass(slots=True, eq=False)
@@ -165,14 +164,14 @@ class Attempt:
     pod: Pod
     only: str
     aside: ExitStack
-    """Until the end of the attempt, promises that do not count for the pod are set aside."""
+    """Promises that do not count for the pod, until the end of the attempt."""
     claims: tuple[ResourceClaim, ...] = field(init=False)
     demand: Demand = field(init=False)
     found: Found = field(init=False)
 
 
-Step: TypeAlias = Callable[[Round, Attempt], Outcome | Fitting | None]
-"""Decides about a pod, or leaves it to the next step."""
+Step: TypeAlias = Callable[[Round, Attempt], Refusal | None]
+"""Refuses a pod, or leaves it to the next step."""
 
 
 def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
@@ -236,16 +235,6 @@ def do_without_promises(round_: Round, attempt: Attempt) -> NoNode | None:
     return NoNode(demand, NotFound(dict.fromkeys(decider.state.nodes, verdict), retry=True))
 
 
-def say_that_it_fits(_: Round, attempt: Attempt) -> Fitting:
-    """The end of a question."""
-    return Fitting(attempt.demand, attempt.found)
-
-
-def place(round_: Round, attempt: Attempt) -> Placement:
-    """The end of a decision: what is to be written is drafted and counted."""
-    return round_.place(attempt.demand, attempt.found)
-
-
 STEPS: Final[tuple[Step, ...]] = (
     gather_claims,
     wait_for_writes,
@@ -255,5 +244,3 @@ STEPS: Final[tuple[Step, ...]] = (
     find_a_node,
     do_without_promises,
 )
-CONSIDERATION: Final[tuple[Step, ...]] = (*STEPS, say_that_it_fits)
-DECISION: Final[tuple[Step, ...]] = (*STEPS, place)
