@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.explain.node_fit import NodeFit
 from drayman.placement.claims import Lack
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.outcomes import BeingWritten, Fitting, Lacking, NoNode, Outcome
 from drayman.placement.decision.placement import Placement, take_back
+from drayman.placement.fit import FITS, Cause
 from drayman.placement.state import ClusterState
 from drayman.simulate.world import state_of
 from simulate.cluster import NOW, claim, cluster, node, pod
@@ -137,6 +139,30 @@ def _decided(decider: Decider, state: ClusterState, together: list[Pod]) -> list
         if isinstance(outcome, Placement):
             take_back(state, outcome)
     return [told(outcome) for outcome in outcomes]
+
+
+@given(DEVICES, PODS)
+def test_a_node_says_the_same_however_it_is_asked(
+    devices: list[int], asked: list[tuple[dict[str, Any], dict[str, Any]]]
+) -> None:
+    """To the search for the best node, to who asks for its verdict, what it would give or why not, and to who explains."""
+    state = town(devices)
+    round_ = Decider(state).round(NOW)
+    for each in pods(asked):
+        outcome = round_.consider(each)
+        if isinstance(outcome, Fitting | NoNode):
+            demand = outcome.demand
+            placer, fit = round_.placer(demand), NodeFit(state, demand)
+            refusing = set(placer.refusals(demand))
+            standing = {each.node.facts.name for each in placer.standings(demand)}
+            assert standing == set(state.nodes) - refusing
+            for name in state.nodes if demand.only_node is None else ():
+                known = state.nodes[name]
+                verdict, unfit = placer.verdict_on(demand, known), fit.of(known)
+                assert (verdict is FITS) == placer.fits_on(demand, known) == (name in standing)
+                before_devices = verdict is not FITS and verdict.cause < Cause.CLASS_MISSING
+                assert (unfit is not None and unfit.cause is verdict.cause) == before_devices
+        round_.decide(each)
 
 
 def test_a_claim_is_relied_on_within_a_round_only() -> None:
