@@ -14,7 +14,7 @@ from drayman.explain.node_fit import NodeFit
 from drayman.placement.claims import Lack
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.outcomes import BeingWritten, Fitting, Lacking, NoNode, Outcome
-from drayman.placement.decision.placement import Placement, take_back
+from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.fit import FITS, Cause
 from drayman.placement.state import ClusterState
 from drayman.simulate.world import state_of

@@ -18,7 +18,7 @@ from drayman.api.resource import (
 )
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.cycle import Cycle, Decisions

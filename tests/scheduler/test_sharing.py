@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.fit import PodNeeds
 from drayman.scheduler.binding import _sharing
 

@@ -21,7 +21,7 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
     VOLUME_CLAIMS,
 )
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken
 

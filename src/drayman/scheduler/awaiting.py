@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.placement.claims import readiness
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClaimKey, ClusterState
 from drayman.placement.times import seconds_of
 from drayman.scheduler.volumes import concerns, progress

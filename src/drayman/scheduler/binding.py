@@ -23,7 +23,7 @@ from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.writes import Write
-from drayman.placement.decision.placement import Placement, take_back
+from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
 from drayman.scheduler.awaiting import Awaiting

@@ -28,7 +28,7 @@ from drayman.placement.decision.outcomes import (
     PromisedAway,
     Refusal,
 )
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.fit import refused_everywhere, unschedulable_message
 from drayman.placement.nominations import Nominations

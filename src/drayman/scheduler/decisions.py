@@ -12,7 +12,7 @@ from drayman.api.struct import Json
 from drayman.cluster.parts import PartsWrite
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import BindWrite, CreateWrite, Write
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 
 MANAGER: Final = "kube-scheduler"
 

@@ -27,7 +27,7 @@ from drayman.explain.volumes import volumes_pending
 from drayman.explain.waiting import unready
 from drayman.inventory.features import Features
 from drayman.placement.decision.outcomes import NoNode
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED

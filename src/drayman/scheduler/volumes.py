@@ -18,7 +18,7 @@ from drayman.api.volume_binding import SELECTED_NODE, is_bound, is_set_aside
 from drayman.cluster.parts import Parts, PartsWrite
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
 from drayman.cluster.writes import Write
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.fit.volume_matching import reaches
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from drayman.api.core import Pod, PodResourceClaimStatus
 from drayman.api.resource import ResourceClaim
 from drayman.placement.decision.drafting import statuses_with
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.simulate.plan_steps import Turn
 from drayman.simulate.world import Objects, World
 

@@ -20,7 +20,7 @@ from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
 from drayman.placement.decision.deciding import Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound

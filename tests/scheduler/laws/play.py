@@ -38,7 +38,7 @@ from drayman.cluster.resources import (
 from drayman.inventory.features import Features
 from drayman.placement.claims import names_of_claims
 from drayman.placement.decision.outcomes import NoNode
-from drayman.placement.decision.placement import Placement, take_back
+from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState

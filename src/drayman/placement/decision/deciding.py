@@ -5,7 +5,7 @@ decided is written together, so its decisions may rely on each other; those of a
 
 The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). A rule that is still to come,
 such as a quota, is a further step. Pods that belong together are decided about one after the other in one round; if one of them finds
-no place, those before it are taken back together (`placement.take_back`).
+no place, those before it are taken back together (`placements.take_back`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from drayman.placement.decision.outcomes import (
     PromisedAway,
     Refusal,
 )
-from drayman.placement.decision.placement import Placement, assume
+from drayman.placement.decision.placements import Placement, assume
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.fit.verdict import NODE_AFFINITY

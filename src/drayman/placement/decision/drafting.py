@@ -21,7 +21,7 @@ from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimS
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for, readiness
 from drayman.placement.decision.gathering import Suffix
-from drayman.placement.decision.placement import Made, Placement
+from drayman.placement.decision.placements import Made, Placement
 from drayman.placement.demand import Demand
 from drayman.placement.groups import shares
 from drayman.placement.mapped_resources import MappedDevices

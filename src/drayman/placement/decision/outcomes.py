@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from drayman.api.resource import ResourceClaim
 from drayman.placement.claims import ClaimsNotReadyError
-from drayman.placement.decision.placement import Placement
+from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nomination
 from drayman.placement.placing import Found, NotFound
