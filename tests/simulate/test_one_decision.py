@@ -17,31 +17,28 @@ from drayman.api.pod_groups import PodGroup
 from drayman.cluster.turns import Turns
 from drayman.explain.pod import explain_pod
 from drayman.explain.reasons import Reason
+from drayman.explain.remedies.trying import MOST_SEARCHES, Trials
+from drayman.placement.claims import ClaimsNotReadyError
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.queue import Queue
 from drayman.simulate.expanding import Workload
 from drayman.simulate.planning import plan
 from drayman.simulate.world import Objects, World, state_of
-from simulate.cluster import NOW, claim, cluster, held, node, place, pod, wanted
+from simulate.cluster import DRIVER, NOW, claim, cluster, held, node, place, pod, wanted
 
 ZONE = "topology.kubernetes.io/zone"
 TITLES = re.compile("|".join(re.escape(reason.title) for reason in Reason if reason.kind))
-OTHER = {"kind": "Pod", "apiVersion": "v1", "name": "other", "uid": "other", "controller": True}
+REASONS = {reason.value for reason in Reason}
 CORDONED: dict[str, Any] = {"spec": {"unschedulable": True}}
 TAINTED: dict[str, Any] = {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
 
 
-def on_node(name: str, *devices: str) -> dict[str, Any]:
-    """The status of a claim that has devices of a node and cannot be used elsewhere."""
-    (allocation,) = [c.status.allocation for c in [held("x", name, *devices)]]
-    assert allocation is not None
+def on_node(name: str, device: str) -> dict[str, Any]:
+    """The status of a claim that has a device of a node and cannot be used elsewhere."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
-    results = [
-        {"request": r.request, "driver": r.driver, "pool": r.pool, "device": r.device}
-        for r in allocation.devices.results
-    ]
+    result = {"request": "gpu", "driver": DRIVER, "pool": name, "device": device}
     selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
-    return {"allocation": {"devices": {"results": results}, "nodeSelector": selector}}
+    return {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}}
 
 
 def away(app: str) -> dict[str, Any]:
@@ -70,7 +67,7 @@ class Case(NamedTuple):
 
 
 ONE = cluster({"a": 1})
-LOST_TIME = "2026-01-01T00:00:00Z"
+THEN = "2026-01-01T00:00:00Z"
 CASES = [
     Case("nothing but a node", pod("p"), ONE, "a"),
     Case("a claim from a template", pod("p", "one"), ONE, "a: gpu-0"),
@@ -97,7 +94,7 @@ CASES = [
                         "name": "c",
                         "namespace": "default",
                         "uid": "c",
-                        "deletionTimestamp": LOST_TIME,
+                        "deletionTimestamp": THEN,
                     },
                 ),
             ),
@@ -241,3 +238,15 @@ ASKING: dict[str, Callable[[Case], str]] = {
 def test_everybody_decides_alike(case: Case, asking: str) -> None:
     """The same node and devices, or the same reason, whoever asks."""
     assert ASKING[asking](case) == case.becomes
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_remedies_are_tried_with_the_same_rules(case: Case) -> None:
+    """What remedies are tried with finds room for a pod exactly where the scheduler places it."""
+    state = state_of(case.there.objects)
+    trials = Trials(state, case.there.now, list(state.nodes.values()), MOST_SEARCHES)
+    try:
+        fit = trials.first_fit(trials.demand(case.asked))
+    except ClaimsNotReadyError:
+        fit = None
+    assert (fit is None) == (case.becomes in REASONS)
