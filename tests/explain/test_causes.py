@@ -14,7 +14,7 @@ REFUSING = [cause for cause in Cause if cause is not Cause.NOTHING]
 
 @pytest.mark.parametrize("cause", REFUSING, ids=lambda cause: cause.name)
 def test_each_cause_has_a_reason(cause: Cause) -> None:
-    """Whatever refuses can be told."""
+    """Every refusal can be explained."""
     assert cause in CAUSES
     assert cause in ON_ONE_NODE
 
@@ -34,5 +34,5 @@ def test_what_is_short_now_is_not_said_to_be_short_for_ever() -> None:
 
 
 def test_each_defect_has_a_reason() -> None:
-    """Whatever is wrong with a question can be told."""
+    """Every defect of a question can be explained."""
     assert set(DEFECTS) == set(Defect)

@@ -142,7 +142,7 @@ def test_a_closed_node_says_so_to_pods(spec: dict[str, Any], says: str) -> None:
 
 
 def test_the_rule_that_refuses_gives_the_reason() -> None:
-    """A volume that is not there and a neighbour that is avoided are told apart from other rules of their kind."""
+    """A volume that is not there and a neighbour that is avoided are not confused with other rules about volumes and neighbours."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}
     rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     town = Town().node("n0", labels={"host": "n0"})
@@ -150,5 +150,5 @@ def test_the_rule_that_refuses_gives_the_reason() -> None:
     town.wants(name="alone", affinity=rules)
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "none"}}
     town.wants(name="unbound", volumes=[volume])
-    told = {part.name: part.headline.reason.value for part in node(town).parts}
-    assert told == {"alone": "PodAntiAffinity", "unbound": "VolumeUnbound"}
+    reasons = {part.name: part.headline.reason.value for part in node(town).parts}
+    assert reasons == {"alone": "PodAntiAffinity", "unbound": "VolumeUnbound"}

@@ -80,7 +80,7 @@ def _named(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default"}}
 
 
-def told(outcome: Outcome | Fitting) -> object:
+def summary(outcome: Outcome | Fitting) -> object:
     """An outcome in values that can be compared."""
     match outcome:
         case Lacking(error):
@@ -109,9 +109,9 @@ def test_a_decision_does_what_a_question_announced(
     round_ = Decider(state).round(NOW)
     for each in pods(asked):
         before = facts(state)
-        announced = told(round_.consider(each))
+        announced = summary(round_.consider(each))
         assert facts(state) == before
-        assert told(round_.decide(each)) == announced
+        assert summary(round_.decide(each)) == announced
 
 
 @given(DEVICES, PODS, PODS)
@@ -138,7 +138,7 @@ def _decided(decider: Decider, state: ClusterState, together: list[Pod]) -> list
     for outcome in reversed(outcomes):
         if isinstance(outcome, Placement):
             take_back(state, outcome)
-    return [told(outcome) for outcome in outcomes]
+    return [summary(outcome) for outcome in outcomes]
 
 
 @given(DEVICES, PODS)

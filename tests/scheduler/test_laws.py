@@ -112,7 +112,7 @@ def nodes_for(
 
 @given(fleets(), moves())
 def test_what_waits_cannot_run_and_what_runs_may(fleet: Fleet, script: list[Move]) -> None:
-    """Every placement passes the judge, and pods left pending fit on no node of a cluster that is read anew, whoever asks."""
+    """Every placement passes the judge, and pods left pending fit nowhere in a cluster that is read anew, by a search or a decision."""
     for play in played(fleet, script, lambda _: None):
         for pod in waiting(play):
             assert pod.metadata.uid in play.queue, f"{pod.metadata.name} is forgotten"

@@ -1,4 +1,4 @@
-"""Whoever asks about a pod hears the same: the scheduler decides, a plan announces and an explanation says one thing."""
+"""One decision: what the scheduler does with a pod is what a plan predicts, an explanation says and remedies are tried with."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ CASES = [
 
 
 def by_scheduler(case: Case) -> str:
-    """What a round decides; of a refusal the word that the pod is told."""
+    """What a round decides; of a refusal the reason in the message for the pod."""
     queue, turns, state = Queue(), Turns(), state_of(case.there.objects)
     cycle = Cycle(
         state,
@@ -217,13 +217,13 @@ def by_explanation(case: Case) -> str:
     """The word of the headline; where the pod fits, what it would get."""
     objects = case.there.objects.joined(Objects(pods=(case.asked,)))
     world = case.there.with_objects(objects)
-    told = explain_pod(world, case.asked, with_remedies=False)
-    if told.headline.reason is not Reason.FITS:
-        return told.headline.reason.value
+    found = explain_pod(world, case.asked, with_remedies=False)
+    if found.headline.reason is not Reason.FITS:
+        return found.headline.reason.value
     had = (claim.status.allocation for claim in world.state.claims_used_by(case.asked))
     devices = [r.device for a in had if a is not None for r in a.devices.results]
-    devices += [name.rpartition("/")[2] for name in told.devices]
-    return f"{told.node}: {','.join(devices)}" if devices else told.node
+    devices += [name.rpartition("/")[2] for name in found.devices]
+    return f"{found.node}: {','.join(devices)}" if devices else found.node
 
 
 ASKING: dict[str, Callable[[Case], str]] = {
@@ -236,7 +236,7 @@ ASKING: dict[str, Callable[[Case], str]] = {
 @pytest.mark.parametrize("asking", ASKING)
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_everybody_decides_alike(case: Case, asking: str) -> None:
-    """The same node and devices, or the same reason, whoever asks."""
+    """The same node and devices, or the same reason, for every caller."""
     assert ASKING[asking](case) == case.becomes
 
 

@@ -1,4 +1,4 @@
-"""From what refused to the reason that is told: one row for each rule of node fit and each test of devices.
+"""From what refused to the reason that is given: one row for each rule of node fit and each test of devices.
 
 A rule that refuses means one thing while something is in use, and another on a node that would refuse with nothing in use: devices that
 others have can be given back, devices that do not exist cannot. Which of the two it is, `headline` finds out.

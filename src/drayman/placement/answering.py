@@ -1,6 +1,6 @@
 """What single nodes say to a pod: Kubernetes' rules in Kubernetes' order, then devices, then claims that have devices already.
 
-This is the one list of rules. Whoever looks for a node, asks what would be on one, or explains why a node refuses evaluates it here.
+This is the only list of the rules: the search for the best node, questions about a single node and explanations all evaluate it.
 
 Thousands of nodes are alike, so what a search for devices says is kept by node shape (`allocator.signature`) and serves all nodes that
 look the same.

@@ -163,13 +163,14 @@ class Cycle:
         return self._refused(entry, outcome)
 
     def _refused(self, entry: Entry, why: Refusal) -> Refused | None:
-        """What the pod is told; None where it need not know."""
+        """What is to be reported; None where there is nothing to report yet."""
         match why:
             case Lacking(error):
                 knows = self._turns is not None
-                told = lacking(self._state, entry.pod, error, knows_templates=knows)
-                is_made = told.reason is Reason.CLAIM_PENDING
-                return Refused(entry, why, lambda: str(told), MAKING_S if is_made else PATIENCE_S)
+                headline = lacking(self._state, entry.pod, error, knows_templates=knows)
+                is_made = headline.reason is Reason.CLAIM_PENDING
+                patience_s = MAKING_S if is_made else PATIENCE_S
+                return Refused(entry, why, lambda: str(headline), patience_s)
             case BeingWritten():
                 return None
             case PromisedAway(claim, nomination):

@@ -40,7 +40,7 @@ from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
 
 BINDING_TIMEOUT_S: Final = 600.0
-"""How long drivers may take to make devices ready, unless the scheduler is told otherwise."""
+"""How long drivers may take to make devices ready, unless the scheduler is configured otherwise."""
 _MOST_PLACERS: Final = 256
 _NOT_THE_ONE: Final = Verdict.refusal(Cause.NODE_AFFINITY, NODE_AFFINITY)
 
