@@ -25,7 +25,7 @@ from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import explain_pod
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.world import Objects, World
 from measure import report
 
@@ -179,9 +179,9 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 def measure(objects: Objects, question: Question) -> bool:
     world, pod = ask(objects, question)
-    asker = Asker(world.state, world.now)
-    cold, _ = timed(lambda: asker.find(asker.demand(pod)))
-    decision, _ = timed(lambda: Asker(world.state, world.now).find(asker.demand(pod)))
+    round_ = Decider(world.state).round(world.now)
+    cold, _ = timed(lambda: round_.find(round_.demand(pod)))
+    decision, _ = timed(lambda: Decider(world.state).round(world.now).find(round_.demand(pod)))
     world, pod = ask(objects, question)
     plain, _ = timed(lambda: explain_pod(world, pod, with_remedies=False))
     world, pod = ask(objects, question)

@@ -11,7 +11,7 @@ from drayman.allocator.refusals.funnel import sieves
 from drayman.explain.funnel import funnels
 from drayman.explain.survey import Survey
 from drayman.inventory.identity import DeviceId
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import Found
 from explain.town import NIC, ROOT, Town
 from oracle.build import claim, device, exactly, taint
@@ -84,9 +84,9 @@ def test_a_pod_that_fits_nowhere_has_a_request_without_nodes(town: Town) -> None
     world = town.world()
     pod = world.pod("default", "pending")
     assert pod is not None
-    asker = Asker(world.state, world.now)
-    demand = asker.demand(pod)
-    fits = isinstance(asker.find(demand), Found)
+    round_ = Decider(world.state).round(world.now)
+    demand = round_.demand(pod)
+    fits = isinstance(round_.find(demand), Found)
     made = funnels(Survey(world.state, demand), refused=not fits)
     assert all(funnel.steps[-1].nodes for funnel in made) == fits
 
@@ -97,8 +97,8 @@ def test_the_first_of_all_standings_is_the_one_that_is_taken(town: Town) -> None
     world = town.world()
     pod = world.pod("default", "pending")
     assert pod is not None
-    asker = Asker(world.state, world.now)
-    demand = asker.demand(pod)
-    found = asker.find(demand)
-    names = [standing.node.facts.name for standing in asker.placer(demand).standings(demand)]
+    round_ = Decider(world.state).round(world.now)
+    demand = round_.demand(pod)
+    found = round_.find(demand)
+    names = [standing.node.facts.name for standing in round_.placer(demand).standings(demand)]
     assert names[:1] == ([found.node.facts.name] if isinstance(found, Found) else [])

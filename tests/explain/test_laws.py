@@ -15,7 +15,7 @@ from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import Objects, state_of
@@ -110,8 +110,8 @@ def found_when_empty(objects: Objects, demand: Demand) -> bool:
         taint_rules=objects.taint_rules,
         claims=demand.claims,
     )
-    asker = Asker(state_of(emptied), NOW)
-    found = asker.find(asker.demand_with(demand.pod, demand.claims))
+    round_ = Decider(state_of(emptied)).round(NOW)
+    found = round_.find(round_.demand_with(demand.pod, demand.claims))
     return isinstance(found, Found)
 
 
@@ -122,15 +122,15 @@ def test_the_kind_of_a_headline_is_what_the_emptied_cluster_says(
     """*never* is refused with nothing in use, *not now* is not, and the headlines that are kept are those made anew."""
     objects = objects_of(fleet, tainted=tainted)
     state = state_of(objects)
-    asker, kept = Asker(state, NOW), Headlines(state)
+    round_, kept = Decider(state).round(NOW), Headlines(state)
     for number, cast in enumerate(script):
         pod, claims = pod_of(number, fleet.kinds[cast.kind % len(fleet.kinds)], cast)
         for claim in claims:
             state.set_claim(claim)
-        demand = asker.demand(pod)
-        found = asker.find(demand)
+        demand = round_.demand(pod)
+        found = round_.find(demand)
         if isinstance(found, Found):
-            asker.assume(demand, found)
+            round_.place(demand, found)
             continue
         told = headline(state, demand, found)
         event(told.reason.value)
@@ -149,13 +149,13 @@ def test_the_kind_of_a_headline_is_what_the_emptied_cluster_says(
 def test_a_headline_names_what_it_is_about(fleet: Fleet, script: list[Cast]) -> None:
     """A sentence is a sentence: it has an end, no markers are left in it, and devices come with a claim."""
     state = state_of(objects_of(fleet, tainted=False))
-    asker = Asker(state, NOW, policy=Policy.FIRST_FIT)
+    round_ = Decider(state, policy=Policy.FIRST_FIT).round(NOW)
     for number, cast in enumerate(script):
         pod, claims = pod_of(number, fleet.kinds[cast.kind % len(fleet.kinds)], cast)
         for claim in claims:
             state.set_claim(claim)
-        demand = asker.demand(pod)
-        found = asker.find(demand)
+        demand = round_.demand(pod)
+        found = round_.find(demand)
         if isinstance(found, NotFound):
             told = headline(state, demand, found, Policy.FIRST_FIT)
             assert told.sentence.endswith("."), told

@@ -139,3 +139,16 @@ def test_a_closed_node_says_so_to_pods(spec: dict[str, Any], says: str) -> None:
     """Before anything of devices."""
     (part,) = node(Town().node("n0", 1, **spec).wants(claim(exactly("gpus", 1)))).parts
     assert part.headline.sentence == says
+
+
+def test_the_rule_that_refuses_gives_the_reason() -> None:
+    """A volume that is not there and a neighbour that is avoided are not confused with other rules about volumes and neighbours."""
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    town = Town().node("n0", labels={"host": "n0"})
+    town.runs("web", "n0", metadata={"labels": {"app": "web"}})
+    town.wants(name="alone", affinity=rules)
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "none"}}
+    town.wants(name="unbound", volumes=[volume])
+    reasons = {part.name: part.headline.reason.value for part in node(town).parts}
+    assert reasons == {"alone": "PodAntiAffinity", "unbound": "VolumeUnbound"}

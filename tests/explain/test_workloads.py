@@ -9,7 +9,7 @@ import pytest
 from drayman.explain.answer import Explanation
 from drayman.explain.workload import explain_workload
 from explain.town import Town
-from oracle.build import claim, exactly
+from oracle.build import claim, device, exactly
 
 HASH = "5d4f"
 FIELDS = {
@@ -132,6 +132,15 @@ def test_pods_that_have_lost_something_do_not_just_wait() -> None:
     town = Town().node("n0").runs("web-0", "n0", metadata=made).runs("web-1", "gone", metadata=made)
     found = workload(town, "StatefulSet", spec={"replicas": 2})
     assert found.headline.sentence.startswith("1 of 2 pods is in trouble: The pod is on node gone")
+
+
+def test_pods_whose_devices_are_tainted_do_not_just_wait() -> None:
+    """They have a node, and run there until they are evicted."""
+    broken = device("d0", taints=[{"key": "broken", "effect": "NoExecute"}])
+    town = Town().node("n0", [broken]).holds("web-0", "n0", "d0", metadata=made_by("ReplicaSet"))
+    found = workload(town, "ReplicaSet", spec={"replicas": 1})
+    assert found.headline.reason.value == "DevicesTainted"
+    assert found.headline.sentence.startswith("1 of 1 pod is in trouble: The pod is on node n0")
 
 
 def test_pods_that_are_still_to_be_made_are_counted() -> None:

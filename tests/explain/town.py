@@ -14,7 +14,7 @@ from drayman.explain.answer import Explanation
 from drayman.explain.pod import explain_pod
 from drayman.explain.survey import Survey
 from drayman.inventory.features import Features
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.world import Objects, World
 from oracle.build import claim as claim_of
 from oracle.build import device, device_class, exactly, piece
@@ -174,7 +174,7 @@ class Town:
         world = self.world()
         pod = world.pod("default", name)
         assert pod is not None
-        return Survey(world.state, Asker(world.state, world.now).demand(pod))
+        return Survey(world.state, Decider(world.state).round(world.now).demand(pod))
 
 
 __all__ = ["GPU", "NIC", "NOW", "ROOT", "Town"]

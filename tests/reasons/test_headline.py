@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import NotFound
 from drayman.reasons.headline import headline
 from drayman.reasons.reason import Headline
@@ -271,9 +271,9 @@ def told(town: Town) -> Headline:
     pod = world.pod("default", "pending")
     assert pod is not None
     assert waiting(world, pod) is None
-    asker = Asker(world.state, world.now)
-    demand = asker.demand(pod)
-    found = asker.find(demand)
+    round_ = Decider(world.state).round(world.now)
+    demand = round_.demand(pod)
+    found = round_.find(demand)
     assert isinstance(found, NotFound), "the pod fits"
     return headline(world.state, demand, found)
 

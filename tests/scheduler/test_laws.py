@@ -25,6 +25,8 @@ from drayman.api.resource import (
 )
 from drayman.inventory.features import Features
 from drayman.placement.claims import claims_of
+from drayman.placement.decision.deciding import Decider
+from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Found, Placer
 from drayman.placement.state import ClusterState
@@ -110,11 +112,13 @@ def nodes_for(
 
 @given(fleets(), moves())
 def test_what_waits_cannot_run_and_what_runs_may(fleet: Fleet, script: list[Move]) -> None:
-    """Every placement passes the judge, and pods left pending fit on no node of a cluster that is read anew."""
+    """Every placement passes the judge, and pods left pending fit nowhere in a cluster that is read anew, by a search or a decision."""
     for play in played(fleet, script, lambda _: None):
         for pod in waiting(play):
             assert pod.metadata.uid in play.queue, f"{pod.metadata.name} is forgotten"
             assert not nodes_for(play, pod), f"{pod.metadata.name} waits but fits"
+            asked_anew = Decider(fresh_state(play, {})).round(play.now).consider(pod)
+            assert isinstance(asked_anew, NoNode), f"{pod.metadata.name} waits but would be placed"
 
 
 @given(fleets(), moves())

@@ -18,10 +18,10 @@ from drayman.api.resource import (
 )
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
+from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.cycle import Cycle, Decisions
-from drayman.scheduler.decisions import Placement
 from drayman.scheduler.queue import Queue
 from oracle.build import device, device_class, piece
 

@@ -8,16 +8,15 @@ from hypothesis import strategies as st
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
+from drayman.placement.decision.placements import Placement
 from drayman.placement.fit import PodNeeds
 from drayman.scheduler.binding import _sharing
-from drayman.scheduler.decisions import Placement
-from drayman.scheduler.queue import Entry
 
 
 def placement(name: str, *claims: str) -> Placement:
     pod = Pod(metadata=ObjectMeta(name=name, uid=name))
     used = tuple(ResourceClaim(metadata=ObjectMeta(name=c, uid=c)) for c in claims)
-    return Placement(Entry(pod, 0), PodNeeds.of(pod), "node", used)
+    return Placement(pod, PodNeeds.of(pod), "node", used)
 
 
 def grouped(*claims_of_pods: tuple[str, ...]) -> list[list[str]]:

@@ -16,8 +16,8 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Alternative
 from drayman.explain.qualities import quality_numbers
-from drayman.placement.asking import Asker
 from drayman.placement.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Standing
 from drayman.placement.state import ClusterState
@@ -28,9 +28,9 @@ from drayman.reasons.wording import and_list
 MOST_ALTERNATIVES: Final = 5
 
 
-def alternatives(asker: Asker, demand: Demand, chosen: str) -> tuple[Alternative, ...]:
+def alternatives(round_: Round, demand: Demand, chosen: str) -> tuple[Alternative, ...]:
     """The best nodes for a pod that has still to get one, and the one that was found for it."""
-    return _listed(asker.placer(demand).standings(demand), chosen)
+    return _listed(round_.placer(demand).standings(demand), chosen)
 
 
 def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
@@ -39,7 +39,7 @@ def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
     with as_if_new(world, pod) as demand:
         if demand is None:
             return ()
-        placer = Asker(state, world.now).placer(demand)
+        placer = Decider(state).placer(demand)
         found = _listed(placer.standings(demand), chosen)
         if not any(item.chosen for item in found):
             return (*found, _refused(state, demand, chosen))
@@ -64,7 +64,7 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
         freed = [_without_devices(claim) if claim in own else claim for claim in claims]
-        yield Asker(state, world.now).demand_with(homeless, freed)
+        yield Decider(state).round(world.now).demand_with(homeless, freed)
 
 
 def _listed(standings: Sequence[Standing], chosen: str) -> tuple[Alternative, ...]:

@@ -22,8 +22,8 @@ from drayman.inventory.bitsets import positions
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.view import NodeView
+from drayman.reasons.causes import FitTest
 from drayman.reasons.naming import claim_title, taint_title
-from drayman.reasons.node_fit import FitTest
 
 NODE_FIT: Final = "node fit"
 TOGETHER: Final = "together"

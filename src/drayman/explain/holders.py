@@ -20,7 +20,7 @@ from drayman.inventory.ledger import Held, holder_of
 from drayman.inventory.view import NodeView
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
-from drayman.reasons.node_fit import FitTest
+from drayman.reasons.causes import FitTest
 from drayman.workloads.makers import maker_of
 
 MOST_HOLDERS: Final = 20

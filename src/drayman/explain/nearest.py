@@ -30,8 +30,8 @@ from drayman.explain.blocking import Blocking
 from drayman.explain.holders import Holders
 from drayman.explain.survey import Outlook, Site, Survey
 from drayman.inventory.bitsets import positions
+from drayman.reasons.causes import FitTest
 from drayman.reasons.naming import resource_title
-from drayman.reasons.node_fit import FitTest
 from drayman.reasons.wording import and_list, counted
 
 _ALL_PASSED: Final = len(Hurdle)

@@ -22,9 +22,10 @@ from drayman.placement.fit.taints import REPELLING
 from drayman.placement.occupancy import Standing, State, count, doubted
 from drayman.placement.state import NodeState
 from drayman.placement.world import World
+from drayman.reasons.causes import ON_ONE_NODE, FitTest
 from drayman.reasons.lost import node_state
 from drayman.reasons.naming import taint_title
-from drayman.reasons.node_fit import FitTest, NodeFit, Unfit
+from drayman.reasons.node_fit import NodeFit, Unfit
 from drayman.reasons.on_node import device_limit
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.waiting import waiting
@@ -32,19 +33,6 @@ from drayman.reasons.wording import and_list, counted
 from drayman.workloads.makers import Maker, known_as
 
 _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
-_REASONS: Final = {
-    FitTest.CORDON: Reason.NODES_CORDONED,
-    FitTest.NAME: Reason.NODE_MISMATCH,
-    FitTest.TAINTS: Reason.NODES_TAINTED,
-    FitTest.SELECTOR: Reason.NODE_MISMATCH,
-    FitTest.PORTS: Reason.PORTS_IN_USE,
-    FitTest.RESOURCES: Reason.NODES_FULL,
-    FitTest.VOLUMES: Reason.VOLUME_ELSEWHERE,
-    FitTest.SPREAD: Reason.TOPOLOGY_SPREAD,
-    FitTest.NEIGHBOURS: Reason.POD_AFFINITY,
-    FitTest.CLAIMS: Reason.CLAIM_ELSEWHERE,
-}
-"""What it is called if a node fails a test."""
 
 
 def explain_node(world: World, node: Node) -> Explanation:
@@ -185,7 +173,7 @@ def _why_not_here(
     """What keeps a pod from a node; None where it could go there."""
     unfit = NodeFit(world.state, demand).of(node)
     if unfit is not None:
-        return Headline.of(_REASONS[unfit.test], _sentence(unfit))
+        return Headline.of(ON_ONE_NODE[unfit.cause], _sentence(unfit))
     if demand.impossible is not None:
         return headlines.of(demand.pod)
     verdict = headlines.devices_verdict(demand, node)

@@ -15,18 +15,19 @@ from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.remedies.choosing import remedies_for
-from drayman.explain.remedies.replacing import LOST, replaced_pod
+from drayman.explain.remedies.replacing import replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider, Round
+from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import NodeState
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
-from drayman.reasons.lost import claims_in_use, results_of
+from drayman.reasons.lost import LOST, claims_in_use, results_of
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Kind, Reason
 from drayman.reasons.volumes import volumes_under_way
@@ -44,15 +45,15 @@ def explain_pod(
     early = waiting(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
-    asker = Asker(world.state, world.now)
-    demand = asker.demand(pod)
-    found = asker.find(demand)
-    if isinstance(found, Found):
-        under_way = volumes_under_way(found)
-        if under_way is not None:
-            return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
-        return _fits(world, asker, demand, found)
-    return _pending(world, pod, demand, found, planned, with_remedies=with_remedies)
+    round_ = Decider(world.state).round(world.now)
+    outcome = round_.consider(pod)
+    if isinstance(outcome, NoNode):
+        return _pending(world, pod, outcome, planned, with_remedies=with_remedies)
+    assert isinstance(outcome, Fitting)  # what comes before nodes has been said
+    under_way = volumes_under_way(outcome.found)
+    if under_way is not None:
+        return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
+    return _fits(world, round_, outcome)
 
 
 class PodHeadlines:
@@ -60,7 +61,7 @@ class PodHeadlines:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._asker = Asker(world.state, world.now)
+        self._round = Decider(world.state).round(world.now)
         self._headlines = Headlines(world.state)
         self._found: dict[Hashable, Found | NotFound] = {}
 
@@ -71,7 +72,7 @@ class PodHeadlines:
         demand = self.demand(pod)
         found = self._found.get(demand.key)
         if found is None:
-            found = self._found[demand.key] = self._asker.find(demand)
+            found = self._found[demand.key] = self._round.find(demand)
         if isinstance(found, NotFound):
             return self._headlines.of(demand, found)
         under_way = volumes_under_way(found)
@@ -81,11 +82,11 @@ class PodHeadlines:
 
     def demand(self, pod: Pod) -> Demand:
         """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._asker.demand(pod)
+        return self._round.demand(pod)
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
         """What the devices of a node have to say to that."""
-        return self._asker.placer(demand).devices_verdict(demand, node)
+        return self._round.placer(demand).devices_verdict(demand, node)
 
 
 def _base(world: World, pod: Pod, first: Headline) -> Explanation:
@@ -127,7 +128,8 @@ def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
 
 
-def _fits(world: World, asker: Asker, demand: Demand, found: Found) -> Explanation:
+def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
+    demand, found = outcome.demand, outcome.found
     survey = Survey(world.state, demand)
     first = as_far_as_seen(world.unseen, demand.pod, _fits_line(found))
     if first.reason is not Reason.FITS:
@@ -143,7 +145,7 @@ def _fits(world: World, asker: Asker, demand: Demand, found: Found) -> Explanati
         devices=_planned(found),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=False),
-        alternatives=alternatives(asker, demand, found.node.facts.name),
+        alternatives=alternatives(round_, demand, found.node.facts.name),
     )
 
 
@@ -163,12 +165,12 @@ def _planned(found: Found) -> tuple[str, ...]:
 def _pending(
     world: World,
     pod: Pod,
-    demand: Demand,
-    not_found: NotFound,
+    outcome: NoNode,
     planned: Planned | None,
     *,
     with_remedies: bool,
 ) -> Explanation:
+    demand, not_found = outcome.demand, outcome.not_found
     first = Headlines(world.state, planned=planned).of(demand, not_found)
     survey = Survey(world.state, demand)
     # What an earlier attempt has left is in the way everywhere: no node misses anything.

@@ -87,7 +87,6 @@ class Survey:
         self.demand = demand
         self.sites: list[Site] = []
         self._outlooks: dict[Hashable, Outlook] = {}
-        self._wanted: dict[frozenset[str], DevicesWanted] = {}
         fit = NodeFit(state, demand)
         for node in state.nodes.values():
             self._look_at(node, fit)
@@ -97,12 +96,9 @@ class Survey:
         return list(self._outlooks.values())
 
     def _look_at(self, node: NodeState, fit: NodeFit) -> None:
-        delegated = self.demand.delegated_on(node.facts)
-        wanted = self._wanted.get(delegated)
-        if wanted is None:
-            wanted = self._wanted[delegated] = self.demand.on(node.facts)
+        wanted = self.demand.on(node.facts)
         view = self.state.inventory.view(node.node, self.state.ledger)
-        key = (delegated, signature(view, wanted.question))
+        key = (wanted.delegated, signature(view, wanted.question))
         shown = focused(view, wanted.question)
         outlook = self._outlooks.get(key)
         if outlook is None:

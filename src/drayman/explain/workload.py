@@ -16,8 +16,8 @@ from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import PodHeadlines, explain_pod
 from drayman.explain.remedies import remedies_for_job
-from drayman.explain.remedies.replacing import LOST
 from drayman.placement.world import World
+from drayman.reasons.lost import IN_TROUBLE
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import counted
 from drayman.workloads.jobs.census import end_of, is_ours
@@ -205,7 +205,7 @@ def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -
         return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")
     waiting = sum(part.count for part in parts if part.headline.reason.kind is not None)
     verb = "waits" if waiting == 1 else "wait"
-    if first.reason in LOST:
+    if parts[0].node and first.reason in IN_TROUBLE:
         verb = f"{_are(waiting)} in trouble"
     those = "" if waiting == parts[0].count else f", {parts[0].count:,} of them for this reason"
     sentence = f"{waiting:,} of {counted(total, 'pod')} {verb}{those}: {first.sentence}"

@@ -102,11 +102,6 @@ def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
     return claim
 
 
-def missing_group(name: str | None) -> ClaimsNotReadyError:
-    """The error for a pod whose group does not exist: only the group can say which of the claims are its own."""
-    return ClaimsNotReadyError(f'pod group "{name}" does not exist', Lack.GROUP, name or "")
-
-
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
     group = group_key(pod)
     for consumer in claim.status.reserved_for:

@@ -11,28 +11,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator import Defect, Kind
+from drayman.allocator import Kind
 from drayman.allocator import Reason as Test
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
 from drayman.placement.refusing import DevicesVerdict, Flaw, Shortage, claim_marker, decisive
+from drayman.reasons.causes import DEFECTS, USED
 from drayman.reasons.finding import Finding, Group, shortages_of
 from drayman.reasons.reason import Reason
 
-_USED: Final = {
-    Test.IN_USE: Reason.DEVICES_IN_USE,
-    Test.COUNTERS: Reason.COUNTERS_IN_USE,
-    Test.CAPACITY: Reason.CAPACITY_IN_USE,
-}
-_DEFECTS: Final = {
-    Defect.CLAIM: Reason.CLAIM_INVALID,
-    Defect.TOO_MANY: Reason.CLAIM_TOO_LARGE,
-    Defect.CLASS: Reason.CLASS_MISSING,
-    Defect.SELECTOR: Reason.SELECTOR_INVALID,
-    Defect.CONSTRAINT: Reason.CONSTRAINT_UNMEETABLE,
-    Defect.FEATURE: Reason.FEATURE_OFF,
-    Defect.POOL: Reason.POOL_INVALID,
-}
 HOPELESS: Final = (Reason.NO_DEVICES, Reason.NO_SUCH_DEVICE)
 """A node with such a reason is none to begin with: it has nothing of what is wanted."""
 _HOPE: Final = (
@@ -143,7 +130,7 @@ def _used_up(groups: Sequence[Group], shortage: Shortage) -> Reason:
     lost = totals(groups, shortage).lost
     if lost.get(Test.COUNTERS):
         return Reason.COUNTERS_IN_USE
-    return _USED[max(_USED, key=lambda test: lost.get(test, 0))]
+    return USED[max(USED, key=lambda test: lost.get(test, 0))]
 
 
 def wants_all(demand: Demand, shortage: Shortage) -> bool:
@@ -187,7 +174,7 @@ def totals(groups: Iterable[Group], shortage: Shortage) -> Totals:
 def lack_ever(verdict: DevicesVerdict, features: Features) -> Lack:
     """What is wrong with a node that does not serve the claims even with nothing in use and nothing tainted."""
     if not verdict.shortages and verdict.flaw is not None:
-        return Lack(_DEFECTS[verdict.flaw.defect], _of_flaw(verdict.flaw))
+        return Lack(DEFECTS[verdict.flaw.defect], _of_flaw(verdict.flaw))
     lacking = decisive(verdict.shortages)
     if not lacking:
         return Lack(Reason.REQUESTS_CONFLICT, verdict.shortages[0] if verdict.shortages else None)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
-from drayman.inventory.pool import PoolState
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
+from drayman.reasons.causes import DECIDED, HARDWARE, PLACES, POOLS
 from drayman.reasons.device_reasons import HOPELESS, Lack, closest, lack_ever
 from drayman.reasons.finding import Finding, Group, furthest, grouped
 from drayman.reasons.node_fit import told
@@ -18,31 +17,6 @@ from drayman.reasons.pool_trouble import troubled_pool
 from drayman.reasons.prospects import Prospects, Supposition
 from drayman.reasons.reason import Kind, Reason
 from drayman.reasons.unknown_names import unknown_name
-
-_PLACES: Final = {
-    Cause.VOLUME_ELSEWHERE: Reason.VOLUME_ELSEWHERE,
-    Cause.VOLUME_LACKING: Reason.VOLUME_LACKING,
-    Cause.SPREAD: Reason.TOPOLOGY_SPREAD,
-    Cause.POD_AFFINITY: Reason.POD_AFFINITY,
-    Cause.POD_ANTI_AFFINITY: Reason.POD_ANTI_AFFINITY,
-    Cause.CLAIM_ELSEWHERE: Reason.CLAIM_ELSEWHERE,
-}
-_DECIDED: Final = {
-    Cause.CORDONED: Reason.NODES_CORDONED,
-    Cause.NODE_TAINT: Reason.NODES_TAINTED,
-    Cause.DEVICES: Reason.DEVICES_TAINTED,
-}
-_NODE: Final = {
-    Cause.NODE_NAME: Reason.NODE_MISMATCH,
-    Cause.NODE_AFFINITY: Reason.NODE_MISMATCH,
-    Cause.PORTS: Reason.NODE_TOO_SMALL,
-    Cause.RESOURCES: Reason.NODE_TOO_SMALL,
-    Cause.DEVICE_RESOURCES: Reason.NODE_TOO_SMALL,
-}
-_POOLS: Final = {
-    PoolState.INVALID: Reason.POOL_INVALID,
-    PoolState.INCOMPLETE: Reason.POOL_INCOMPLETE,
-}
 
 
 def found_ever(
@@ -66,7 +40,7 @@ def found_ever(
     if able:
         best = furthest(grouped(emptied, able))
         # What a plan takes of the node may depend on which devices are to be had.
-        reason = _DECIDED.get(best[0].verdict.cause, Reason.DEVICES_TAINTED)
+        reason = DECIDED.get(best[0].verdict.cause, Reason.DEVICES_TAINTED)
         return Finding(reason, tuple(best), closest(best))
     return _Hardware(state, demand, untainted, refusals).finding()
 
@@ -78,7 +52,7 @@ def _elsewhere(
     untainted: Supposition,
 ) -> Finding | None:
     """Something else that the pod needs is in the wrong place."""
-    groups = [g for g in grouped(refusals, state.nodes) if g.verdict.cause in _PLACES]
+    groups = [g for g in grouped(refusals, state.nodes) if g.verdict.cause in PLACES]
     if demand.asks_for_devices:
         # A node that lacks the devices besides is none of those that could do.
         groups = [
@@ -87,7 +61,7 @@ def _elsewhere(
             if (nodes := tuple(n for n in group.nodes if _serves(untainted, group.verdict, n)))
         ]
     best = furthest(groups)
-    return Finding(_PLACES[best[0].verdict.cause], tuple(best)) if best else None
+    return Finding(PLACES[best[0].verdict.cause], tuple(best)) if best else None
 
 
 def _serves(untainted: Supposition, verdict: Verdict, name: str) -> bool:
@@ -162,12 +136,12 @@ class _Hardware:
 
     def _case(self, name: str, verdict: Verdict) -> _Case:
         if not self._demand.asks_for_devices:
-            return _Case(_NODE[verdict.cause], (2, verdict.cause))
+            return _Case(HARDWARE[verdict.cause], (2, verdict.cause))
         fits = verdict.cause is Cause.DEVICES
         devices = verdict if fits else self._untainted.devices_verdict(name)
         if not isinstance(devices, DevicesVerdict):
             # The node is wrong and its devices are not; or both, which makes no difference then.
-            return _Case(_NODE.get(verdict.cause, Reason.NODE_TOO_SMALL), (2, verdict.cause))
+            return _Case(HARDWARE.get(verdict.cause, Reason.NODE_TOO_SMALL), (2, verdict.cause))
         lack = lack_ever(devices, self._state.inventory.features)
         pool = self._troubled(name) if fits else None
         if pool is not None:
@@ -175,7 +149,7 @@ class _Hardware:
         if lack.reason is Reason.POOL_INVALID:
             # The request wants all devices there are, and that cannot be known.
             pools = self._state.view(self._state.nodes[name]).problems
-            reason = _POOLS[pools[0].state] if pools else lack.reason
+            reason = POOLS[pools[0].state] if pools else lack.reason
             return _Case(reason, (5, 0), lack)
         if lack.reason in HOPELESS:
             return _Case(lack.reason, (0, lack.hope), lack)
@@ -189,9 +163,9 @@ class _Hardware:
         if not view.problems:
             return None
         pool = troubled_pool(view, self._demand.on(node.facts).question)
-        if pool is None or pool.state not in _POOLS:
+        if pool is None or pool.state not in POOLS:
             return None
-        return _POOLS[pool.state], f"{pool.id} is {pool.state.value}: {pool.reason}"
+        return POOLS[pool.state], f"{pool.id} is {pool.state.value}: {pool.reason}"
 
 
 def _weight(reason: Reason, cases: Mapping[_Case, list[str]]) -> tuple[tuple[int, int], int, str]:

@@ -16,6 +16,7 @@ from drayman.placement.fit import Cause
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import DevicesVerdict, name_claims
 from drayman.placement.state import ClusterState
+from drayman.reasons.causes import ANYWAY, NOW
 from drayman.reasons.device_reasons import found_now
 from drayman.reasons.finding import Finding, Group, furthest, grouped
 from drayman.reasons.hardware_reasons import found_ever
@@ -25,23 +26,6 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.sentences import sentence
 
 _MOST_KEPT: Final = 1024
-
-_NOW: Final = {
-    Cause.PORTS: Reason.PORTS_IN_USE,
-    Cause.RESOURCES: Reason.NODES_FULL,
-    Cause.DEVICE_RESOURCES: Reason.NODES_FULL,
-    Cause.VOLUME_IN_USE: Reason.VOLUME_IN_USE,
-    Cause.SPREAD: Reason.TOPOLOGY_SPREAD,
-    Cause.POD_AFFINITY: Reason.POD_AFFINITY,
-    Cause.POD_ANTI_AFFINITY: Reason.POD_ANTI_AFFINITY,
-}
-_EVERYWHERE: Final = {
-    Cause.VOLUME_UNBOUND: Reason.VOLUME_UNBOUND,
-    Cause.CLASS_MISSING: Reason.CLASS_MISSING,
-    Cause.CLAIM_LEFT_BEHIND: Reason.CLAIM_LEFT_BEHIND,
-    Cause.SEARCH_LIMIT: Reason.SEARCH_LIMIT,
-}
-"""Causes that lie with the pod, or leave nothing else to say."""
 
 
 def headline(
@@ -80,7 +64,7 @@ class Headlines:
         if not self._state.nodes:
             return Finding(Reason.NO_NODES)
         groups = grouped(not_found.verdicts, self._state.nodes)
-        for cause, reason in _EVERYWHERE.items():
+        for cause, reason in ANYWAY.items():
             concerned = tuple(group for group in groups if group.verdict.cause is cause)
             if concerned:
                 return Finding(reason, concerned)
@@ -101,7 +85,7 @@ class Headlines:
         cause = best[0].verdict.cause
         if cause is Cause.DEVICES:
             return found_now(best, demand, pooled=not self._state.has_floating_devices)
-        return Finding(_NOW[cause], tuple(best))
+        return Finding(NOW[cause], tuple(best))
 
     def _at_a_glance(self, demand: Demand, groups: list[Group]) -> list[Group]:
         """Nodes on which only devices are short now, and that would do when empty.

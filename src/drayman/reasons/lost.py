@@ -21,6 +21,10 @@ from drayman.reasons.naming import taint_title
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
 
+LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
+"""What a pod that has a node needs another pod in its place for."""
+IN_TROUBLE: Final = (*LOST, Reason.DEVICES_TAINTED)
+"""What is wrong with a pod that has a node and does not run there for long."""
 _NO_EXECUTE: Final = "NoExecute"
 _PENDING: Final = "Pending"
 

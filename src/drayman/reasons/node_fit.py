@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
+from drayman.placement.answering import node_verdict, prepared
 from drayman.placement.demand import Demand
-from drayman.placement.fit import (
-    FITS,
-    NO_NEIGHBOURS,
-    Cause,
-    NeighbourCheck,
-    NodeFacts,
-    PodShape,
-    Verdict,
-    VolumeCheck,
-    usage_verdict,
-    volume_check,
-)
+from drayman.placement.fit import FITS, Cause, NodeFacts, PodShape, Verdict
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import (
     EXISTING_ANTI_AFFINITY,
@@ -42,47 +31,9 @@ from drayman.placement.fit.volumes import (
     VOLUME_ZONE,
 )
 from drayman.placement.state import ClusterState, NodeState
+from drayman.reasons.causes import TESTS, FitTest
 
 _SHORT: Final = insufficient("")
-
-
-class FitTest(Enum):
-    """The tests in order."""
-
-    CORDON = "cordon"
-    NAME = "node name"
-    TAINTS = "node taints"
-    SELECTOR = "node selector"
-    PORTS = "ports"
-    RESOURCES = "resources"
-    VOLUMES = "volumes"
-    SPREAD = "spreading"
-    NEIGHBOURS = "pod affinity"
-    CLAIMS = "allocated claims"
-
-    @property
-    def order(self) -> int:
-        return _ORDER[self]
-
-
-_ORDER: Final = {test: index for index, test in enumerate(FitTest)}
-
-_TESTS: Final = {
-    Cause.CORDONED: FitTest.CORDON,
-    Cause.NODE_NAME: FitTest.NAME,
-    Cause.NODE_TAINT: FitTest.TAINTS,
-    Cause.NODE_AFFINITY: FitTest.SELECTOR,
-    Cause.PORTS: FitTest.PORTS,
-    Cause.RESOURCES: FitTest.RESOURCES,
-    Cause.VOLUME_UNBOUND: FitTest.VOLUMES,
-    Cause.VOLUME_IN_USE: FitTest.VOLUMES,
-    Cause.VOLUME_ELSEWHERE: FitTest.VOLUMES,
-    Cause.VOLUME_LACKING: FitTest.VOLUMES,
-    Cause.SPREAD: FitTest.SPREAD,
-    Cause.POD_AFFINITY: FitTest.NEIGHBOURS,
-    Cause.POD_ANTI_AFFINITY: FitTest.NEIGHBOURS,
-    Cause.CLAIM_ELSEWHERE: FitTest.CLAIMS,
-}
 
 
 _WORDS: Final = {
@@ -105,10 +56,14 @@ _WORDS: Final = {
 
 
 class Unfit(Struct, frozen=True):
-    """The test that a node fails, and why, in few words. Resources can be short in several ways at once."""
+    """The rule that a node fails, and why, in few words. Resources can be short in several ways at once."""
 
-    test: FitTest
+    cause: Cause
     reasons: tuple[str, ...]
+
+    @property
+    def test(self) -> FitTest:
+        return TESTS[self.cause]
 
 
 class NodeFit:
@@ -117,12 +72,7 @@ class NodeFit:
     def __init__(self, state: ClusterState, demand: Demand) -> None:
         self._state = state
         self._demand = demand
-        self._volumes: VolumeCheck | None = None
-        if demand.needs.shape.volumes:
-            self._volumes = volume_check(demand.needs, state.volumes)
-        self._neighbours: NeighbourCheck = NO_NEIGHBOURS
-        if state.neighbourhood.concerns(demand.needs):
-            self._neighbours = state.neighbourhood.prepare(demand.needs)
+        self._checks = prepared(state, demand)
         self._named: dict[tuple[object, ...], Unfit] = {}
 
     def of(self, node: NodeState) -> Unfit | None:
@@ -144,31 +94,22 @@ class NodeFit:
         return facts.shape if verdict.cause is Cause.NODE_TAINT else None
 
     def _verdict(self, node: NodeState) -> Verdict:
-        demand, facts = self._demand, node.facts
-        verdict = self._state.static_verdicts.verdict(demand.needs, facts)
-        if verdict is FITS:
-            delegated = demand.delegated_on(facts)
-            verdict = usage_verdict(demand.needs, facts, node.usage, delegated)
-        if verdict is FITS and self._volumes is not None:
-            verdict = self._volumes.verdict(facts)
-        if verdict is FITS and self._neighbours is not NO_NEIGHBOURS:
-            verdict = self._neighbours.verdict(facts)
-        return demand.held_verdict(node.node) if verdict is FITS else verdict
+        verdict = node_verdict(self._state, self._checks, node)
+        return self._demand.held_verdict(node.node) if verdict is FITS else verdict
 
     def _unfit(self, verdict: Verdict, facts: NodeFacts) -> Unfit:
-        test = _TESTS[verdict.cause]
-        match test:
-            case FitTest.CORDON:
-                return Unfit(test, ("cordoned",))
-            case FitTest.TAINTS:
-                return Unfit(test, (untolerated(self._demand.needs.shape, facts),))
-            case FitTest.RESOURCES:
+        match cause := verdict.cause:
+            case Cause.CORDONED:
+                return Unfit(cause, ("cordoned",))
+            case Cause.NODE_TAINT:
+                return Unfit(cause, (untolerated(self._demand.needs.shape, facts),))
+            case Cause.RESOURCES:
                 short = [r.removeprefix(_SHORT) for r in verdict.reasons]
-                return Unfit(test, tuple("pods" if r == TOO_MANY_PODS else r for r in short))
-            case FitTest.CLAIMS:
-                return Unfit(test, tuple(self._elsewhere(facts)))
+                return Unfit(cause, tuple("pods" if r == TOO_MANY_PODS else r for r in short))
+            case Cause.CLAIM_ELSEWHERE:
+                return Unfit(cause, tuple(self._elsewhere(facts)))
             case _:
-                return Unfit(test, told(verdict))
+                return Unfit(cause, told(verdict))
 
     def _elsewhere(self, facts: NodeFacts) -> list[str]:
         node = self._state.nodes[facts.name].node

@@ -6,20 +6,18 @@ exist yet, or devices that it has been given and that their driver has still to 
 
 from __future__ import annotations
 
-from drayman.api.claim_generation import make_claim
-from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.core import Pod
 from drayman.api.pods import is_finished, is_leaving, unmade_entries
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import seconds_of
-from drayman.placement.asking import BINDING_TIMEOUT_S
 from drayman.placement.claims import (
     ClaimsNotReadyError,
     Lack,
-    claims_of,
     is_reserved_for,
-    missing_group,
     readiness,
 )
+from drayman.placement.decision.deciding import BINDING_TIMEOUT_S
+from drayman.placement.decision.gathering import gathered
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
@@ -35,10 +33,10 @@ def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Head
         return own
     state = world.state
     try:
-        claims = _claims(state, pod)
+        claims = gathered(state, pod, lambda: "")
     except ClaimsNotReadyError as error:
         return lacking(state, pod, error)
-    return _of_the_group(state, pod) or _of_the_devices(pod, claims, world.now)
+    return _of_the_group(state, pod) or _of_the_devices(state, pod, claims, world.now)
 
 
 def lacking(
@@ -118,21 +116,6 @@ def left_to_another(pod: Pod, schedulers: frozenset[str]) -> Headline:
     return Headline.of(Reason.OTHER_SCHEDULER, text)
 
 
-def _claims(state: ClusterState, pod: Pod) -> tuple[ResourceClaim, ...]:
-    """Raises ClaimsNotReadyError."""
-
-    def draft(pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
-        name = entry.resource_claim_template_name or ""
-        template = state.find_template(pod.metadata.namespace, name)
-        return None if template is None else make_claim(pod, entry, template, "")
-
-    claims = claims_of(pod, state.find_claim, draft)
-    group = pod.spec.scheduling_group
-    if group is not None and claims and state.groups.of(pod) is None:
-        raise missing_group(group.pod_group_name)
-    return claims
-
-
 def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
     """For a claim that the pod shares with its group: that is not the scheduler's to make."""
     group = state.groups.of(pod)
@@ -148,12 +131,16 @@ def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
     return None
 
 
-def _of_the_devices(pod: Pod, claims: tuple[ResourceClaim, ...], now: float) -> Headline | None:
+def _of_the_devices(
+    state: ClusterState, pod: Pod, claims: tuple[ResourceClaim, ...], now: float
+) -> Headline | None:
     """For devices that the pod has been given, and that have still to be made ready."""
     for claim in claims:
-        told = unready(claim, now) if is_reserved_for(claim, pod) else None
-        if told is not None:
-            return told
+        # What a plan has only just reserved for the pod's group is nothing that the pod has been given.
+        if is_reserved_for(claim, pod) and not state.is_under_way(claim):
+            told = unready(claim, now)
+            if told is not None:
+                return told
     return None
 
 

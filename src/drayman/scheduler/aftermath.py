@@ -21,9 +21,9 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
     VOLUME_CLAIMS,
 )
+from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken
-from drayman.scheduler.decisions import Placement
 
 _log: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.5

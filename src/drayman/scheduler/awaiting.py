@@ -9,8 +9,8 @@ from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.times import seconds_of
 from drayman.placement.claims import readiness
+from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClaimKey, ClusterState
-from drayman.scheduler.decisions import Placement
 from drayman.scheduler.volumes import concerns, progress
 
 

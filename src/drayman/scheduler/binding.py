@@ -24,16 +24,11 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import Write
+from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
 from drayman.scheduler.awaiting import Awaiting
-from drayman.scheduler.decisions import (
-    Placement,
-    bind_write,
-    claim_write,
-    creation_writes,
-    pod_writes,
-)
+from drayman.scheduler.decisions import bind_write, claim_write, creation_writes, pod_writes
 from drayman.scheduler.volumes import volume_writes
 
 _log: Final = logging.getLogger(__name__)
@@ -95,9 +90,7 @@ class Binder:
             # A bug must not leave pods behind that nobody tries again. What was written all the same, informers will show.
             _log.exception("a round of %d pods failed", len(batch))
             for item in batch:
-                if self._listener.is_under_way(item.entry.uid) and not self.is_waiting(
-                    item.entry.uid
-                ):
+                if self._listener.is_under_way(item.uid) and not self.is_waiting(item.uid):
                     self._undo(item)
                     self._listener.failed(item, "internal error of the scheduler; see its log")
 
@@ -155,16 +148,14 @@ class Binder:
         for item in batch:
             for made in item.made:
                 self._state.adopt(made.holder, by_name[made.key])
-            # From here on they are claims like any other.
-            item.claims += tuple(by_name[made.key] for made in item.made)
-            item.made = ()
+        done = [item.with_claims_made(by_name) for item in batch]
         for claim in written:
             self._state.confirm_claim(claim)
         for result in results:
             if isinstance(result, PersistentVolume | PersistentVolumeClaim):
                 self._state.volumes.confirm(result)
-        self._listener.settled([*written, *(claim for item in batch for claim in item.claims)])
-        for item in batch:
+        self._listener.settled([*written, *(claim for item in done for claim in item.claims)])
+        for item in done:
             if item.waits:
                 self._wait(item)
             else:
@@ -179,13 +170,8 @@ class Binder:
         self._listener.failed(placement, str(error))
 
     def _undo(self, placement: Placement) -> None:
-        self._state.remove_pod(placement.needs.uid)
-        for made in placement.made:
-            self._state.forget_made(made.key, made.holder)
-        for claim in placement.claims:
-            self._state.forget_claim(claim)
+        take_back(self._state, placement)
         if placement.volumes is not None:
-            self._state.volumes.give_back(placement.volumes)
             for awaited in placement.volumes.awaited:  # others may have counted on it
                 self.volume_claim_changed(awaited)
         self._listener.settled(placement.claims)
@@ -193,7 +179,7 @@ class Binder:
     # Devices and volumes that have to be made ready.
 
     def _wait(self, placement: Placement) -> None:
-        uid, now = placement.needs.uid, self._clock()
+        uid, now = placement.uid, self._clock()
         waiting = self._waiting[uid] = Awaiting.of(self._state, placement, now, self._timeout_s)
         self._listener.waiting(placement)
         for deadline in waiting.deadlines:
@@ -230,7 +216,6 @@ class Binder:
             self._spawn(self._unreserve(waiting.placement, failure))
         elif is_ready:
             del self._waiting[uid]
-            waiting.placement.waits = False
             self._spawn(self._bind_ready(waiting.placement))
 
     def pod_gone(self, uid: str) -> None:
@@ -254,7 +239,7 @@ class Binder:
 
     async def _unreserve(self, placement: Placement, why: str) -> None:
         """Take the pod off its claims. The devices stay with them until another attempt frees them."""
-        uid = placement.needs.uid
+        uid = placement.uid
         for claim in placement.claims:
             known = self._state.known_claim(claim)
             if known is None:

@@ -1,120 +1,19 @@
-"""A decision of the scheduler, and what of the API it changes."""
+"""What of the API a decision changes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from drayman.api import codec
-from drayman.api.core import (
-    NodeAllocatableResourceClaimStatus,
-    Pod,
-    PodExtendedResourceClaimStatus,
-    PodResourceClaimStatus,
-)
-from drayman.api.pod_groups import PodGroup
-from drayman.api.resource import (
-    AllocationResult,
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-    ResourceClaimStatus,
-)
+from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimStatus
 from drayman.api.struct import Json
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import BindWrite, CreateWrite, PartsWrite, Write
-from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for
-from drayman.placement.fit import PodNeeds
-from drayman.placement.groups import shares
-from drayman.placement.volumes import Taken
-from drayman.scheduler.queue import Entry
+from drayman.placement.decision.placements import Placement
 
 MANAGER: Final = "kube-scheduler"
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A claim that is created together with its allocation."""
-
-    claim: ResourceClaim
-    """As it will be."""
-    holder: str
-    """Under which name the ledger knows its devices before it exists."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.claim.metadata.namespace, self.claim.metadata.name
-
-
-@dataclass(slots=True, eq=False)
-class Placement:
-    """A pod that goes to a node, with the claims as they are to be."""
-
-    entry: Entry
-    needs: PodNeeds
-    node: str
-    claims: tuple[ResourceClaim, ...]
-    """Those of the pod's claims that change, as they will be."""
-    held: tuple[ResourceClaim, ...] = ()
-    """Those that had devices before."""
-    made: tuple[Made, ...] = ()
-    """Claims to be created: from templates, and for extended resources."""
-    generated: tuple[PodResourceClaimStatus, ...] = ()
-    """What the pod's status is to say of claims from templates, if some of them are made here."""
-    extended_status: PodExtendedResourceClaimStatus | None = None
-    mapped: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
-    volumes: Taken | None = None
-    """What its volume claims get that have no volume yet."""
-    waits: bool = False
-    """Whether others have to make devices or volumes ready before the pod is bound."""
-
-    @property
-    def pod(self) -> Pod:
-        return self.entry.pod
-
-    @property
-    def devices(self) -> tuple[AllocationResult, ...]:
-        """What the pod gets on its node besides what its claims had before."""
-        had = {claim.metadata.uid for claim in self.held}
-        new = [claim for claim in self.claims if claim.metadata.uid not in had]
-        new += [item.claim for item in self.made]
-        return tuple(c.status.allocation for c in new if c.status.allocation is not None)
-
-
-def consumer(
-    pod: Pod, claim: ResourceClaim, group: PodGroup | None = None
-) -> ResourceClaimConsumerReference:
-    """Who uses a claim if a pod does: the pod, or its group where that shares the claim."""
-    return consumer_of(group if group is not None and shares(group, claim, pod) else pod)
-
-
-def allocated(
-    claim: ResourceClaim,
-    allocation: AllocationResult | None,
-    pod: Pod,
-    timestamp: str,
-    group: PodGroup | None = None,
-) -> ResourceClaim:
-    """The claim with devices, if it has none yet, and with the pod, or its group, among those that use it."""
-    status = claim.status
-    finalizers = claim.metadata.finalizers
-    if allocation is not None:
-        allocation = msgspec.structs.replace(allocation, allocation_timestamp=timestamp)
-        if FINALIZER not in finalizers:
-            finalizers = (*finalizers, FINALIZER)
-    else:
-        allocation = status.allocation
-    reserved = status.reserved_for
-    if not is_reserved_for(claim, pod):
-        reserved = (*reserved, consumer(pod, claim, group))
-    return msgspec.structs.replace(
-        claim,
-        metadata=msgspec.structs.replace(claim.metadata, finalizers=finalizers),
-        status=ResourceClaimStatus(
-            allocation=allocation, reserved_for=reserved, devices=status.devices
-        ),
-    )
 
 
 def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[ResourceClaim]:

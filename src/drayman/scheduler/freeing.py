@@ -29,7 +29,8 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, StatusError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import RESOURCE_CLAIMS
-from drayman.placement.claims import FINALIZER, consumer_of
+from drayman.placement.claims import FINALIZER, ClaimsNotReadyError, Lack, consumer_of
+from drayman.placement.decision.outcomes import Lacking, NoNode, Refusal
 from drayman.placement.demand import HELD_ELSEWHERE, Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
@@ -48,18 +49,29 @@ class Freeing:
         self._client = client
         self._state = state
 
-    def plan(self, demand: Demand, not_found: NotFound) -> Coroutine[None, None, None] | None:
-        """What can be done for a pod that was refused everywhere; None where nothing can."""
-        claim = self.movable(demand, not_found)
-        if claim is not None:
-            return _until_answered(self._deallocate, claim)
-        if demand.stale_extended is not None:
-            return _until_answered(self._remove, demand.stale_extended)
+    def plan(self, pod: Pod, why: Refusal | None) -> Coroutine[None, None, None] | None:
+        """What can be done for a pod that was refused; None where nothing can."""
+        match why:
+            case Lacking(error):
+                claim = self._leaving(pod, error)
+                if claim is not None:
+                    return _until_answered(partial(self._let_go, consumer_of(pod)), claim)
+            case NoNode(demand, not_found):
+                claim = self.movable(demand, not_found)
+                if claim is not None:
+                    return _until_answered(self._deallocate, claim)
+                if demand.stale_extended is not None:
+                    return _until_answered(self._remove, demand.stale_extended)
         return None
 
-    def let_go(self, pod: Pod, claim: ResourceClaim) -> Coroutine[None, None, None]:
-        """End the reservation of a claim that is being deleted, for a pod that has no node."""
-        return _until_answered(partial(self._let_go, consumer_of(pod)), claim)
+    def _leaving(self, pod: Pod, error: ClaimsNotReadyError) -> ResourceClaim | None:
+        """A claim that is being deleted and that the pod, which has no node, has reserved."""
+        if error.lack is not Lack.DELETING:
+            return None
+        claim = self._state.find_claim(pod.metadata.namespace, error.name)
+        if claim is None or self._state.is_under_way(claim):
+            return None
+        return claim if consumer_of(pod) in claim.status.reserved_for else None
 
     def movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that nobody else uses."""

@@ -24,9 +24,10 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
-from drayman.placement.demand import Demand
+from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
-from drayman.placement.placing import NotFound, Placer
+from drayman.placement.placing import Placer
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
@@ -34,7 +35,6 @@ from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
-from drayman.scheduler.decisions import Placement
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
@@ -146,7 +146,7 @@ class Scheduler:
         self._informers = informers
         self._is_following = False
         self._foresight = Foresight(self.state)
-        self._under_way: dict[str, Placement] = {}
+        self._under_way: dict[str, tuple[Entry, Placement]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self) -> None:
@@ -202,10 +202,10 @@ class Scheduler:
 
     def _round(self) -> None:
         decisions = self._cycle.decide(ROUND)
-        if decisions.placements:
-            for placement in decisions.placements:
-                self._under_way[placement.entry.uid] = placement
-                self._reporter.forget(placement.entry.uid)
+        if decisions.placed:
+            for entry, placement in decisions.placed:
+                self._under_way[entry.uid] = (entry, placement)
+                self._reporter.forget(entry.uid)
             self._spawn(self._binder.bind(decisions.placements))
         for refused in decisions.refused:
             self._refused(refused)
@@ -220,29 +220,26 @@ class Scheduler:
             patience_s=refused.patience_s,
             copies=lambda: self._copies(refused),
         )
-        if refused.leaving is not None:
-            self._spawn(self._freeing.let_go(refused.entry.pod, refused.leaving))
-        if refused.demand is not None and refused.not_found is not None:
-            work = self._freeing.plan(refused.demand, refused.not_found)
-            if work is None:
-                self._preempt(refused.entry, refused.demand, refused.not_found)
-            else:
-                self._spawn(work)
+        work = self._freeing.plan(refused.entry.pod, refused.why)
+        if work is not None:
+            self._spawn(work)
+        elif isinstance(refused.why, NoNode):
+            self._preempt(refused.entry, refused.why)
 
-    def _preempt(self, entry: Entry, demand: Demand, not_found: NotFound) -> None:
+    def _preempt(self, entry: Entry, why: NoNode) -> None:
         now = self._clock()
-        decision = self._preemptor.decide(demand, not_found, now)
+        decision = self._preemptor.decide(why.demand, why.not_found, now)
         if entry.uid in self._nominations:
-            self.queue.sleep_alone(entry, self._preemptor.overdue_at(entry.uid, now))
+            overdue_at = self._preemptor.overdue_at(entry.uid, now)
+            self._cycle.retrying.awaits_others(entry, overdue_at)
         if decision is not None:
             self._spawn(self._evictor.carry_out(decision, now))
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to tell each of them why."""
-        not_found = refused.not_found
-        if not_found is not None:
+        if isinstance(refused.why, NoNode):
             for entry in self.queue.alike(refused.entry):
-                yield entry.pod, partial(self._cycle.explain_to, entry.pod, not_found)
+                yield entry.pod, partial(self._cycle.explain_to, entry.pod, refused.why.not_found)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -265,7 +262,7 @@ class Scheduler:
     def _hold_back(self, uid: str) -> None:
         entry = self.queue.get(uid)
         if entry is not None:
-            self.queue.hold_back(entry, self._clock())
+            self._cycle.retrying.failed(entry, self._clock())
             self._work.set()
 
     def is_under_way(self, uid: str) -> bool:
@@ -278,8 +275,8 @@ class Scheduler:
     # What the binder tells.
 
     def bound(self, placement: Placement) -> None:
-        self._under_way.pop(placement.entry.uid, None)
-        self._nominations.withdraw(placement.entry.uid)
+        self._under_way.pop(placement.uid, None)
+        self._nominations.withdraw(placement.uid)
         self._reporter.bound(placement.pod, placement.node)
 
     def waiting(self, placement: Placement) -> None:
@@ -303,7 +300,8 @@ class Scheduler:
 
     def _tell_of_volumes(self, placement: Placement) -> None:
         """Volumes take their time: say so, in place of what the pod was told before."""
-        if self._under_way.get(placement.entry.uid) is not placement:
+        known = self._under_way.get(placement.uid)
+        if known is None or known[1].volumes is not placement.volumes:
             return
         pending = progress(self.state, placement).pending
         if not pending:
@@ -315,14 +313,15 @@ class Scheduler:
             self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: str(news))
 
     def failed(self, placement: Placement, why: str) -> None:
-        entry = placement.entry
-        if self._under_way.pop(entry.uid, None) is None:
+        known = self._under_way.pop(placement.uid, None)
+        if known is None:
             return
+        entry = known[0]
         if self._turns is not None:
             self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
             self._nominations.renew(entry.uid, placement.node, placement.needs, placement.devices)
-            self.queue.hold_back(entry, self._clock())
+            self._cycle.retrying.failed(entry, self._clock())
             # The next attempt may come before a pod that was told something is told again.
             urgent = placement.volumes is not None
             self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)

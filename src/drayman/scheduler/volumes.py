@@ -17,10 +17,11 @@ from drayman.api.struct import Json
 from drayman.api.volume_binding import SELECTED_NODE, is_bound, is_set_aside
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
 from drayman.cluster.writes import Parts, PartsWrite, Write
+from drayman.placement.decision.placements import Placement
 from drayman.placement.fit.volume_matching import reaches
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken
-from drayman.scheduler.decisions import MANAGER, Placement
+from drayman.scheduler.decisions import MANAGER
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _CLAIM_REF: Final = ("spec", "claimRef")

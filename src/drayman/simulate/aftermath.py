@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from drayman.api.claim_generation import POD_CLAIM_NAME
-from drayman.api.core import Pod
-from drayman.api.pods import statuses_with, unmade_entries
-from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
-from drayman.placement.claims import EXTENDED_CLAIM
-from drayman.placement.demand import Demand
-from drayman.placement.placing import Found
+from drayman.api.core import Pod, PodResourceClaimStatus
+from drayman.api.resource import ResourceClaim
+from drayman.placement.decision.drafting import statuses_of_made
+from drayman.placement.decision.placements import Placement
 from drayman.placement.world import Objects, World
 from drayman.simulate.plan_steps import Turn
 
@@ -22,58 +19,37 @@ def afterwards(world: World, turns: Iterable[Turn]) -> World:
     pods: list[Pod] = []
     claims: dict[tuple[str, str], ResourceClaim] = {}
     for turn in turns:
-        pod = turn.pod
-        if turn.demand is not None:
-            found = list(_claims(pod, turn.demand, turn.found, claims))
-            claims.update(((c.metadata.namespace, c.metadata.name), c) for c in found)
-            pod = _using(pod, found)
-        if turn.found is not None:
-            pod = replace(pod, spec=replace(pod.spec, node_name=turn.found.node.facts.name))
+        pod, own = _placed(turn.placement) if turn.placement is not None else _waiting(turn)
         pods.append(pod)
+        # Of a claim that several pods use, the last has what all of them made of it.
+        claims.update(((c.metadata.namespace, c.metadata.name), c) for c in own)
     return world.with_objects(
         world.objects.joined(Objects(pods=tuple(pods), claims=tuple(claims.values())))
     )
 
 
-def _claims(
-    pod: Pod,
-    demand: Demand,
-    found: Found | None,
-    known: dict[tuple[str, str], ResourceClaim],
-) -> Iterator[ResourceClaim]:
-    """The claims of a pod as they are then. Of one that several pods use, `known` has what the others made of it."""
-    given: dict[str, AllocationResult] = {}
-    planned = demand.claims
-    if found is not None and found.plan is not None:
-        given = {item.claim.metadata.name: item.allocation for item in found.plan.claims}
-        ours = {claim.metadata.name for claim in demand.claims}
-        added = (i.claim for i in found.plan.claims if i.claim.metadata.name not in ours)
-        planned = (*planned, *added)
-    for claim in planned:
-        metadata = claim.metadata
-        claim = known.get((metadata.namespace, metadata.name), claim)
-        status = claim.status
-        if metadata.name in given:
-            status = replace(status, allocation=given[metadata.name])
-        if found is not None:
-            user = ResourceClaimConsumerReference(
-                resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
-            )
-            status = replace(status, reserved_for=(*status.reserved_for, user))
-        uid = metadata.uid or f"{pod.metadata.uid} {metadata.name}"
-        yield replace(claim, metadata=replace(claim.metadata, uid=uid), status=status)
+def _placed(placement: Placement) -> tuple[Pod, list[ResourceClaim]]:
+    """A pod on its node, and the claims that were changed or made for it."""
+    pod = _using(placement.pod, placement.generated)
+    pod = replace(pod, spec=replace(pod.spec, node_name=placement.node))
+    made = [_existing(item.claim, pod) for item in placement.made]
+    return pod, [*placement.claims, *made]
 
 
-def _using(pod: Pod, claims: Iterable[ResourceClaim]) -> Pod:
+def _waiting(turn: Turn) -> tuple[Pod, list[ResourceClaim]]:
+    """A pod without a node. Its claims are made all the same."""
+    drafts = [] if turn.demand is None else [c for c in turn.demand.open if not c.metadata.uid]
+    pod = _using(turn.pod, statuses_of_made(turn.pod, drafts))
+    return pod, [_existing(draft, pod) for draft in drafts]
+
+
+def _existing(draft: ResourceClaim, pod: Pod) -> ResourceClaim:
+    uid = f"{pod.metadata.uid} {draft.metadata.name}"
+    return replace(draft, metadata=replace(draft.metadata, uid=uid))
+
+
+def _using(pod: Pod, statuses: tuple[PodResourceClaimStatus, ...]) -> Pod:
     """The pod with what its status says about claims that were made for it."""
-    unmade = {entry.name for entry in unmade_entries(pod)}
-    made = {
-        claim.metadata.annotations[POD_CLAIM_NAME]: claim.metadata.name
-        for claim in claims
-        if EXTENDED_CLAIM not in claim.metadata.annotations
-        and claim.metadata.annotations.get(POD_CLAIM_NAME) in unmade
-    }
-    if not made:
+    if not statuses:
         return pod
-    statuses = statuses_with(pod, made)
     return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))

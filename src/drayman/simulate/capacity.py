@@ -26,7 +26,7 @@ from drayman.api.struct import ApiStruct
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger, holder_of, holdings_of
 from drayman.inventory.view import NodeView
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, PodNeeds, Verdict
 from drayman.placement.fit.readiness import closed_by
@@ -34,6 +34,7 @@ from drayman.placement.placing import NotFound
 from drayman.placement.refusing import devices_verdict
 from drayman.placement.state import ClusterState, NodeState
 from drayman.placement.world import World
+from drayman.reasons.causes import AS_HARDWARE
 from drayman.reasons.headline import headline
 from drayman.reasons.on_node import device_limit
 from drayman.reasons.planned import Planned
@@ -42,14 +43,6 @@ from drayman.reasons.wording import counted
 
 MOST_ON_A_NODE: Final = 1024
 """Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""
-_AS_HARDWARE: Final = {
-    Reason.DEVICES_IN_USE: Reason.COUNT_TOO_HIGH,
-    Reason.COUNTERS_IN_USE: Reason.COUNT_TOO_HIGH,
-    Reason.CAPACITY_IN_USE: Reason.CAPACITY_TOO_HIGH,
-    Reason.MISALIGNED: Reason.CONSTRAINT_UNMEETABLE,
-    Reason.REQUESTS_COMPETE: Reason.REQUESTS_CONFLICT,
-}
-"""What is short because of the copies alone, by the word for what is short because of others."""
 _NO_NODES: Final = Headline.of(Reason.NO_NODES, "The cluster has no nodes.")
 
 
@@ -86,7 +79,7 @@ def capacity(world: World, claim: ResourceClaim) -> Capacity:
     """How often the claim fits. The state of the world is used, and left as it was."""
     state = world.state
     pod = Pod(metadata=ObjectMeta(name=claim.metadata.name, namespace=claim.metadata.namespace))
-    demand = Asker(state, world.now).demand_with(pod, (claim,))
+    demand = Decider(state).round(world.now).demand_with(pod, (claim,))
     open_nodes, closed = _open_nodes(state, demand.needs)
     if demand.impossible is not None:
         why = headline(state, demand, NotFound(dict.fromkeys(state.nodes, demand.impossible)))
@@ -237,7 +230,7 @@ def _groups(
 
 def _of_hardware(limit: Headline) -> Headline:
     """What is said of a node that takes no more copies with nothing in use either: nobody could give back what is short."""
-    return Headline.of(_AS_HARDWARE.get(limit.reason, limit.reason), limit.sentence)
+    return Headline.of(AS_HARDWARE.get(limit.reason, limit.reason), limit.sentence)
 
 
 def _first_to_run_out(groups: Sequence[NodeGroup]) -> Headline | None:

@@ -14,7 +14,9 @@ from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.view import NodeView
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Round
+from drayman.placement.decision.outcomes import Fitting, NoNode
+from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
@@ -35,7 +37,7 @@ class Turn:
     expanded: ExpandedPod
     copy: int = 1
     demand: Demand | None = None
-    found: Found | None = None
+    placement: Placement | None = None
     not_found: NotFound | None = None
 
     @property
@@ -76,7 +78,7 @@ class Bench:
     """The cluster that pods are tried on."""
 
     world: World
-    asker: Asker
+    round: Round
     waiting: set[tuple[str, str]] = field(default_factory=set)
     """Pods that were refused, by namespace and name."""
     _headlines: Headlines = field(init=False)
@@ -147,15 +149,14 @@ def wait_for_others(bench: Bench, turn: Turn) -> PlannedPod | None:
 
 def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
     """What the scheduler would do."""
-    demand = turn.demand = bench.asker.demand(turn.pod)
-    node = turn.expanded.node
-    found = bench.asker.find_on(demand, node) if node else bench.asker.find(demand)
-    if isinstance(found, NotFound):
-        turn.not_found = found
+    outcome = bench.round.consider(turn.pod, turn.expanded.node)
+    if isinstance(outcome, NoNode):
+        turn.demand, turn.not_found = outcome.demand, outcome.not_found
         return None
-    bench.asker.assume(demand, found)
-    turn.found = found
-    return turn.placed(found.node.facts.name, tuple(_devices(demand, found)))
+    assert isinstance(outcome, Fitting)  # `wait_for_others` has an answer to the rest
+    demand, found = outcome.demand, outcome.found
+    turn.placement = bench.round.place(demand, found)
+    return turn.placed(turn.placement.node, tuple(_devices(demand, found)))
 
 
 def say_why_not(bench: Bench, turn: Turn) -> PlannedPod | None:

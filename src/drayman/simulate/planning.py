@@ -12,7 +12,7 @@ from itertools import islice
 
 from drayman.api.core import Pod
 from drayman.api.pods import is_active
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.world import World
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Reason
@@ -64,7 +64,7 @@ class Planning:
         turns = list(islice(self._turns(), MOST_PODS + 1))
         if len(turns) > MOST_PODS:
             raise TooManyPodsError
-        bench = Bench(self._world, Asker(self._world.state, self._world.now))
+        bench = Bench(self._world, Decider(self._world.state).round(self._world.now))
         earlier = list(_pending(self._world)) if pending_first else []
         results: dict[int, PlannedPod] = {}
         for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):

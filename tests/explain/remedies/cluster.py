@@ -19,8 +19,8 @@ from drayman.explain.remedies import RemedyReport, remedies_for
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
-from drayman.placement.asking import Asker
 from drayman.placement.claims import EXTENDED_CLAIM, ClaimsNotReadyError
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import Objects, World
 from explain.applying import apply
@@ -207,14 +207,14 @@ def report_on(world: World) -> RemedyReport:
     """What is said about the pod that waits."""
     pod = world.pod("default", "waiting")
     assert pod is not None
-    asker = Asker(world.state, NOW)
+    round_ = Decider(world.state).round(NOW)
     try:
-        demand = asker.demand(pod)
+        demand = round_.demand(pod)
     except ClaimsNotReadyError:
         return remedies_for(world, pod, None, None)
     if pod.spec.scheduling_gates or pod.spec.scheduler_name:
         return remedies_for(world, pod, None, None)
-    found = asker.find(demand)
+    found = round_.find(demand)
     assert isinstance(found, NotFound), "the pod fits as things are"
     survey = Survey(world.state, demand)
     names = misspelt(survey, KnownNames(world.objects.slices))
@@ -233,11 +233,11 @@ def checked_in(world: World) -> list[str]:
         pod = after.pod("default", "waiting")
         assert pod is not None
         assert not pod.spec.scheduling_gates
-        asker = Asker(after.state, NOW)
-        demand = asker.demand(pod)
+        round_ = Decider(after.state).round(NOW)
+        demand = round_.demand(pod)
         node = after.state.nodes[remedy.node]
-        assert isinstance(asker.find(demand), Found), f"does not help: {remedy.sentence}"
-        assert asker.placer(demand).fits_on(demand, node), f"not there: {remedy.sentence}"
+        assert isinstance(round_.find(demand), Found), f"does not help: {remedy.sentence}"
+        assert round_.placer(demand).fits_on(demand, node), f"not there: {remedy.sentence}"
     return [remedy.sentence for remedy in report.remedies]
 
 

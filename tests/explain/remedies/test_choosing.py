@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drayman.explain.remedies.nearness import nearest_first
 from drayman.explain.remedies.trying import MOST_NODES, Trials
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import NotFound
 from explain.remedies.cluster import NOW, ROOT, Cluster, asking, checked, gpus, report_on, request
 from oracle.selectors import GPU
@@ -73,9 +73,9 @@ def test_one_of_each_kind_before_a_second_of_any() -> None:
         cluster.node(name, 1)
     cluster.node("d", 2).node("e", unschedulable=True).waiting()
     world = cluster.world()
-    asker, pod = Asker(world.state, NOW), world.pod("default", "waiting")
+    round_, pod = Decider(world.state).round(NOW), world.pod("default", "waiting")
     assert pod is not None
-    found = asker.find(asker.demand(pod))
+    found = round_.find(round_.demand(pod))
     assert isinstance(found, NotFound)
     names = [node.facts.name for node in nearest_first(world.state, found.verdicts)]
     assert names == ["d", "a", "e", "b", "c"]

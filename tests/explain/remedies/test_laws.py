@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import Found
 from drayman.placement.world import World
 from explain.remedies.cluster import (
@@ -78,10 +78,10 @@ def _clusters(draw: st.DrawFn) -> Cluster:
 
 
 def _fits(world: World) -> bool:
-    asker = Asker(world.state, NOW)
+    round_ = Decider(world.state).round(NOW)
     pod = world.pod("default", "waiting")
     assert pod is not None
-    return isinstance(asker.find(asker.demand(pod)), Found)
+    return isinstance(round_.find(round_.demand(pod)), Found)
 
 
 def _seen(world: World) -> Any:

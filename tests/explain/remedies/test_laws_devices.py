@@ -11,7 +11,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory import Features
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import Found
 from drayman.placement.world import Objects, World
 from explain.remedies.cluster import NOW, checked_in
@@ -73,7 +73,7 @@ def _held(problem: JsonObject) -> Iterator[JsonObject]:
 def test_every_remedy_helps(problem: JsonObject) -> None:
     """Whatever is named makes the claims fit, when it is done."""
     world = world_of(problem)
-    asker, pod = Asker(world.state, NOW), world.pod("default", "waiting")
+    round_, pod = Decider(world.state).round(NOW), world.pod("default", "waiting")
     assert pod is not None
-    if not isinstance(asker.find(asker.demand(pod)), Found):
+    if not isinstance(round_.find(round_.demand(pod)), Found):
         event(f"{len(checked_in(world))} remedies")

@@ -17,7 +17,7 @@ from drayman.explain.answer import Explanation, Holder, Miss, Remedy, Spelling, 
 from drayman.explain.claim import explain_claim
 from drayman.explain.pod import explain_pod
 from drayman.explain.workload import explain_job
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import Found
 from drayman.placement.world import World
 from drayman.reasons.reason import Reason
@@ -122,12 +122,12 @@ def helps(world: World, about: str, remedy: Remedy) -> None:
         assert waited.spec.node_name, f"the pod itself is gone: {remedy.sentence}"
         pod = replace(waited, spec=replace(waited.spec, node_name=""))
     assert not pod.spec.scheduling_gates
-    asker = Asker(after.state, after.now)
-    demand = asker.demand(pod)
-    assert isinstance(asker.find(demand), Found), f"does not help: {remedy.sentence}"
+    round_ = Decider(after.state).round(after.now)
+    demand = round_.demand(pod)
+    assert isinstance(round_.find(demand), Found), f"does not help: {remedy.sentence}"
     if remedy.node:
         node = after.state.nodes[remedy.node]
-        assert asker.placer(demand).fits_on(demand, node), f"not there: {remedy.sentence}"
+        assert round_.placer(demand).fits_on(demand, node), f"not there: {remedy.sentence}"
 
 
 def steps_of(steps: Iterable[Step], *, devices: bool = True) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from drayman.explain.remedies.replacing import LOST
+from drayman.reasons.lost import LOST
 from drayman.reasons.reason import Reason
 from explain.scenarios.collected import SCENARIOS
 from explain.scenarios.playing import Play, server

@@ -11,7 +11,7 @@ from controllers.world import eventually
 from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import JOBS, PODS
 from drayman.explain.answer import Explanation
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import Found
 from drayman.reasons.reason import Reason
 from explain.applying import apply
@@ -372,8 +372,8 @@ def test_the_pods_behind_it(scene: Callable[[], Scene], about: str, parts: tuple
             after = world.with_objects(apply(world.objects, remedy))
             pod = after.pod(part.namespace, part.name)
             assert pod is not None, f"the pod itself is gone: {remedy.sentence}"
-            asker = Asker(after.state, after.now)
-            assert isinstance(asker.find(asker.demand(pod)), Found), remedy.sentence
+            round_ = Decider(after.state).round(after.now)
+            assert isinstance(round_.find(round_.demand(pod)), Found), remedy.sentence
 
 
 async def test_a_job_that_is_resumed_runs() -> None:

@@ -38,13 +38,13 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
-from drayman.placement.demand import Demand
+from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.nominations import Nominations
-from drayman.placement.placing import NotFound, Placer
+from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle
-from drayman.scheduler.decisions import Placement
 from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
@@ -96,7 +96,7 @@ class Play:
             binding_timeout_s=BINDING_TIMEOUT_S,
             may_ask=self._may_ask,
             nominations=self.nominations,
-            chance=random.Random(0),
+            rng=random.Random(0),
         )
         self.fleet = fleet
         self.version = 0
@@ -106,6 +106,8 @@ class Play:
         self.rules: dict[str, JsonObject] = {}
         self.claims: dict[str, ResourceClaim] = {}
         self.pods: dict[str, Pod] = {}
+        self.entries: dict[str, Entry] = {}
+        """Of pods that have been decided about, by uid."""
         self.under_way: list[list[Placement]] = []
         self.unready: list[Placement] = []
         """Pods whose claims are written, and whose devices their drivers have still to make ready."""
@@ -136,7 +138,7 @@ class Play:
         placer = Placer(self.state, Policy.BEST)
         self._preemptor = Preemptor(self.state, placer, self.nominations, occupants, budgets)
         self._freeing = Freeing(None, self.state)  # type: ignore[arg-type]
-        self._follower.follow(lambda uid: any(p.entry.uid == uid for p in self._decided()))
+        self._follower.follow(lambda uid: any(p.uid == uid for p in self._decided()))
 
     def _may_ask(self, pod: Pod) -> bool:
         return self._preemptor.may_ask(pod)
@@ -345,20 +347,21 @@ class Play:
         decided = self.cycle.decide(1 + which % 8)
         for refused in decided.refused:
             assert "internal error" not in refused.message, refused
-            if refused.demand is not None and refused.not_found is not None:
-                movable = self._freeing.movable(refused.demand, refused.not_found)
+            if isinstance(refused.why, NoNode):
+                movable = self._freeing.movable(refused.why.demand, refused.why.not_found)
                 if movable is None:
-                    self._preempt(refused.entry, refused.demand, refused.not_found)
+                    self._preempt(refused.entry, refused.why)
                 else:
                     self.freeing.append(movable)
+        self.entries.update((entry.uid, entry) for entry, _ in decided.placed)
         groups = _sharing(decided.placements)
         before = self._decided()
         for number, placement in enumerate(decided.placements):
             self._judge(placement, [*before, *decided.placements[:number]])
         self.under_way += groups
 
-    def _preempt(self, entry: Entry, demand: Demand, not_found: NotFound) -> None:
-        decision = self._preemptor.decide(demand, not_found, self.now)
+    def _preempt(self, entry: Entry, why: NoNode) -> None:
+        decision = self._preemptor.decide(why.demand, why.not_found, self.now)
         if decision is not None and decision.nomination is not None:
             self.queue.sleep_alone(entry)
             if decision.victims:
@@ -405,7 +408,7 @@ class Play:
         if not self.unready:
             return
         placement = self.unready.pop(which % len(self.unready))
-        uid = placement.entry.uid
+        uid = placement.uid
         for name in named_claims(placement.pod):
             claim = self.claims.get(name)
             if claim is None or claim.status.allocation is None:
@@ -423,7 +426,7 @@ class Play:
 
     def stop_waiting(self, uid: str) -> None:
         """A pod is gone, so nobody waits for its devices."""
-        for placement in [each for each in self.unready if each.entry.uid == uid]:
+        for placement in [each for each in self.unready if each.uid == uid]:
             self.unready.remove(placement)
             self._undo(placement)
 
@@ -483,34 +486,27 @@ class Play:
             self.state.confirm_claim(claim)
         self.cycle.settled(written)
         self._nothing_is_held_twice()
-        for placement in group:
-            # From here on they are claims like any other.
-            made = {made.key[1] for made in placement.made}
-            placement.claims += tuple(c for c in written if c.metadata.name in made)
-            placement.made = ()
+        by_key = {(c.metadata.namespace, c.metadata.name): c for c in written}
+        for placement in (each.with_claims_made(by_key) for each in group):
             if placement.waits:
                 self.unready.append(placement)
             else:
                 self._bind(placement)
 
     def _bind(self, placement: Placement) -> None:
-        self.nominations.withdraw(placement.entry.uid)
+        self.nominations.withdraw(placement.uid)
         pod = placement.pod
         spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
         self._put_pod(msgspec.structs.replace(pod, spec=spec))
 
     def _undo(self, placement: Placement) -> None:
-        self.state.remove_pod(placement.needs.uid)
-        for made in placement.made:
-            self.state.forget_made(made.key, made.holder)
-        for claim in placement.claims:
-            self.state.forget_claim(claim)
+        take_back(self.state, placement)
         self.cycle.settled(placement.claims)
-        if self._follower.waits(placement.entry.uid):
+        if self._follower.waits(placement.uid):
             self.nominations.renew(
-                placement.entry.uid, placement.node, placement.needs, placement.devices
+                placement.uid, placement.node, placement.needs, placement.devices
             )
-            self.queue.hold_back(placement.entry, self.now)
+            self.queue.hold_back(self.entries[placement.uid], self.now)
 
     # Judging.
 

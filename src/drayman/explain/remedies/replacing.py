@@ -19,7 +19,6 @@ from drayman.placement.world import World
 from drayman.reasons.reason import Reason
 from drayman.workloads.makers import maker_of
 
-LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
 _AT_ONCE: Final = ("Deployment", "ReplicaSet", "Job")
 """What makes another pod while the first is still on its way out. A node that does not answer keeps it there."""
 

@@ -12,12 +12,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator import Plan, Policy, search, signature
+from drayman.allocator import Policy, signature
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
-from drayman.placement.asking import Asker
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
-from drayman.placement.fit import FITS, volume_check
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState, NodeState
 
@@ -43,7 +42,7 @@ class Trials:
         self, state: ClusterState, now: float, nodes: Sequence[NodeState], searches: int
     ) -> None:
         self._state = state
-        self._asker = Asker(state, now)
+        self._round = Decider(state).round(now)
         self._placer = Placer(state, Policy.BEST)
         self._nodes = nodes
         self._left = searches
@@ -58,10 +57,10 @@ class Trials:
 
     def demand(self, pod: Pod) -> Demand:
         """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._asker.demand(pod)
+        return self._round.demand(pod)
 
     def demand_with(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Demand:
-        return self._asker.demand_with(pod, claims)
+        return self._round.demand_with(pod, claims)
 
     def ask(
         self, pod: Pod, claims: Sequence[ResourceClaim], nodes: Sequence[NodeState] | None = None
@@ -71,7 +70,7 @@ class Trials:
         return self.first_fit(demand, nodes)
 
     def first_fit(self, demand: Demand, nodes: Sequence[NodeState] | None = None) -> Fit | None:
-        if self._is_hopeless(demand):
+        if self._placer.is_hopeless(demand):
             return None
         refused: set[Hashable] = set()
         chosen = self._nodes if nodes is None else nodes
@@ -81,38 +80,29 @@ class Trials:
             looks = self._looks(demand, node)
             if looks in refused:
                 continue
-            if self.fits(demand, node):
-                return self.fit_on(demand, node)
+            self._left -= 1
+            fit = self.fit_on(demand, node)
+            if fit is not None:
+                return fit
             refused.add(looks)
         self.left_out = max(self.left_out, len(chosen) - MOST_NODES)
         return None
 
     def fits(self, demand: Demand, node: NodeState) -> bool:
         """Whether the pod fits on a node now; no if nothing may be searched any more."""
-        if self.is_spent or self._is_hopeless(demand):
+        if self.is_spent or self._placer.is_hopeless(demand):
             return False
         self._left -= 1
         return self._placer.fits_on(demand, node)
 
     def fit_on(self, demand: Demand, node: NodeState) -> Fit | None:
-        """The devices that the pod gets on a node on which it fits."""
-        wanted = demand.on(node.facts)
-        if not wanted.claims:
-            return Fit(node.facts.name, ())
-        view = self._state.inventory.view(node.node, self._state.ledger)
-        plan = search(view, wanted.question)
-        if not isinstance(plan, Plan):
+        """The devices that the pod gets on a node; None if it does not fit there."""
+        found = self._placer.found_on(demand, node)
+        if found is None:
             return None
-        results = (r for item in plan.claims for r in item.allocation.devices.results)
+        planned = () if found.plan is None else found.plan.claims
+        results = (r for item in planned for r in item.allocation.devices.results)
         return Fit(node.facts.name, tuple(f"{r.driver}/{r.pool}/{r.device}" for r in results))
-
-    def _is_hopeless(self, demand: Demand) -> bool:
-        """Whether something stands in the way that no node has a say in."""
-        if demand.impossible is not None:
-            return True
-        if not demand.needs.shape.volumes:
-            return False
-        return volume_check(demand.needs, self._state.volumes).refusal is not FITS
 
     def _looks(self, demand: Demand, node: NodeState) -> Hashable:
         """Equal for nodes that give equal answers."""

@@ -1,0 +1,181 @@
+"""What single nodes say to a pod: Kubernetes' rules in Kubernetes' order, then devices, then claims that have devices already.
+
+This is the only list of the rules: the search for the best node, questions about a single node and explanations all evaluate it.
+
+Thousands of nodes are alike, so what a search for devices says is kept by node shape (`allocator.signature`) and serves all nodes that
+look the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
+from drayman.bounded import Bounded
+from drayman.placement.demand import Demand, DevicesWanted
+from drayman.placement.fit import (
+    FITS,
+    NO_NEIGHBOURS,
+    NO_VOLUMES,
+    Cause,
+    NeighbourCheck,
+    Verdict,
+    VolumeCheck,
+    usage_verdict,
+    volume_check,
+)
+from drayman.placement.refusing import devices_verdict
+from drayman.placement.state import NodeState
+from drayman.placement.surroundings import Surroundings
+
+Key = tuple[object, ...]
+_MOST_ANSWERS: Final = 4096
+
+
+class Checks(Struct, frozen=True, eq=False):
+    """A pod's demand with what is worked out once before nodes are asked. Good until the next placement."""
+
+    demand: Demand
+    volumes: VolumeCheck = NO_VOLUMES
+    neighbours: NeighbourCheck = NO_NEIGHBOURS
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether nodes differ for this pod by something that no mark tells of, so that nothing may be kept."""
+        if self.demand.only_node is not None:
+            return True
+        return self.volumes is not NO_VOLUMES and not self.volumes.is_indifferent
+
+
+def prepared(state: Surroundings, demand: Demand) -> Checks:
+    """What the nodes of a cluster are to be asked."""
+    needs = demand.needs
+    volumes = volume_check(needs, state.volumes) if needs.shape.volumes else NO_VOLUMES
+    if volumes.refusal is not FITS or not state.neighbourhood.concerns(needs):
+        return Checks(demand, volumes)
+    return Checks(demand, volumes, state.neighbourhood.prepare(needs))
+
+
+def node_verdict(state: Surroundings, checks: Checks, node: NodeState) -> Verdict:
+    """The first of the rules about nodes, volumes and other pods that refuses."""
+    demand, facts = checks.demand, node.facts
+    verdict = state.static_verdicts.verdict(demand.needs, facts)
+    if verdict is not FITS:
+        return verdict
+    verdict = usage_verdict(demand.needs, facts, node.usage, demand.delegated_on(facts))
+    if verdict is not FITS:
+        return verdict
+    if checks.volumes is not NO_VOLUMES:
+        verdict = checks.volumes.verdict(facts)
+        if verdict is not FITS:
+            return verdict
+    return FITS if checks.neighbours is NO_NEIGHBOURS else checks.neighbours.verdict(facts)
+
+
+class Answer(Struct, frozen=True):
+    """What a node says, or a search of all nodes with one signature."""
+
+    verdict: Verdict
+    quality: Key = ()
+    preference: int = 0
+    exhausted: bool = False
+
+
+_NO_DEVICES_WANTED: Final = Answer(FITS)
+_NO_ROOM_FOR_MAPPED: Final = Answer(
+    Verdict.refusal(
+        Cause.DEVICE_RESOURCES,
+        "not enough resources of the node for what the devices take of them",
+        resolvable=True,
+    )
+)
+
+
+class NodeAnswers:
+    """Asks nodes on behalf of pods that ask for the same, and keeps what searches said."""
+
+    def __init__(self, state: Surroundings, policy: Policy) -> None:
+        self._state = state
+        self._policy = policy
+        self._kept: Bounded[Hashable, Answer] = Bounded(_MOST_ANSWERS)
+        self._epoch = -1
+        self._last_plan: tuple[str, Plan] | None = None  # for the pod at hand, with its node
+
+    def next_pod(self) -> None:
+        """Devices that were found are those of another pod."""
+        self._last_plan = None
+
+    def keep_up(self) -> None:
+        """What was kept before hardware or rules changed does not hold any more."""
+        if self._epoch != self._state.epoch:
+            self._epoch = self._state.epoch
+            self._kept.clear()
+
+    def of(self, checks: Checks, node: NodeState, *, anew: bool = False) -> Answer:
+        """What a node says. With `anew`, nothing that was kept is used."""
+        verdict = node_verdict(self._state, checks, node)
+        if verdict is not FITS:
+            return Answer(verdict)
+        demand = checks.demand
+        answer = self.of_devices(demand, node, anew=anew)
+        if answer.verdict is FITS and demand.held:
+            verdict = demand.held_verdict(node.node)
+            if verdict is not FITS:
+                return Answer(verdict)
+        return answer
+
+    def of_devices(self, demand: Demand, node: NodeState, *, anew: bool = False) -> Answer:
+        """What the devices of a node say, whether or not the node is one for the pod."""
+        wanted = demand.on(node.facts)
+        if wanted.impossible is not None:
+            return Answer(wanted.impossible)
+        if not wanted.claims:
+            return _NO_DEVICES_WANTED
+        if anew or self._state.mapped_devices or demand.only_node is not None:
+            # A pod that is tied to a node asks once. Its placer serves pods of all shapes, so nothing may be kept.
+            return self._searched(demand, node, wanted)
+        view = self._state.view(node)
+        shape = (wanted.delegated, signature(view, wanted.question))
+        known = self._kept.get(shape)
+        if known is None:
+            known = self._kept[shape] = self._searched(demand, node, wanted)
+        return known
+
+    def plan(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Plan | None:
+        """The devices for this very pod on a node that is known to have them; None where that turns out to be wrong."""
+        last = self._last_plan
+        if last is not None and last[0] == node.facts.name:
+            return last[1]
+        view = self._state.view(node)
+        outcome: Outcome | None = None if last is None else last[1].on(view, wanted.question)
+        if outcome is None:
+            outcome = search(view, wanted.question, policy=self._policy)
+        if not isinstance(outcome, Plan) or not self._mapped_resources_fit(demand, node, outcome):
+            # The kept answer does not hold, so nothing that was kept can be relied on.
+            self._kept.clear()
+            return None
+        return outcome
+
+    def _searched(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Answer:
+        view = self._state.view(node)
+        outcome = search(view, wanted.question, policy=self._policy)
+        if not isinstance(outcome, Plan):
+            verdict = devices_verdict(outcome, wanted.claims)
+            return Answer(verdict, exhausted=isinstance(outcome, Exhausted))
+        if not self._mapped_resources_fit(demand, node, outcome):
+            return _NO_ROOM_FOR_MAPPED
+        self._last_plan = (node.facts.name, outcome)
+        return Answer(FITS, (outcome.quality,), outcome.preference_score)
+
+    def _mapped_resources_fit(self, demand: Demand, node: NodeState, plan: Plan) -> bool:
+        """Whether the pod still fits with what its devices take of the node's own resources."""
+        if not self._state.mapped_devices:
+            return True
+        total = self._state.mapped_devices.requests_of(item.allocation for item in plan.claims)
+        if not total:
+            return True
+        needs, facts = demand.needs.plus(total), node.facts
+        return usage_verdict(needs, facts, node.usage, demand.delegated_on(facts)) is FITS

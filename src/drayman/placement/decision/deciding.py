@@ -1,0 +1,245 @@
+"""The steps of a decision, in order. The first that refuses ends it; a pod that passes all of them is placed.
+
+Decisions are made in rounds, one after the other, each on top of all before it, and counted at once in the state. What one round has
+decided is written together, so its decisions may rely on each other; those of another round that are still being written may fail.
+
+The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). A rule that is still to come,
+such as a quota, is a further step. Pods that belong together are decided about one after the other in one round; if one of them finds
+no place, those before it are taken back together (`placements.take_back`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from drayman.allocator import Policy
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.bounded import Bounded
+from drayman.placement.claims import ClaimsNotReadyError
+from drayman.placement.decision.drafting import drafted
+from drayman.placement.decision.gathering import Suffix, counting, gathered
+from drayman.placement.decision.outcomes import (
+    BeingWritten,
+    Fitting,
+    Lacking,
+    NoNode,
+    Outcome,
+    PromisedAway,
+    Refusal,
+)
+from drayman.placement.decision.placements import Placement, assume
+from drayman.placement.demand import Demand, Demands
+from drayman.placement.fit import FITS, Cause, Verdict
+from drayman.placement.fit.verdict import NODE_AFFINITY
+from drayman.placement.nominations import Nominations
+from drayman.placement.placing import Found, NotFound, Placer
+from drayman.placement.state import ClusterState
+
+BINDING_TIMEOUT_S: Final = 600.0
+"""How long drivers may take to make devices ready, unless the scheduler is configured otherwise."""
+_MOST_PLACERS: Final = 256
+_NOT_THE_ONE: Final = Verdict.refusal(Cause.NODE_AFFINITY, NODE_AFFINITY)
+
+
+class Decider:
+    """Decides about the pods of one cluster. Keeps what pods that are alike have in common."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        *,
+        policy: Policy = Policy.BEST,
+        binding_timeout_s: float = BINDING_TIMEOUT_S,
+        nominations: Nominations | None = None,
+        suffix: Suffix | None = None,
+        makes_claims_of: Callable[[Pod], bool] = lambda _: True,
+    ) -> None:
+        """`makes_claims_of` tells of a pod whether claims are made from its templates here; `suffix` ends their names."""
+        self.state = state
+        self.nominations = nominations if nominations is not None else Nominations(state)
+        self.demands = Demands(state, binding_timeout_s)
+        self.suffix = suffix or counting()
+        self.makes_claims_of = makes_claims_of
+        self._policy = policy
+        self._placers: Bounded[object, Placer] = Bounded(_MOST_PLACERS)
+        self._pinned = Placer(state, policy)
+
+    def round(self, now: float) -> Round:
+        """A new round at this time."""
+        return Round(self, now)
+
+    def placer(self, demand: Demand) -> Placer:
+        """Finds nodes for pods of this shape."""
+        # A pod that is tied to a node by its claims is alone in asking for that.
+        if demand.only_node is not None:
+            return self._pinned
+        placer = self._placers.get(demand.key)
+        if placer is None:
+            placer = self._placers[demand.key] = Placer(self.state, self._policy)
+        return placer
+
+
+@dataclass(slots=True, eq=False)
+class Round:
+    """Decisions that are made one after the other and written together."""
+
+    decider: Decider
+    now: float
+    changed: set[str] = field(default_factory=set)
+    """The claims, by uid, that it changes."""
+
+    def decide(self, pod: Pod, only: str = "") -> Outcome:
+        """What becomes of the pod. If it has a place, that counts from now on.
+
+        `only` names the one node to which the pod can go, as it does for a daemon. The others are not asked.
+        """
+        with ExitStack() as aside:
+            outcome = self._considered(Attempt(pod, only, aside))
+            if isinstance(outcome, Fitting):
+                return self.place(outcome.demand, outcome.found)
+            return outcome
+
+    def consider(self, pod: Pod, only: str = "") -> Refusal | Fitting:
+        """What would become of the pod. Changes nothing."""
+        with ExitStack() as aside:
+            return self._considered(Attempt(pod, only, aside))
+
+    def demand(self, pod: Pod) -> Demand:
+        """What the pod asks for. Raises ClaimsNotReadyError."""
+        return self.demand_with(pod, self.claims(pod))
+
+    def demand_with(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Demand:
+        """What the pod would ask for if its claims were these."""
+        return self.decider.demands.of(pod, tuple(claims), self.now)
+
+    def claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """The claims of the pod. Raises ClaimsNotReadyError."""
+        decider = self.decider
+        suffix = decider.suffix if decider.makes_claims_of(pod) else None
+        return gathered(decider.state, pod, suffix)
+
+    def find(self, demand: Demand, only: str = "") -> Found | NotFound:
+        """Where the pod would go."""
+        if not only:
+            return self.decider.placer(demand).find(demand)
+        tied = dataclasses.replace(demand, only_node=only)
+        found = self.decider.placer(tied).find(tied)
+        if isinstance(found, Found):
+            return found
+        others = dict.fromkeys(self.decider.state.nodes, _NOT_THE_ONE)
+        own = {name: verdict for name, verdict in found.verdicts.items() if name == only}
+        return NotFound(others | own, found.retry)
+
+    def placer(self, demand: Demand) -> Placer:
+        """Finds nodes for pods of this shape."""
+        return self.decider.placer(demand)
+
+    def place(self, demand: Demand, found: Found) -> Placement:
+        """The pod goes where it was found to fit: node, devices, volumes and claims count from now on."""
+        decider = self.decider
+        placement = drafted(decider.state, demand, found, self.now, decider.suffix)
+        decider.nominations.fulfil(placement.uid)
+        placement = assume(decider.state, placement, found)
+        self.changed.update(claim.metadata.uid for claim in placement.claims)
+        return placement
+
+    def _considered(self, attempt: Attempt) -> Refusal | Fitting:
+        for step in STEPS:
+            refusal = step(self, attempt)
+            if refusal is not None:
+                return refusal
+        return Fitting(attempt.demand, attempt.found)
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """One pod, with what the steps so far have found out."""
+
+    pod: Pod
+    only: str
+    aside: ExitStack
+    """Promises that do not count for the pod, until the end of the attempt."""
+    claims: tuple[ResourceClaim, ...] = field(init=False)
+    demand: Demand = field(init=False)
+    found: Found = field(init=False)
+
+
+Step: TypeAlias = Callable[[Round, Attempt], Refusal | None]
+"""Refuses a pod, or leaves it to the next step."""
+
+
+def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
+    """A pod needs its claims first, and its group, if it is in one."""
+    try:
+        attempt.claims = round_.claims(attempt.pod)
+    except ClaimsNotReadyError as error:
+        return Lacking(error)
+    return None
+
+
+def wait_for_writes(round_: Round, attempt: Attempt) -> BeingWritten | None:
+    """What another round makes of a claim is known when it is written."""
+    for claim in attempt.claims:
+        uid = claim.metadata.uid
+        if uid and uid not in round_.changed and round_.decider.state.is_under_way(claim):
+            return BeingWritten(claim)
+    return None
+
+
+def leave_what_is_promised(round_: Round, attempt: Attempt) -> PromisedAway | None:
+    """A pod may not begin to use a claim that is about to give its devices to somebody more important."""
+    nominations = round_.decider.nominations
+    for claim in attempt.claims if nominations else ():
+        nomination = nominations.keeps(claim, attempt.pod)
+        if nomination is not None:
+            return PromisedAway(claim, nomination)
+    return None
+
+
+def work_out_demand(round_: Round, attempt: Attempt) -> None:
+    """What nodes are to be asked for."""
+    attempt.demand = round_.demand_with(attempt.pod, attempt.claims)
+
+
+def set_promises_aside(round_: Round, attempt: Attempt) -> None:
+    """What is kept for less important pods, and for the pod itself, is within its reach."""
+    nominations = round_.decider.nominations
+    if nominations:
+        attempt.aside.enter_context(nominations.as_seen_by(attempt.pod))
+
+
+def find_a_node(round_: Round, attempt: Attempt) -> NoNode | None:
+    """The rules in their order, and devices: `answering` asks one node, `placing` chooses among all."""
+    found = round_.find(attempt.demand, attempt.only)
+    if isinstance(found, NotFound):
+        return NoNode(attempt.demand, found)
+    attempt.found = found
+    return None
+
+
+def do_without_promises(round_: Round, attempt: Attempt) -> NoNode | None:
+    """The pod must fit even if those for whom room is kept never come: it may have wanted their company."""
+    decider, demand = round_.decider, attempt.demand
+    if not decider.nominations or not demand.needs.shape.social:
+        return None
+    with decider.nominations.ignored():
+        verdict = decider.placer(demand).verdict_on(demand, attempt.found.node)
+    if verdict is FITS:
+        return None
+    return NoNode(demand, NotFound(dict.fromkeys(decider.state.nodes, verdict), retry=True))
+
+
+STEPS: Final[tuple[Step, ...]] = (
+    gather_claims,
+    wait_for_writes,
+    leave_what_is_promised,
+    work_out_demand,
+    set_promises_aside,
+    find_a_node,
+    do_without_promises,
+)

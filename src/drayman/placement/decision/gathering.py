@@ -1,0 +1,55 @@
+"""The claims of a pod: those that it names, those that were made for it, and drafts of those that its templates stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, make_claim
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.resource import ResourceClaim
+from drayman.placement.claims import ClaimsNotReadyError, Lack, claims_of
+from drayman.placement.state import ClusterState
+
+Suffix = Callable[[], str]
+"""Ends the name of a claim with something that no other claim has."""
+
+
+def gathered(
+    state: ClusterState, pod: Pod, suffix: Suffix | None = None
+) -> tuple[ResourceClaim, ...]:
+    """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError.
+
+    With `suffix`, claims that are still to be made from templates are drafted; without, they are somebody else's to make.
+    """
+    if not pod.spec.resource_claims:
+        return ()
+
+    def draft(pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
+        name = entry.resource_claim_template_name or ""
+        template = state.find_template(pod.metadata.namespace, name)
+        if template is None or suffix is None:
+            return None
+        return make_claim(pod, entry, template, suffix())
+
+    claims = claims_of(pod, state.find_claim, draft)
+    group = pod.spec.scheduling_group
+    if group is not None and claims and state.groups.of(pod) is None:
+        # Only the group can say which of the claims are its own.
+        name = group.pod_group_name or ""
+        raise ClaimsNotReadyError(f'pod group "{name}" does not exist', Lack.GROUP, name)
+    return claims
+
+
+def counting() -> Suffix:
+    """Suffixes that count up, so that the same question gives the same answer."""
+    numbers = count(1)
+
+    def suffix() -> str:
+        digits, rest = [], next(numbers)
+        for _ in range(SUFFIX_LENGTH):
+            rest, digit = divmod(rest, len(SUFFIX_ALPHABET))
+            digits.append(SUFFIX_ALPHABET[digit])
+        return "".join(reversed(digits))
+
+    return suffix

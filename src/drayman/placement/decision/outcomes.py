@@ -1,0 +1,51 @@
+"""What a decision about a pod can come to. The list is closed, so that a caller can handle every case."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from drayman.api.resource import ResourceClaim
+from drayman.placement.claims import ClaimsNotReadyError
+from drayman.placement.decision.placements import Placement
+from drayman.placement.demand import Demand
+from drayman.placement.nominations import Nomination
+from drayman.placement.placing import Found, NotFound
+
+
+class Lacking(Struct, frozen=True, eq=False):
+    """The pod lacks a claim, or its group, before nodes are even looked at."""
+
+    error: ClaimsNotReadyError
+
+
+class BeingWritten(Struct, frozen=True, eq=False):
+    """An earlier round changes a claim of the pod, and it is not known yet whether that succeeds."""
+
+    claim: ResourceClaim
+
+
+class PromisedAway(Struct, frozen=True, eq=False):
+    """A claim of the pod is about to give its devices to a pod that is more important."""
+
+    claim: ResourceClaim
+    nomination: Nomination
+
+
+class NoNode(Struct, frozen=True, eq=False):
+    """No node takes the pod."""
+
+    demand: Demand
+    not_found: NotFound
+
+
+class Fitting(Struct, frozen=True, eq=False):
+    """A node takes the pod. Nothing is counted yet."""
+
+    demand: Demand
+    found: Found
+
+
+Refusal: TypeAlias = Lacking | BeingWritten | PromisedAway | NoNode
+Outcome: TypeAlias = Refusal | Placement

@@ -1,0 +1,104 @@
+"""A pod that goes to a node: what is to be written for it, and how it is counted until that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from drayman.api.core import (
+    NodeAllocatableResourceClaimStatus,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaimStatus,
+)
+from drayman.api.resource import AllocationResult, ResourceClaim
+from drayman.placement.fit import PodNeeds
+from drayman.placement.placing import Found
+from drayman.placement.state import ClaimKey, ClusterState
+from drayman.placement.volumes import Taken
+
+
+class Made(Struct, frozen=True, eq=False):
+    """A claim that is created together with its allocation."""
+
+    claim: ResourceClaim
+    """As it will be."""
+    holder: str
+    """Under which name the ledger knows its devices before it exists."""
+
+    @property
+    def key(self) -> ClaimKey:
+        return self.claim.metadata.namespace, self.claim.metadata.name
+
+
+class Placement(Struct, frozen=True, eq=False):
+    """A pod that goes to a node, with the claims as they are to be."""
+
+    pod: Pod
+    needs: PodNeeds
+    """With what its devices take of the node."""
+    node: str
+    claims: tuple[ResourceClaim, ...] = ()
+    """Those of the pod's claims that change, as they will be."""
+    held: tuple[ResourceClaim, ...] = ()
+    """Those that had devices before."""
+    made: tuple[Made, ...] = ()
+    """Claims to be created: from templates, and for extended resources."""
+    generated: tuple[PodResourceClaimStatus, ...] = ()
+    """What the pod's status is to say of claims from templates, if some of them are made here."""
+    extended_status: PodExtendedResourceClaimStatus | None = None
+    mapped: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+    volumes: Taken | None = None
+    """What its volume claims get that have no volume yet."""
+    waits: bool = False
+    """Whether others have to make devices or volumes ready before the pod is bound."""
+
+    @property
+    def uid(self) -> str:
+        """Of the pod."""
+        return self.needs.uid
+
+    @property
+    def devices(self) -> tuple[AllocationResult, ...]:
+        """What the pod gets on its node besides what its claims had before."""
+        had = {claim.metadata.uid for claim in self.held}
+        new = [claim for claim in self.claims if claim.metadata.uid not in had]
+        new += [item.claim for item in self.made]
+        return tuple(c.status.allocation for c in new if c.status.allocation is not None)
+
+    def with_claims_made(self, written: Mapping[ClaimKey, ResourceClaim]) -> Placement:
+        """The same once its new claims exist: from there on they are claims like any other."""
+        if not self.made:
+            return self
+        claims = (*self.claims, *(written[made.key] for made in self.made))
+        return replace(self, claims=claims, made=())
+
+
+def assume(state: ClusterState, placement: Placement, found: Found) -> Placement:
+    """Count a decision in the state. The placement comes back with the volumes that were taken for it."""
+    if found.plan is not None:
+        state.assume_plan(found.plan)
+    if found.volumes is not None:
+        taken = state.volumes.take(found.volumes, placement.node)
+        placement = replace(placement, volumes=taken, waits=True)
+    for claim in placement.claims:
+        state.assume_claim(claim)
+    for made in placement.made:
+        state.assume_made(made.key, made.holder)
+    state.assume_pod(placement.needs, placement.node)
+    if placement.pod.spec.scheduling_group is not None:
+        state.groups.place(placement.pod)
+    return placement
+
+
+def take_back(state: ClusterState, placement: Placement) -> None:
+    """Decisions are not carried out: nothing of them counts any more. Those that share a claim are taken back together."""
+    state.remove_pod(placement.uid)
+    for made in placement.made:
+        state.forget_made(made.key, made.holder)
+    for claim in placement.claims:
+        state.forget_claim(claim)
+    if placement.volumes is not None:
+        state.volumes.give_back(placement.volumes)

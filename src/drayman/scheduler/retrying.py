@@ -1,0 +1,66 @@
+"""When a pod that was not placed is tried again.
+
+A refusal that nothing but an event could change is slept on, together with all pods of the same shape, or alone where the reason is not
+its copies'. A pod that lacks something of its own waits for that. A search that gave up, a write that failed and an error of our own are
+tried again after a while, though nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from drayman.api.resource import ResourceClaim
+from drayman.placement.decision.outcomes import (
+    BeingWritten,
+    Lacking,
+    NoNode,
+    PromisedAway,
+    Refusal,
+)
+from drayman.placement.nominations import Nominations
+from drayman.scheduler.queue import Entry, Queue
+
+
+class Retrying:
+    """Puts pods that were not placed where they wait."""
+
+    def __init__(self, queue: Queue, nominations: Nominations) -> None:
+        self._queue = queue
+        self._nominations = nominations
+        self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
+
+    def refused(self, entry: Entry, why: Refusal, now: float) -> None:
+        """A decision found no place for the pod."""
+        match why:
+            case Lacking():
+                self._queue.wait(entry)
+            case BeingWritten(claim):
+                self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
+                self._queue.wait(entry)
+            case PromisedAway():
+                self._queue.sleep_alone(entry)
+            case NoNode(demand, not_found):
+                if not_found.retry:
+                    self._queue.hold_back(entry, now)
+                elif entry.uid in self._nominations:
+                    self._queue.sleep_alone(entry)
+                else:
+                    self._queue.sleep(entry, demand.key, demand.interest)
+            case _:
+                assert_never(why)
+
+    def awaits_others(self, entry: Entry, until: float | None) -> None:
+        """Others were asked to go for the pod. If they are not gone by then, it looks for other room."""
+        self._queue.sleep_alone(entry, until)
+
+    def failed(self, entry: Entry, now: float) -> None:
+        """Something went wrong, perhaps after the pod was placed."""
+        self._queue.hold_back(entry, now)
+
+    def settled(self, claims: Iterable[ResourceClaim]) -> None:
+        """Writes for these claims are through or given up: pods that waited for that go on."""
+        for claim in claims:
+            waiting = self._blocked.pop(claim.metadata.uid, None)
+            if waiting:
+                self._queue.wake_pods(waiting)
