@@ -226,6 +226,23 @@ def test_what_waits_is_left_with_the_claims_that_the_plan_named() -> None:
     assert f"Claim {status.name}, " in report.pods[0].waits.sentence
 
 
+def test_pods_get_the_volumes_that_live_as_long_as_they_do() -> None:
+    """Their claims are made with them, so they wait for nothing but what a volume needs."""
+
+    def user(name: str, of: str) -> Workload:
+        spec = {"storageClassName": of, "resources": {"requests": {"storage": "1Gi"}}}
+        source = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        return alone(name, "one", volumes=[source])
+
+    world = cluster({"a": 2}, storage_classes=(storage_class("fast", "ebs.csi.aws.com"),))
+    planning = Planning(world, wanted(user("p", "fast"), user("q", "missing")))
+    found = {planned.name: place(planned) for planned in planning.carried_out().pods}
+    assert found == {"p": "a: gpu-0", "q": "VolumeUnbound"}
+    after, _, (waiting,) = planning.afterwards()
+    told = explain_pod(after, waiting).headline.sentence
+    assert told.endswith("q-v has still to be bound to a volume; its class missing does not exist.")
+
+
 def test_volumes_are_planned_with_the_nodes() -> None:
     """Pods go where their disks are, each to one of its own; claims of the default class get a volume anywhere."""
 

@@ -8,7 +8,7 @@ from msgspec import field
 
 from drayman.api.meta import LabelSelector, ObjectMeta
 from drayman.api.quantity import Quantity
-from drayman.api.struct import ApiStruct, Int32, Int64, Timestamp, always
+from drayman.api.struct import ApiStruct, Int32, Int64, Json, Timestamp, always
 
 EventType = Literal["Normal", "Warning"]
 """Whether an event tells of something that may have to be looked into."""
@@ -188,7 +188,9 @@ class PersistentVolumeClaimVolumeSource(ApiStruct):
 
 
 class EphemeralVolumeSource(ApiStruct):
-    """A claim that is made for the pod. What it asks for is its own affair; that there is one is the pod's."""
+    """A claim that is made for the pod. Its template stays decoded JSON: whatever that says has to reach the claim."""
+
+    volume_claim_template: dict[str, Json] = field(default_factory=dict)
 
 
 class Volume(ApiStruct):

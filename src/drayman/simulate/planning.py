@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.pods import is_active
+from drayman.api.storage import PersistentVolumeClaim
+from drayman.api.volume_binding import default_class, with_class
 from drayman.placement.decision.deciding import Decider
-from drayman.placement.world import World
+from drayman.placement.world import Objects, World
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Reason
 from drayman.simulate.aftermath import afterwards
@@ -22,6 +25,7 @@ from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Worklo
 from drayman.simulate.group_claims import GroupClaims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
 from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn, planned_pods
+from drayman.workloads.volumes.ephemeral import claims_for
 
 
 class TooManyPodsError(Exception):
@@ -55,6 +59,7 @@ class Planning:
         self._world = world.with_objects(self._groups.objects)
         self._expansion = Expansion(self._world)
         self._decided: list[Turn] = []
+        self._volume_claims: list[PersistentVolumeClaim] = []
         self._waiting: dict[tuple[str, str, Reason], Pod] = {}
 
     def carried_out(
@@ -68,6 +73,7 @@ class Planning:
         earlier = list(_pending(self._world)) if pending_first else []
         results: dict[int, PlannedPod] = {}
         for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):
+            self._make_volume_claims(turn.pod)
             result = results[id(turn)] = _decide(bench, turn, steps)
             self._decided.append(turn)
             if result.waits is not None:
@@ -78,7 +84,9 @@ class Planning:
 
     def afterwards(self) -> tuple[World, Planned, list[Pod]]:
         """The cluster with the pods in their places, and of those that wait one for each workload, however many copies, and reason."""
-        world = afterwards(self._world, self._decided)
+        made = Objects(volume_claims=tuple(self._volume_claims))
+        before = self._world.with_objects(self._world.objects.joined(made))
+        world = afterwards(before, self._decided)
         planned = planned_pods(world.state, self._world.objects.claims)
         chosen = {pod.metadata.uid for pod in self._waiting.values()}
         return world, planned, [pod for pod in world.objects.pods if pod.metadata.uid in chosen]
@@ -89,6 +97,16 @@ class Planning:
                 for expanded in self._expansion.of(workload):
                     pod = self._groups.shared_with(expanded.pod)
                     yield Turn(replace(expanded, pod=pod), number)
+
+    def _make_volume_claims(self, pod: Pod) -> None:
+        """What the pod has to itself is made as soon as there is the pod."""
+        volumes = self._world.state.volumes
+        for body in claims_for(pod):
+            claim = codec.convert(PersistentVolumeClaim, body)
+            if volumes.claim(claim.metadata.namespace, claim.metadata.name) is None:
+                usual = default_class(self._world.objects.storage_classes)
+                volumes.set_claim(claim if usual is None else with_class(claim, usual))
+                self._volume_claims.append(claim)
 
     def _note(self, turn: Turn, reason: Reason) -> None:
         workload = turn.expanded.workload

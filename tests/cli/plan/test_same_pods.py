@@ -13,10 +13,11 @@ import yaml
 from msgspec.structs import replace
 
 from controllers.claims.test_groups import GROUP_VALUES, claims_of_group
-from controllers.workloads.stage import NAMESPACE, Stage, stage
+from controllers.workloads.stage import Stage, stage
 from controllers.world import POD_VALUES, from_template
 from controllers.world import pod as pod_in_group
 from controllers.world import world as claims_world
+from drayman.api.codec import convert
 from drayman.api.core import Pod, Volume
 from drayman.api.meta import ObjectMeta, OwnerReference, controller_of
 from drayman.api.resource import ResourceClaim
@@ -38,6 +39,7 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.controllers.claims.controller import ClaimController
+from drayman.controllers.volumes import EphemeralVolumeController
 from drayman.controllers.workloads import CONTROLLERS, JobController, JobOptions
 from drayman.placement.world import World
 from drayman.simulate.copying import Wanted
@@ -46,6 +48,7 @@ from drayman.simulate.group_claims import GroupClaims
 from drayman.workloads.jobs.failures import BackoffTimes
 from drayman.workloads.jobs.pods import INDEX
 from drayman.workloads.stateful_sets.identity import NAME_LABEL
+from drayman.workloads.volumes.ephemeral import claims_for
 
 PROMPT = (
     partial(JobController, options=JobOptions(backoff=BackoffTimes(first=0.0))),
@@ -69,6 +72,8 @@ COUNTS: dict[str, Callable[[Any], int]] = {
 """How many pods a workload says that it has, where that is not `status.replicas`."""
 TROUBLE = "node.kubernetes.io/not-ready"
 VOLUME = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+OWN_CLAIM = {"metadata": {"labels": {"of": "pod"}}, "spec": VOLUME}
+OWN = {"name": "own", "ephemeral": {"volumeClaimTemplate": OWN_CLAIM}}
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ CASES = {
                 "whenScaled": "Retain",
             },
         },
-        {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "other", "emptyDir": {}}]},
+        {"volumes": [{"name": "data", "emptyDir": {}}, {"name": "other", "emptyDir": {}}, OWN]},
         {"replicas": 3},
     ),
     "daemons": Case("DaemonSet", {}, CLAIMS),
@@ -169,24 +174,24 @@ CASES = {
 async def test_a_plan_has_the_pods_that_controllers_make(title: str) -> None:
     """Names but for their random ends, labels, annotations, owners, finalizers, specs and volume claims, now and after a change."""
     case = CASES[title]
-    async with stage(*CONTROLLERS) as place:
+    async with stage(*CONTROLLERS, EphemeralVolumeController) as place:
         await _add_nodes(place)
         planned, claims = await _planned(place.client, case.manifest())
         await place.create(RESOURCES[case.kind], case.manifest())
         made = await _settled(place, case, len(planned))
         assert _described(made) == _described(planned)
-        assert _volume_claims(await _claims_of(place)) == _volume_claims(claims)
+        assert await _claims_of(place, len(claims)) == _volume_claims(claims)
         if not case.then:
             return
-        more, claims = await _planned(place.client, case.manifest(**case.then))
+        more, added = await _planned(place.client, case.manifest(**case.then))
         assert more
         await place.patch(RESOURCES[case.kind], NAME, {"spec": case.then})
         before = {pod.metadata.uid for pod in made}
         now = await _settled(place, case, len(planned) + len(more))
         later = [pod for pod in now if pod.metadata.uid not in before]
         assert _described(later) == _described(more)
-        added = _volume_claims(await _claims_of(place))
-        assert _volume_claims(claims).items() <= added.items()
+        expected = _volume_claims((*claims, *added))
+        assert await _claims_of(place, len(expected)) == expected
 
 
 ENDED = {
@@ -314,7 +319,8 @@ async def _planned(
     wanted = await _read(world, manifest)
     expansion = Expansion(world)
     pods = [made.pod for workload in wanted.workloads for made in expansion.of(workload)]
-    return pods, wanted.objects.volume_claims
+    own = [convert(PersistentVolumeClaim, body) for pod in pods for body in claims_for(pod)]
+    return pods, (*wanted.objects.volume_claims, *own)
 
 
 async def _settled(place: Stage, case: Case, count: int) -> list[Pod]:
@@ -336,8 +342,9 @@ def _is_told(workload: Any, says: Callable[[Any], int], count: int) -> bool:
     return says(workload) == count
 
 
-async def _claims_of(place: Stage) -> list[PersistentVolumeClaim]:
-    return list((await place.client.list(VOLUME_CLAIMS, NAMESPACE)).items)
+async def _claims_of(place: Stage, least: int) -> dict[str, tuple[Any, ...]]:
+    """The volume claims of the cluster, once there are so many."""
+    return _volume_claims(await place.until(VOLUME_CLAIMS, lambda claims: len(claims) >= least))
 
 
 def _described(pods: list[Pod]) -> list[tuple[Any, ...]]:

@@ -139,7 +139,7 @@ class Process:
     def __init__(self, client: Client, **options: Any) -> None:
         self._client = client
         self._options = SchedulerOptions(
-            **{"first_backoff_s": 0.3, "longest_backoff_s": 0.5, "transactions": False, **options}
+            **{"first_backoff_s": 0.3, "longest_backoff_s": 0.5, **options}
         )
         self._informers = Informers(client)
         self._task: asyncio.Task[None] | None = None

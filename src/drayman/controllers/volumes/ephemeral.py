@@ -8,21 +8,20 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.pods import is_leaving
 from drayman.api.storage import PersistentVolumeClaim
-from drayman.api.volume_binding import ephemeral_claim, volume_claims_of
+from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.client import Client
 from drayman.cluster.errors import AlreadyExistsError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS, VOLUME_CLAIMS, JsonObject
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
-from drayman.workloads.volumes.ephemeral import claim_body
+from drayman.workloads.volumes.ephemeral import claims_for
 
 _CLAIM_VALUES: Final = VOLUME_CLAIMS.as_values()
-_POD_VALUES: Final = PODS.as_values()
 
 
 class EphemeralVolumeController(Reconciler[Pod]):
-    """Makes claims from the templates in pods. They go with the pod, which owns them."""
+    """Makes claims from the templates in pods."""
 
     resource = PODS
     component = "ephemeral-volume-controller"
@@ -51,17 +50,9 @@ class EphemeralVolumeController(Reconciler[Pod]):
         pod = self.find(key)
         if pod is None or is_leaving(pod):
             return
-        missing = [
-            volume.name
-            for volume in pod.spec.volumes
-            if volume.ephemeral is not None
-            and self._claims.get(ephemeral_claim(key[1], volume.name), key[0]) is None
-        ]
-        if missing:
-            raw = await self.client.get(_POD_VALUES, key[1], key[0])
-            for volume in raw["spec"]["volumes"]:
-                if volume["name"] in missing:
-                    await self._make(claim_body(pod, volume))
+        for body in claims_for(pod):
+            if self._claims.get(body["metadata"]["name"], key[0]) is None:
+                await self._make(body)
 
     async def _make(self, body: JsonObject) -> None:
         try:

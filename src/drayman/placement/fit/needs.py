@@ -133,7 +133,7 @@ def _signature(pod: Pod) -> Hashable:
         None if spec.resources is None else tuple(spec.resources.requests.items()),
         None if spec.affinity is None else encode(spec.affinity),
         tuple([encode(constraint) for constraint in spread]) if spread else (),
-        spec.volumes,
+        _volumes(pod) if spec.volumes else (),
         tuple([tuple(status.resources.items()) for status in claims]) if claims else (),
     )
 

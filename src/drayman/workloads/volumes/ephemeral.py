@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.struct import Json
@@ -9,15 +11,18 @@ from drayman.api.volume_binding import ephemeral_claim
 from drayman.workloads.pod_bodies import owner_reference
 
 
-def claim_body(pod: Pod, volume: dict[str, Json]) -> dict[str, Json]:
-    """The claim for a volume of a pod, given as the API server has it: whatever the template says reaches the claim."""
-    template = volume["ephemeral"]["volumeClaimTemplate"]
-    given = template.get("metadata") or {}
-    metadata = {
-        "name": ephemeral_claim(pod.metadata.name, volume["name"]),
-        "namespace": pod.metadata.namespace,
-        "labels": given.get("labels") or {},
-        "annotations": given.get("annotations") or {},
-        "ownerReferences": [codec.to_dict(owner_reference(pod))],
-    }
-    return {"metadata": metadata, "spec": template["spec"]}
+def claims_for(pod: Pod) -> Iterator[dict[str, Json]]:
+    """The claims that a pod is to have to itself. They go with the pod, which owns them."""
+    for volume in pod.spec.volumes:
+        if volume.ephemeral is None:
+            continue
+        template = volume.ephemeral.volume_claim_template
+        given = template.get("metadata") or {}
+        metadata = {
+            "name": ephemeral_claim(pod.metadata.name, volume.name),
+            "namespace": pod.metadata.namespace,
+            "labels": given.get("labels") or {},
+            "annotations": given.get("annotations") or {},
+            "ownerReferences": [codec.to_dict(owner_reference(pod))],
+        }
+        yield {"metadata": metadata, "spec": template.get("spec") or {}}
