@@ -8,133 +8,73 @@ are imported when first used: the store below this package must not cost its use
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from drayman.cluster.backend import Backend
-    from drayman.cluster.backoff import Backoff
-    from drayman.cluster.client import Client, Page, Scale
-    from drayman.cluster.event_buffer import Reference
-    from drayman.cluster.informer import Informer, Notice, Selection
-    from drayman.cluster.informers import Informers
-    from drayman.cluster.inprocess import InProcessClient
-    from drayman.cluster.kube.client import HttpClient
-    from drayman.cluster.leading import Election, LeaderElector
-    from drayman.cluster.options import (
-        DeleteOptions,
-        GetOptions,
-        ListOptions,
-        WatchOptions,
-        WriteOptions,
-    )
-    from drayman.cluster.patches import (
-        Patch,
-        apply_patch,
-        json_patch,
-        merge_patch,
-        strategic_merge_patch,
-    )
-    from drayman.cluster.recording import EventRecorder
-    from drayman.cluster.resources import Resource, generic, typed
-    from drayman.cluster.retry import update_with_retry
-    from drayman.cluster.watching import Bookmark, Change
-    from drayman.cluster.workqueue import WorkQueue
-    from drayman.cluster.writes import (
-        BindWrite,
-        CreateWrite,
-        DeleteWrite,
-        PartsWrite,
-        PatchWrite,
-        RemoveWrite,
-        UpdateWrite,
-    )
+    from drayman.cluster.backend import Backend as Backend
+    from drayman.cluster.backoff import Backoff as Backoff
+    from drayman.cluster.client import Client as Client
+    from drayman.cluster.client import Page as Page
+    from drayman.cluster.client import Scale as Scale
+    from drayman.cluster.event_buffer import Reference as Reference
+    from drayman.cluster.informer import Informer as Informer
+    from drayman.cluster.informer import Notice as Notice
+    from drayman.cluster.informer import Selection as Selection
+    from drayman.cluster.informers import Informers as Informers
+    from drayman.cluster.inprocess import InProcessClient as InProcessClient
+    from drayman.cluster.kube.client import HttpClient as HttpClient
+    from drayman.cluster.leading import Election as Election
+    from drayman.cluster.leading import LeaderElector as LeaderElector
+    from drayman.cluster.options import DeleteOptions as DeleteOptions
+    from drayman.cluster.options import GetOptions as GetOptions
+    from drayman.cluster.options import ListOptions as ListOptions
+    from drayman.cluster.options import WatchOptions as WatchOptions
+    from drayman.cluster.options import WriteOptions as WriteOptions
+    from drayman.cluster.patches import Patch as Patch
+    from drayman.cluster.patches import apply_patch as apply_patch
+    from drayman.cluster.patches import json_patch as json_patch
+    from drayman.cluster.patches import merge_patch as merge_patch
+    from drayman.cluster.patches import strategic_merge_patch as strategic_merge_patch
+    from drayman.cluster.recording import EventRecorder as EventRecorder
+    from drayman.cluster.resources import Resource as Resource
+    from drayman.cluster.resources import generic as generic
+    from drayman.cluster.resources import typed as typed
+    from drayman.cluster.retry import update_with_retry as update_with_retry
+    from drayman.cluster.watching import Bookmark as Bookmark
+    from drayman.cluster.watching import Change as Change
+    from drayman.cluster.workqueue import WorkQueue as WorkQueue
+    from drayman.cluster.writes import BindWrite as BindWrite
+    from drayman.cluster.writes import CreateWrite as CreateWrite
+    from drayman.cluster.writes import DeleteWrite as DeleteWrite
+    from drayman.cluster.writes import PartsWrite as PartsWrite
+    from drayman.cluster.writes import PatchWrite as PatchWrite
+    from drayman.cluster.writes import RemoveWrite as RemoveWrite
+    from drayman.cluster.writes import UpdateWrite as UpdateWrite
 
-__all__ = [
-    "Backend",
-    "Backoff",
-    "BindWrite",
-    "Bookmark",
-    "Change",
-    "Client",
-    "CreateWrite",
-    "DeleteOptions",
-    "DeleteWrite",
-    "Election",
-    "EventRecorder",
-    "GetOptions",
-    "HttpClient",
-    "InProcessClient",
-    "Informer",
-    "Informers",
-    "LeaderElector",
-    "ListOptions",
-    "Notice",
-    "Page",
-    "PartsWrite",
-    "Patch",
-    "PatchWrite",
-    "Reference",
-    "RemoveWrite",
-    "Resource",
-    "Scale",
-    "Selection",
-    "UpdateWrite",
-    "WatchOptions",
-    "WorkQueue",
-    "WriteOptions",
-    "apply_patch",
-    "generic",
-    "json_patch",
-    "merge_patch",
-    "strategic_merge_patch",
-    "typed",
-    "update_with_retry",
-]
-
-_HOMES = {
-    "Backend": "drayman.cluster.backend",
-    "Backoff": "drayman.cluster.backoff",
-    "BindWrite": "drayman.cluster.writes",
-    "Bookmark": "drayman.cluster.watching",
-    "Change": "drayman.cluster.watching",
-    "Client": "drayman.cluster.client",
-    "CreateWrite": "drayman.cluster.writes",
-    "DeleteOptions": "drayman.cluster.options",
-    "DeleteWrite": "drayman.cluster.writes",
-    "Election": "drayman.cluster.leading",
-    "EventRecorder": "drayman.cluster.recording",
-    "GetOptions": "drayman.cluster.options",
-    "HttpClient": "drayman.cluster.kube.client",
-    "InProcessClient": "drayman.cluster.inprocess",
-    "Informer": "drayman.cluster.informer",
-    "Informers": "drayman.cluster.informers",
-    "LeaderElector": "drayman.cluster.leading",
-    "ListOptions": "drayman.cluster.options",
-    "Notice": "drayman.cluster.informer",
-    "Page": "drayman.cluster.client",
-    "PartsWrite": "drayman.cluster.writes",
-    "Patch": "drayman.cluster.patches",
-    "PatchWrite": "drayman.cluster.writes",
-    "Reference": "drayman.cluster.event_buffer",
-    "RemoveWrite": "drayman.cluster.writes",
-    "Resource": "drayman.cluster.resources",
-    "Scale": "drayman.cluster.client",
-    "Selection": "drayman.cluster.informer",
-    "UpdateWrite": "drayman.cluster.writes",
-    "WatchOptions": "drayman.cluster.options",
-    "WorkQueue": "drayman.cluster.workqueue",
-    "WriteOptions": "drayman.cluster.options",
-    "apply_patch": "drayman.cluster.patches",
-    "generic": "drayman.cluster.resources",
-    "json_patch": "drayman.cluster.patches",
-    "merge_patch": "drayman.cluster.patches",
-    "strategic_merge_patch": "drayman.cluster.patches",
-    "typed": "drayman.cluster.resources",
-    "update_with_retry": "drayman.cluster.retry",
+_NAMES: Final = {
+    "backend": "Backend",
+    "backoff": "Backoff",
+    "client": "Client Page Scale",
+    "event_buffer": "Reference",
+    "informer": "Informer Notice Selection",
+    "informers": "Informers",
+    "inprocess": "InProcessClient",
+    "kube.client": "HttpClient",
+    "leading": "Election LeaderElector",
+    "options": "DeleteOptions GetOptions ListOptions WatchOptions WriteOptions",
+    "patches": "Patch apply_patch json_patch merge_patch strategic_merge_patch",
+    "recording": "EventRecorder",
+    "resources": "Resource generic typed",
+    "retry": "update_with_retry",
+    "watching": "Bookmark Change",
+    "workqueue": "WorkQueue",
+    "writes": "BindWrite CreateWrite DeleteWrite PartsWrite PatchWrite RemoveWrite UpdateWrite",
 }
+_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
