@@ -26,7 +26,7 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 from drayman.simulate.occupancy import Standing, State, count, doubted
 from drayman.simulate.world import World
 

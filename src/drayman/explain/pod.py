@@ -28,8 +28,8 @@ from drayman.explain.wording import and_list
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
-from drayman.placement.state import NodeState
 from drayman.simulate.world import World
 
 

@@ -17,7 +17,8 @@ from drayman.explain.node_fit import NodeFit, Unfit
 from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand, DevicesWanted
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.state import ClusterState
 
 
 @dataclass(slots=True, eq=False)

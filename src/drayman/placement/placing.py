@@ -36,8 +36,9 @@ from drayman.placement.fit import (
     usage_verdict,
     volume_check,
 )
+from drayman.placement.marks import Position
+from drayman.placement.nodes import NodeState
 from drayman.placement.refusing import devices_verdict
-from drayman.placement.state import NodeState
 from drayman.placement.surroundings import Surroundings
 
 Key = tuple[object, ...]
@@ -109,7 +110,7 @@ class Placer:
         self._version = 0
         self._epoch = -1
         self._answers_epoch = -1
-        self._read = 0  # marks
+        self._read: Position | None = None  # how far, of the marks
         self._freed = 0
         self._taken: dict[
             str, int
@@ -420,39 +421,40 @@ class Placer:
         )
 
     def _drop_old_answers(self) -> None:
-        if self._answers_epoch != self._state.epoch:
-            self._answers_epoch = self._state.epoch
+        if self._answers_epoch != self._state.marks.epoch:
+            self._answers_epoch = self._state.marks.epoch
             self._answers.clear()
 
     def _catch_up(self) -> None:
         """Put every node that may have changed at the head of the heap."""
         state = self._state
-        if self._epoch != state.epoch:
+        if self._epoch != state.marks.epoch or self._read is None:
             self._start_over()
             return
         if self._freed != state.floating_freed:
             self._freed = state.floating_freed
             for name, node in state.nodes.items():
                 self._push_unknown(name, node)
-        elif self._read < len(state.marks):
-            for name in dict.fromkeys(state.marks[self._read :]):
-                if name in state.nodes:
-                    self._push_unknown(name, state.nodes[name])
-                else:
-                    self._versions.pop(name, None)
-                    self._refusals.pop(name, None)
-                    self._not_found = None
-        self._read = len(state.marks)
+        for name in dict.fromkeys(state.marks.since(self._read)):
+            if name in state.nodes:
+                self._push_unknown(name, state.nodes[name])
+            else:
+                self._versions.pop(name, None)
+                self._refusals.pop(name, None)
+                self._exhausted.discard(name)
+                self._not_found = None
+        self._read = state.marks.position
 
     def _start_over(self) -> None:
         state = self._state
-        self._epoch, self._freed, self._read = state.epoch, state.floating_freed, len(state.marks)
-        self._answers_epoch = state.epoch
+        self._epoch = self._answers_epoch = state.marks.epoch
+        self._freed, self._read = state.floating_freed, state.marks.position
         self._answers.clear()
         self._refusals.clear()
         self._exhausted.clear()
         self._heap.clear()
         self._versions.clear()
+        self._not_found = None
         for name, node in state.nodes.items():
             self._push_unknown(name, node)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import readiness
-from drayman.placement.state import ClaimKey, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.times import seconds_of
 from drayman.scheduler.decisions import Placement
 from drayman.scheduler.volumes import concerns, progress

@@ -30,11 +30,12 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.cluster.turns import Turns
+from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import EXTENDED_CLAIM, names_of_claims
 from drayman.placement.groups import GroupKey, key_of
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
-from drayman.placement.state import ClaimKey, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.queue import Queue

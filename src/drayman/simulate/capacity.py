@@ -36,9 +36,10 @@ from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, PodNeeds, Verdict
 from drayman.placement.fit.readiness import closed_by
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import devices_verdict
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
 from drayman.simulate.world import World
 
 MOST_ON_A_NODE: Final = 1024

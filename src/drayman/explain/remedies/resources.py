@@ -16,7 +16,7 @@ from drayman.explain.remedies.patching import Patch, Step, cut, put
 from drayman.explain.wording import and_list
 from drayman.placement.fit import FITS
 from drayman.placement.fit.requests import CPU, MEMORY, STORAGE
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 
 _MOST_NODES: Final = 6
 _MIB: Final = 1 << 20

@@ -12,14 +12,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator import Plan, Policy, search, signature
+from drayman.allocator import Policy, signature
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, volume_check
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Placer
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
 
 MOST_NODES: Final = 64
 """Nodes on which one remedy is tried."""
@@ -81,29 +82,23 @@ class Trials:
             looks = self._looks(demand, node)
             if looks in refused:
                 continue
-            if self.fits(demand, node):
-                return self.fit_on(demand, node)
+            fit = self.fit_on(demand, node)
+            if fit is not None:
+                return fit
             refused.add(looks)
         self.left_out = max(self.left_out, len(chosen) - MOST_NODES)
         return None
 
-    def fits(self, demand: Demand, node: NodeState) -> bool:
-        """Whether the pod fits on a node now; no if nothing may be searched any more."""
-        if self.is_spent or self._is_hopeless(demand):
-            return False
-        self._left -= 1
-        return self._placer.fits_on(demand, node)
-
     def fit_on(self, demand: Demand, node: NodeState) -> Fit | None:
-        """The devices that the pod gets on a node on which it fits."""
-        wanted = demand.on(node.facts)
-        if not wanted.claims:
-            return Fit(node.facts.name, ())
-        view = self._state.inventory.view(node.node, self._state.ledger)
-        plan = search(view, wanted.question)
-        if not isinstance(plan, Plan):
+        """What the pod gets on a node now; None if it does not fit, or nothing may be searched any more."""
+        if self.is_spent or self._is_hopeless(demand):
             return None
-        results = (r for item in plan.claims for r in item.allocation.devices.results)
+        self._left -= 1
+        found = self._placer.found_on(demand, node)
+        if found is None:
+            return None
+        given = () if found.plan is None else found.plan.claims
+        results = (r for item in given for r in item.allocation.devices.results)
         return Fit(node.facts.name, tuple(f"{r.driver}/{r.pool}/{r.device}" for r in results))
 
     def _is_hopeless(self, demand: Demand) -> bool:
