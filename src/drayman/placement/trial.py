@@ -59,11 +59,12 @@ class Trial:
         self._log = log
         self._nodes = nodes
         self._book = book
-        self._depth = 0
+        self._depth = self._begun = 0
         self._evicted: dict[str, _Evicted] = {}  # by uid of the pod
         self._freed: dict[str, tuple[ResourceClaim, Released]] = {}  # by holder
 
     def __enter__(self) -> Trial:
+        self._begun = self._log.size
         self._log.open()
         self._book.marks.begin_trial()
         self._depth = self._log.depth
@@ -76,6 +77,11 @@ class Trial:
         self._book.marks.end_trial()
 
     @property
+    def steps(self) -> int:
+        """How many steps it takes to undo what was done so far."""
+        return self._log.size - self._begun
+
+    @property
     def freed(self) -> tuple[ResourceClaim, ...]:
         """The claims whose devices are free because of this trial."""
         return tuple(claim for claim, _ in self._freed.values())
@@ -85,15 +91,17 @@ class Trial:
 
         So pods that share a claim free it only together.
         """
-        self._evicted[uid] = evicted = _Evicted(self._nodes.displace(uid), tuple(claims))
+        evicted = _Evicted(self._nodes.displace(uid), tuple(claims))
+        self._log.put(self._evicted, uid, evicted)
         for claim in evicted.claims:
             if all(user.uid in self._evicted for user in claim.status.reserved_for):
                 self.free(claim)
 
     def restore(self, uid: str) -> None:
-        """A pod that was evicted is there again, with what it uses."""
-        evicted = self._evicted.pop(uid)
+        """A pod that was evicted is there again, with what it uses. Raises KeyError if it was not."""
+        evicted = self._evicted[uid]
         self._nodes.put_back(evicted.pod)
+        self._log.pop(self._evicted, uid)
         for claim in evicted.claims:
             self.hold(claim)
 
@@ -101,11 +109,11 @@ class Trial:
         """Nobody holds the devices of a claim, whoever uses it."""
         released = self._book.release(holder_of(claim))
         if released is not None and released.holdings:
-            self._freed[released.holder] = (claim, released)
+            self._log.put(self._freed, released.holder, (claim, released))
 
     def hold(self, claim: ResourceClaim) -> None:
         """A claim that was freed, if it was, has its devices again."""
-        freed = self._freed.pop(holder_of(claim), None)
+        freed = self._log.pop(self._freed, holder_of(claim))
         if freed is not None:
             self._book.hold_again(freed[1])
 
