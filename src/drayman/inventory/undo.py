@@ -9,7 +9,8 @@ be misled by a number that stands for two states.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -52,6 +53,15 @@ class UndoLog:
             self._steps.pop()()
         self._begun.pop()
         self.is_open = bool(self._begun)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What is changed in the block is undone at its end."""
+        self.open()
+        try:
+            yield
+        finally:
+            self.close()
 
     def note(self, undo: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """What undoes a change that is being made."""

@@ -10,12 +10,14 @@ a way of looking (`Emptied`): it reads the real state, leaves out who uses it, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from drayman.allocator import Plan
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import (
     CSIStorageCapacity,
@@ -146,15 +148,24 @@ class Emptied:
         self.nodes: Mapping[str, NodeState] = _EmptyNodes(real.nodes, untainted=untainted)
         self.neighbourhood = Deserted(real.neighbourhood)
         self.volumes: VolumeView = _IdleVolumes(real.volumes)
-        self.ledger = Ledger()
+        self._log = UndoLog()
+        self._ledger = Ledger(self._log)
         for claim in held:
-            self.ledger.observe_claim(claim)
+            self._ledger.observe_claim(claim)
         self._inventory = real.inventory
         self._untainted = untainted
 
     def view(self, node: NodeState) -> NodeView:
-        view = self._inventory.view(node.node, self.ledger)
+        view = self._inventory.view(node.node, self._ledger)
         return view.untainted() if self._untainted else view
+
+    def assume_plan(self, plan: Plan) -> None:
+        """The devices of a plan are taken here, though not in the cluster. Raises LedgerConflictError."""
+        self._ledger.commit(plan)
+
+    def trial(self) -> AbstractContextManager[None]:
+        """A context that undoes on leaving what is taken in it."""
+        return self._log.undone()
 
 
 class _EmptyNodes(Mapping[str, NodeState]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod
@@ -16,13 +17,12 @@ from drayman.explain.headline import Headlines
 from drayman.explain.planned import Planned
 from drayman.explain.reasons import Reason
 from drayman.explain.waiting import waiting
-from drayman.inventory.ledger import Ledger
-from drayman.inventory.view import NodeView
 from drayman.placement.asking import Asker
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import ClusterState
+from drayman.placement.trial import Emptied
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
 from drayman.simulate.world import World
@@ -103,17 +103,12 @@ class Bench:
 
 def planned_pods(state: ClusterState, claims: Sequence[ResourceClaim]) -> Planned:
     """Whatever the state has taken beyond what these claims hold, which is what there is in the cluster, has gone to pods of the plan."""
-    held: Ledger | None = None
 
-    def without(name: str) -> NodeView:
-        nonlocal held
-        if held is None:  # most plans fit
-            held = Ledger()
-            for claim in claims:
-                held.observe_claim(claim)
-        return state.inventory.view(state.nodes[name].node, held)
+    @cache  # made when first needed: most plans fit
+    def before() -> Emptied:
+        return state.emptied(claims)
 
-    return Planned(without, "pods that come before it")
+    return Planned(lambda name: before().view(state.nodes[name]), "pods that come before it")
 
 
 Step: TypeAlias = Callable[[Bench, Turn], PlannedPod | None]
