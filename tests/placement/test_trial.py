@@ -260,6 +260,24 @@ def test_pods_that_share_a_claim_free_it_together() -> None:
         assert trial.freed == ()
 
 
+def test_users_of_a_claim_may_go_in_different_trials() -> None:
+    """A trial within another one sees who is away already, and can bring them back for as long as it lasts."""
+    sandbox = Sandbox()
+    state = sandbox.state
+    state.set_placed_pod(make_pod("p5", 0, "n2"))
+    (claim, *_) = state.allocated_claims()
+    first, second = [user.uid for user in claim.status.reserved_for]
+    with state.trial() as outer:
+        outer.evict(first, (claim,))
+        with state.trial() as inner:
+            inner.evict(second, (claim,))
+            assert not state.ledger.holdings(claim.metadata.uid)
+            inner.restore(first)
+            assert state.ledger.holdings(claim.metadata.uid)
+        assert state.node_of(first) is None
+        assert state.node_of(second) is not None
+
+
 def test_the_cluster_without_its_users() -> None:
     """Seen as if nobody used it, a node has no pods, and no device is held but those of the claims that keep theirs."""
     sandbox = Sandbox()

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -27,7 +26,7 @@ class UndoLog:
     def __init__(self) -> None:
         self.is_open = False
         """Whether changes are to be noted. Not while they are being undone."""
-        self._steps: list[Callable[[], object]] = []
+        self._steps: list[tuple[Callable[..., object], tuple[object, ...]]] = []
         self._begun: list[int] = []  # how many steps there were when each trial began
 
     @property
@@ -49,8 +48,10 @@ class UndoLog:
         """The innermost trial ends: undo what it has changed."""
         self.is_open = False
         first = self._begun[-1]
-        while len(self._steps) > first:
-            self._steps.pop()()
+        steps = self._steps
+        while len(steps) > first:
+            undo, arguments = steps.pop()
+            undo(*arguments)
         self._begun.pop()
         self.is_open = bool(self._begun)
 
@@ -63,10 +64,10 @@ class UndoLog:
         finally:
             self.close()
 
-    def note(self, undo: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    def note(self, undo: Callable[[*Ts], object], *arguments: *Ts) -> None:
         """What undoes a change that is being made."""
         if self.is_open:
-            self._steps.append(partial(undo, *args, **kwargs))
+            self._steps.append((undo, arguments))
 
     def put(self, mapping: dict[K, V], key: K, value: V) -> None:
         """`mapping[key] = value`, noted."""
@@ -82,6 +83,6 @@ class UndoLog:
 
     def _note_entry(self, mapping: dict[K, V], key: K) -> None:
         if key in mapping:
-            self._steps.append(partial(mapping.__setitem__, key, mapping[key]))
+            self._steps.append((mapping.__setitem__, (key, mapping[key])))
         else:
-            self._steps.append(partial(mapping.__delitem__, key))
+            self._steps.append((mapping.__delitem__, (key,)))

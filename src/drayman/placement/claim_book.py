@@ -32,7 +32,7 @@ _Results = tuple[DeviceRequestAllocationResult, ...]
 
 
 class Released(Struct, frozen=True):
-    """What somebody held who holds nothing any more."""
+    """What a holder had that has nothing any more."""
 
     holder: str
     results: _Results
@@ -178,12 +178,12 @@ class ClaimBook:
     # Devices in other hands. Wakes nobody.
 
     def hold(self, holder: str, allocation: AllocationResult) -> None:
-        """Somebody has these devices, whoever else has them."""
+        """A holder has these devices. Others may have them too."""
         self.ledger.observe(holder, holdings_of(allocation))
         self._note_holding(holder, allocation.devices.results)
 
     def release(self, holder: str) -> Released | None:
-        """What somebody held, which is free; None if that was nothing."""
+        """The devices of a holder are free. What it had; None if that was nothing."""
         holdings = self.ledger.holdings(holder)
         self.ledger.forget(holder)
         results = self._log.pop(self._holding, holder)
@@ -214,12 +214,12 @@ class ClaimBook:
             home = node if home is None else ""
             self._log.put(self._home_of_pool, pool, home)
         if not home and not self.has_floating_devices:
-            self._set_has_floating(is_any=True)
+            self._log.note(self._had_no_floating_devices)
+            self.has_floating_devices = True
         return home
 
-    def _set_has_floating(self, *, is_any: bool) -> None:
-        self._log.note(self._set_has_floating, is_any=not is_any)
-        self.has_floating_devices = is_any
+    def _had_no_floating_devices(self) -> None:
+        self.has_floating_devices = False
 
     def _note_extended(self, claim: ResourceClaim) -> None:
         for owner in claim.metadata.owner_references:

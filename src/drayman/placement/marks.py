@@ -1,11 +1,11 @@
 """What may have changed, for those who keep answers (`placing`).
 
-Everything that may change an answer leaves a mark: the name of a node, or a new `epoch` where any node may be concerned. Whoever keeps
-answers remembers how far it has read, and looks again at what was marked since.
+Everything that may change an answer leaves a mark: the name of a node, or a new `epoch` where any node may be concerned. A reader that
+keeps answers remembers how far it has read, and looks again at what was marked since.
 
-In a trial, marks go on a branch of their own that ends with it. Whoever did not look meanwhile never learns of them: everything is as it
-was. Whoever did, looks again at the nodes it has read of there. Epochs and the numbers for floating devices are back to what they were,
-too. None of them is ever used for two states, so that nobody takes one for the other.
+In a trial, marks go on a branch of their own that ends with it. A reader that did not look meanwhile never learns of them: everything is
+as it was. One that did looks again at the nodes whose marks it has read there. Epochs and the numbers for floating devices go back to
+what they were, too. No number ever stands for two states, so that a reader cannot take one for the other.
 """
 
 from __future__ import annotations

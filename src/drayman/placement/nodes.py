@@ -6,6 +6,8 @@ its volumes. All of that comes and goes together here.
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 
 from drayman.api.core import Node
@@ -141,7 +143,8 @@ class Nodes:
         self._marks.node(name)
 
     def _describe(self, known: NodeState, node: Node, facts: NodeFacts, *, is_news: bool) -> None:
-        self._log.note(self._describe, known, known.node, known.facts, is_news=is_news)
+        undo = partial(self._describe, known, known.node, known.facts, is_news=is_news)
+        self._log.note(undo)
         self._count_taints(known.facts.shape, -1)
         known.node, known.facts = node, facts
         self._count_taints(facts.shape, 1)

@@ -27,7 +27,7 @@ from drayman.placement.fit import PodNeeds, StaticVerdicts
 from drayman.placement.mapped_resources import MappedDevices, requests_in_status
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
-from drayman.placement.trial import Emptied, Trial
+from drayman.placement.trial import Emptied, Supposed, Trial
 from drayman.placement.wake import Wake
 
 
@@ -51,6 +51,7 @@ class ClusterState(ClaimBook):
         self.extended = ExtendedResources(log)
         self.mapped_devices = MappedDevices(log)
         self.static_verdicts = StaticVerdicts()
+        self._supposed = Supposed()
 
     # What the API server shows. Claims and their templates are in the book.
 
@@ -148,7 +149,7 @@ class ClusterState(ClaimBook):
 
     def trial(self) -> Trial:
         """A context that undoes on leaving what is done to the state in it."""
-        return Trial(self._log, self._nodes, self)
+        return Trial(self._log, self._nodes, self, self._supposed)
 
     def emptied(self, held: Iterable[ResourceClaim] = (), *, untainted: bool = False) -> Emptied:
         """The cluster as if nobody used it, but for these claims, which have their devices."""

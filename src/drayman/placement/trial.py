@@ -1,10 +1,11 @@
 """Suppositions about a cluster: what would be if pods were gone, if others came, if an object were different.
 
-A trial changes the cluster state itself and puts everything back in the end. So whatever reads the state sees the change: sums, ports,
-volumes, devices, affinity and spreading. It costs as much as is changed in it.
+A trial changes the cluster state itself and puts everything back in the end. So everything that reads the state sees the change: sums,
+ports, volumes, devices, affinity and spreading. A trial costs as much as is changed in it.
 
-To think of the whole cluster as empty would cost as much as the cluster has pods, for every question. That one supposition is therefore
-a way of looking (`Emptied`): it reads the real state, leaves out who uses it, and follows it.
+To evict all pods of a cluster for a question would cost as much as there are pods, and "would it fit if nothing were in use?" is asked
+about every pod that is refused. That one supposition is a way of looking instead (`Emptied`): it reads the real state, leaves out who
+uses it, and follows it.
 """
 
 from __future__ import annotations
@@ -50,20 +51,27 @@ class _Evicted(Struct, frozen=True):
     claims: tuple[ResourceClaim, ...]
 
 
-class Trial:
-    """A context in which everything can be done to a cluster state, and is undone on leaving. Wakes nobody.
+class Supposed:
+    """What the trials that are under way on a state have taken away from it."""
 
-    What the state can do by itself (objects that come, change and go, decisions that are assumed) is done there. Here are the things that
-    never happen to a state but in thought. Trials can be nested: the inner one is undone first.
+    def __init__(self) -> None:
+        self.evicted: dict[str, _Evicted] = {}  # by uid of the pod
+        self.freed: dict[str, tuple[ResourceClaim, Released]] = {}  # by holder
+
+
+class Trial:
+    """A context that undoes on leaving what is done to a cluster state in it. Nobody is woken by any of it.
+
+    Objects are added, changed and removed, and pods placed with their plans, by the methods of the state itself. Here is what only ever
+    happens in a trial. Trials can be nested: each undoes what was done since it began.
     """
 
-    def __init__(self, log: UndoLog, nodes: Nodes, book: ClaimBook) -> None:
+    def __init__(self, log: UndoLog, nodes: Nodes, book: ClaimBook, supposed: Supposed) -> None:
         self._log = log
         self._nodes = nodes
         self._book = book
+        self._supposed = supposed
         self._depth = self._begun = 0
-        self._evicted: dict[str, _Evicted] = {}  # by uid of the pod
-        self._freed: dict[str, tuple[ResourceClaim, Released]] = {}  # by holder
 
     def __enter__(self) -> Trial:
         self._begun = self._log.size
@@ -80,42 +88,43 @@ class Trial:
 
     @property
     def steps(self) -> int:
-        """How many steps it takes to undo what was done so far."""
+        """How many steps it takes to undo what was done since it began."""
         return self._log.size - self._begun
 
     @property
     def freed(self) -> tuple[ResourceClaim, ...]:
-        """The claims whose devices are free because of this trial."""
-        return tuple(claim for claim, _ in self._freed.values())
+        """The claims whose devices are supposed to be free."""
+        return tuple(claim for claim, _ in self._supposed.freed.values())
 
     def evict(self, uid: str, claims: Iterable[ResourceClaim] = ()) -> None:
         """A pod that counts is not there. Those of its claims that nobody is left to use give back their devices.
 
-        So pods that share a claim free it only together.
+        So pods that share a claim free it only together. Raises KeyError if the pod does not count.
         """
+        gone = self._supposed.evicted
         evicted = _Evicted(self._nodes.displace(uid), tuple(claims))
-        self._log.put(self._evicted, uid, evicted)
+        self._log.put(gone, uid, evicted)
         for claim in evicted.claims:
-            if all(user.uid in self._evicted for user in claim.status.reserved_for):
+            if all(user.uid in gone for user in claim.status.reserved_for):
                 self.free(claim)
 
     def restore(self, uid: str) -> None:
         """A pod that was evicted is there again, with what it uses. Raises KeyError if it was not."""
-        evicted = self._evicted[uid]
+        evicted = self._supposed.evicted[uid]
         self._nodes.put_back(evicted.pod)
-        self._log.pop(self._evicted, uid)
+        self._log.pop(self._supposed.evicted, uid)
         for claim in evicted.claims:
             self.hold(claim)
 
     def free(self, claim: ResourceClaim) -> None:
-        """Nobody holds the devices of a claim, whoever uses it."""
+        """Nobody holds the devices of a claim, though pods may use it."""
         released = self._book.release(holder_of(claim))
         if released is not None and released.holdings:
-            self._log.put(self._freed, released.holder, (claim, released))
+            self._log.put(self._supposed.freed, released.holder, (claim, released))
 
     def hold(self, claim: ResourceClaim) -> None:
-        """A claim that was freed, if it was, has its devices again."""
-        freed = self._log.pop(self._freed, holder_of(claim))
+        """A claim has the devices again of which it was freed, if it was."""
+        freed = self._log.pop(self._supposed.freed, holder_of(claim))
         if freed is not None:
             self._book.hold_again(freed[1])
 
