@@ -15,9 +15,10 @@ from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand, Demands
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, Placer
 from drayman.placement.preemption import Fits, Occupant, Preemption, Victims
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
 from oracle.build import device_class, piece
 from oracle.observed import seen_in
 

@@ -59,7 +59,10 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)
-    with _thought_away(state, pod, own):
+    with state.trial():
+        state.remove_pod(pod.metadata.uid)
+        for claim in own:
+            state.remove_claim(claim)
         homeless = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
@@ -101,17 +104,3 @@ def _is_used_by_nobody_else(claim: ResourceClaim, pod: Pod) -> bool:
 def _without_devices(claim: ResourceClaim) -> ResourceClaim:
     status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=(), devices=())
     return msgspec.structs.replace(claim, status=status)
-
-
-@contextmanager
-def _thought_away(state: ClusterState, pod: Pod, claims: Sequence[ResourceClaim]) -> Iterator[None]:
-    """The state as if the pod and its claims were not there, until the end of the block."""
-    state.remove_pod(pod.metadata.uid)
-    for claim in claims:
-        state.remove_claim(claim)
-    try:
-        yield
-    finally:
-        for claim in claims:
-            state.set_claim(claim)
-        state.set_placed_pod(pod)

@@ -19,8 +19,8 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
+from drayman.placement.nodes import NodeState
 from drayman.placement.occupancy import Standing, State, count, doubted
-from drayman.placement.state import NodeState
 from drayman.placement.world import World
 from drayman.reasons.causes import ON_ONE_NODE, FitTest
 from drayman.reasons.lost import node_state

@@ -23,8 +23,8 @@ from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
-from drayman.placement.state import NodeState
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.lost import LOST, claims_in_use, results_of

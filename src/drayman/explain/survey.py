@@ -16,7 +16,8 @@ from drayman.allocator.signature import signature
 from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand, DevicesWanted
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.state import ClusterState
 from drayman.reasons.node_fit import NodeFit, Unfit
 
 

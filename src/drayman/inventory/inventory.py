@@ -23,6 +23,7 @@ from drayman.inventory.reach import Place, Places
 from drayman.inventory.selectors import SelectorCache
 from drayman.inventory.sight import NodeSight, Sight
 from drayman.inventory.taints import Taints
+from drayman.inventory.undo import UndoLog
 from drayman.inventory.usage import Usage
 from drayman.inventory.view import NodeView
 
@@ -41,8 +42,9 @@ class _NodeEntry:
 class Inventory:
     """Slices, classes and taint rules of a cluster."""
 
-    def __init__(self, features: Features | None = None) -> None:
+    def __init__(self, features: Features | None = None, log: UndoLog | None = None) -> None:
         self.features = features or Features()
+        self._log = log or UndoLog()
         self.classes: dict[str, DeviceClass] = {}
         self._clock = 0  # counts events about slices
         self._other_events = 0
@@ -78,12 +80,18 @@ class Inventory:
         name = device_class.metadata.name
         known = self.classes.get(name)
         if known is None or known.spec != device_class.spec:
-            self.classes[name] = device_class
-            self._other_events += 1
+            self._log.note(self._classes_changed)
+            self._log.put(self.classes, name, device_class)
+            self._classes_changed()
 
     def remove_class(self, name: str) -> None:
-        if self.classes.pop(name, None) is not None:
-            self._other_events += 1
+        if name in self.classes:
+            self._log.note(self._classes_changed)
+            self._log.pop(self.classes, name)
+            self._classes_changed()
+
+    def _classes_changed(self) -> None:
+        self._other_events += 1
 
     def apply_slice(self, slice_: ResourceSlice) -> None:
         """Add a slice, or replace the one with its name. One that says what is known already is no event."""
@@ -97,6 +105,10 @@ class Inventory:
         known = pool.slices.get(name)
         if known is not None and known.slice.spec == slice_.spec:
             return
+        if known is None:
+            self._log.note(self.remove_slice, name)
+        else:
+            self._log.note(self.apply_slice, known.slice)
         before = _concerned(pool)
         pool.apply(slice_)
         self._pool_of_slice[name] = pool_id
@@ -112,6 +124,7 @@ class Inventory:
             return
         self._tainted.discard(name)
         pool = self._pools[pool_id]
+        self._log.note(self.apply_slice, pool.slices[name].slice)
         before = _concerned(pool)
         pool.remove(name)
         self._pool_changed(pool, before)
@@ -122,11 +135,14 @@ class Inventory:
         """Add a rule, or replace the one with its name. Its status is nothing to us."""
         known = self._rules.get(rule.metadata.name)
         if known is None or known.spec != rule.spec:
-            self._rules[rule.metadata.name] = rule
+            self._log.note(self._rules_changed)
+            self._log.put(self._rules, rule.metadata.name, rule)
             self._rules_changed()
 
     def remove_taint_rule(self, name: str) -> None:
-        if self._rules.pop(name, None) is not None:
+        if name in self._rules:
+            self._log.note(self._rules_changed)
+            self._log.pop(self._rules, name)
             self._rules_changed()
 
     def _rules_changed(self) -> None:

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.device import Amount
 from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.undo import UndoLog
 
 _CHANGES_KEPT: Final = 16_384
 """Changes of the whole cluster that can be looked up; who is further behind asks pool by pool."""
@@ -121,7 +122,8 @@ class _PoolRecord:
 class Ledger:
     """Holders and their holdings, by holder and by pool."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        self._log = log or UndoLog()
         self.clock = 0  # how many changes there were
         self._holders: dict[str, tuple[Holding, ...]] = {}
         self._pools: dict[tuple[str, str], _PoolRecord] = {}  # by driver and pool
@@ -172,6 +174,7 @@ class Ledger:
         holdings = self._holders.pop(holder, None)
         if holdings is None:
             return False
+        self._log.note(self._put, holder, holdings)
         for holding in holdings:
             record = self._pools[holding.device[:2]]
             held = record.held[holding.device]
@@ -240,6 +243,7 @@ class Ledger:
             unique = {(holding.device, holding.share_id): holding for holding in holdings}
             holdings = tuple(unique.values())
         self._holders[holder] = holdings
+        self._log.note(self.forget, holder)
         for holding in holdings:
             device = holding.device
             pool_id = device[:2]

@@ -27,8 +27,8 @@ from drayman.placement.fit import (
     usage_verdict,
     volume_check,
 )
+from drayman.placement.nodes import NodeState
 from drayman.placement.refusing import devices_verdict
-from drayman.placement.state import NodeState
 from drayman.placement.surroundings import Surroundings
 
 Key = tuple[object, ...]
@@ -110,8 +110,8 @@ class NodeAnswers:
 
     def keep_up(self) -> None:
         """What was kept before hardware or rules changed does not hold any more."""
-        if self._epoch != self._state.epoch:
-            self._epoch = self._state.epoch
+        if self._epoch != self._state.marks.epoch:
+            self._epoch = self._state.marks.epoch
             self._kept.clear()
 
     def of(self, checks: Checks, node: NodeState, *, anew: bool = False) -> Answer:

@@ -21,6 +21,7 @@ from drayman.api.resource import (
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
+from drayman.inventory.undo import UndoLog
 
 IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
@@ -28,13 +29,15 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 class ExtendedResources:
     """From resource names to device classes."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        self._log = log or UndoLog()
         self._classes: dict[str, DeviceClass] = {}
         self._named: dict[str, set[str]] = {}  # resource name to the classes that claim it
 
     def apply(self, device_class: DeviceClass) -> None:
         name = device_class.metadata.name
         self.remove(name)
+        self._log.note(self.remove, name)
         self._classes[name] = device_class
         resource = device_class.spec.extended_resource_name
         if resource:
@@ -42,7 +45,10 @@ class ExtendedResources:
 
     def remove(self, name: str) -> None:
         known = self._classes.pop(name, None)
-        if known is None or not known.spec.extended_resource_name:
+        if known is None:
+            return
+        self._log.note(self.apply, known)
+        if not known.spec.extended_resource_name:
             return
         names = self._named[known.spec.extended_resource_name]
         names.discard(name)

@@ -10,21 +10,23 @@ from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import GroupKey, entries_of, group_key
 from drayman.api.resource import ResourceClaim
+from drayman.inventory.undo import UndoLog
 
 
 class Groups:
     """Follows the groups and the pods in them that are placed. Pods without a group are none of its business."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        self._log = log or UndoLog()
         self._groups: dict[GroupKey, PodGroup] = {}
         self._placed: dict[GroupKey, set[str]] = {}  # uids of pods
         self._group_of: dict[str, GroupKey] = {}  # the other way round
 
     def set(self, group: PodGroup) -> None:
-        self._groups[group.metadata.namespace, group.metadata.name] = group
+        self._log.put(self._groups, (group.metadata.namespace, group.metadata.name), group)
 
     def remove(self, group: PodGroup) -> None:
-        self._groups.pop((group.metadata.namespace, group.metadata.name), None)
+        self._log.pop(self._groups, (group.metadata.namespace, group.metadata.name))
 
     def of(self, pod: Pod) -> PodGroup | None:
         """The group that a pod is in, if that exists."""
@@ -34,18 +36,25 @@ class Groups:
     def place(self, pod: Pod) -> None:
         """A pod has a node, or is about to get one."""
         key = group_key(pod)
-        if key is not None:
-            self._placed.setdefault(key, set()).add(pod.metadata.uid)
-            self._group_of[pod.metadata.uid] = key
+        if key is not None and pod.metadata.uid not in self._group_of:
+            self.join(pod.metadata.uid, key)
 
-    def displace(self, uid: str) -> None:
-        """A pod has no node any more."""
+    def join(self, uid: str, key: GroupKey) -> None:
+        """A pod of this group has a node."""
+        self._log.note(self.displace, uid)
+        self._placed.setdefault(key, set()).add(uid)
+        self._group_of[uid] = key
+
+    def displace(self, uid: str) -> GroupKey | None:
+        """A pod has no node any more. The group that it is in, if any."""
         key = self._group_of.pop(uid, None)
         if key is not None:
+            self._log.note(self.join, uid, key)
             placed = self._placed[key]
             placed.discard(uid)
             if not placed:
                 del self._placed[key]
+        return key
 
     def has_placed(self, group: PodGroup) -> bool:
         """Whether any pod of a group has a node."""

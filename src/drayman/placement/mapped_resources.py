@@ -16,6 +16,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, NodeAllocatableResourceMapping, ResourceSlice
 from drayman.inventory.device import Amount
 from drayman.inventory.identity import DeviceId
+from drayman.inventory.undo import UndoLog
 
 _Mappings = dict[str, NodeAllocatableResourceMapping]
 
@@ -23,7 +24,8 @@ _Mappings = dict[str, NodeAllocatableResourceMapping]
 class MappedDevices:
     """Which devices take up which resources."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        self._log = log or UndoLog()
         self._by_slice: dict[str, dict[DeviceId, _Mappings]] = {}
 
     def __bool__(self) -> bool:
@@ -40,10 +42,10 @@ class MappedDevices:
             if device.node_allocatable_resource_mappings
         }
         if found:
-            self._by_slice[slice_.metadata.name] = found
+            self._log.put(self._by_slice, slice_.metadata.name, found)
 
     def remove_slice(self, slice_: ResourceSlice) -> None:
-        self._by_slice.pop(slice_.metadata.name, None)
+        self._log.pop(self._by_slice, slice_.metadata.name)
 
     def taken_by(self, allocation: AllocationResult) -> dict[str, Amount]:
         """What the devices of an allocation take of the node."""

@@ -31,7 +31,8 @@ from drayman.placement.fit import (
     has_preferences,
     preferences,
 )
-from drayman.placement.state import NodeState
+from drayman.placement.marks import Position
+from drayman.placement.nodes import NodeState
 from drayman.placement.surroundings import Surroundings
 
 _UNKNOWN: Final[Key] = ()  # sorts before every key: a node to be looked at first
@@ -82,7 +83,7 @@ class Placer:
         self._exhausted: set[str] = set()
         self._version = 0
         self._epoch = -1
-        self._read = 0  # marks
+        self._read: Position | None = None  # how far, of the marks
         self._freed = 0
         self._taken: dict[
             str, int
@@ -291,30 +292,32 @@ class Placer:
         """Put every node that may have changed at the head of the heap."""
         state = self._state
         self._answers.keep_up()
-        if self._epoch != state.epoch:
+        if self._epoch != state.marks.epoch or self._read is None:
             self._start_over()
             return
         if self._freed != state.floating_freed:
             self._freed = state.floating_freed
             for name, node in state.nodes.items():
                 self._push_unknown(name, node)
-        elif self._read < len(state.marks):
-            for name in dict.fromkeys(state.marks[self._read :]):
-                if name in state.nodes:
-                    self._push_unknown(name, state.nodes[name])
-                else:
-                    self._versions.pop(name, None)
-                    self._refusals.pop(name, None)
-                    self._not_found = None
-        self._read = len(state.marks)
+        for name in dict.fromkeys(state.marks.since(self._read)):
+            if name in state.nodes:
+                self._push_unknown(name, state.nodes[name])
+            else:
+                self._versions.pop(name, None)
+                self._refusals.pop(name, None)
+                self._exhausted.discard(name)
+                self._not_found = None
+        self._read = state.marks.position
 
     def _start_over(self) -> None:
         state = self._state
-        self._epoch, self._freed, self._read = state.epoch, state.floating_freed, len(state.marks)
+        self._epoch = state.marks.epoch
+        self._freed, self._read = state.floating_freed, state.marks.position
         self._refusals.clear()
         self._exhausted.clear()
         self._heap.clear()
         self._versions.clear()
+        self._not_found = None
         for name, node in state.nodes.items():
             self._push_unknown(name, node)
 

@@ -1,9 +1,8 @@
 """Room for pods that are more important than some that run: which of those have to go.
 
-For each node: think away who is leaving anyway. If that is not enough, take away every pod of lower priority, with its devices; if the
-pod fits then, give them back one by one, the most important first, as long as it still fits. Who could not be given back has to go.
-The node is chosen as Kubernetes chooses it: fewest broken disruption budgets, then the least important victims, then the fewest. A node
-on which nobody has to be asked is the best of all.
+For each node: think away who is leaving anyway. If that is not enough, look for victims (`victims`) among the pods of lower priority, of
+whom the most important ones are given back first. The node is chosen as Kubernetes chooses it: fewest broken disruption budgets, then the
+least important victims, then the fewest. A node on which nobody has to be asked is the best of all.
 
 Unlike in Kubernetes, devices count: a pod that holds the device that is needed is a candidate like one that holds the CPU. And so does
 what is on its way out: nobody is asked to go for room that is about to be there.
@@ -11,7 +10,7 @@ what is on its way out: nobody is asked to go for room that is about to be there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -19,9 +18,11 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
-from drayman.placement.absence import Absence
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
+from drayman.placement.trial import Trial
+from drayman.placement.victims import Attempt, Way, ways
 
 Fits = Callable[[NodeState], Found | None]
 _LOWEST: Final = -(2**31)
@@ -40,6 +41,12 @@ class Occupant(Struct, frozen=True):
     @property
     def priority(self) -> int:
         return priority_of(self.pod)
+
+    def leave(self, trial: Trial) -> None:
+        trial.evict(self.pod.metadata.uid, self.claims)
+
+    def come_back(self, trial: Trial) -> None:
+        trial.restore(self.pod.metadata.uid)
 
 
 class Victims(Struct, frozen=True):
@@ -110,17 +117,17 @@ class Preemption:
             _Crowd.of(node, self._occupants(node.facts.name), priority)
             for node in sorted(nodes, key=lambda node: node.facts.name)
         ]
-        for crowd in crowds:
-            if crowd.leaving or unused:
-                unasked = self._on(crowd, fits, unused, may_ask=False)
-                if unasked is not None:
-                    return unasked
+        unasked = (
+            Attempt[Occupant](crowd.node, leaving=crowd.leaving)
+            for crowd in crowds
+            if crowd.leaving or unused
+        )
+        for way in ways(self._state, unasked, fits, unused):
+            return self._victims(way)
         least = self._least_cost(crowds)
         possible: list[Victims] = []
-        for crowd in crowds:
-            victims = self._on(crowd, fits, unused, may_ask=True) if crowd.lower else None
-            if victims is None:
-                continue
+        for way in ways(self._state, self._asking(crowds), fits, unused):
+            victims = self._victims(way)
             possible.append(victims)
             # With nodes in the order of their names, none that follows can be better than the first that costs so little.
             if victims.cost[:-1] <= least or len(possible) == _MOST_NODES:
@@ -134,57 +141,26 @@ class Preemption:
         violations = 0 if any(not self._violating((pod,)) for pod in pods) else 1
         return violations, lowest, lowest - _LOWEST, 1
 
-    def _on(
-        self, crowd: _Crowd, fits: Fits, unused: Sequence[ResourceClaim], *, may_ask: bool
-    ) -> Victims | None:
-        node = crowd.node
-        victims: list[Occupant] = []
-        with Absence(self._state) as absence:
-            for claim in unused:
-                absence.free(claim)
-            for occupant in crowd.leaving:
-                absence.take_away(occupant.pod, node, occupant.claims)
-            if may_ask:
-                found, victims = self._spare(list(crowd.lower), node, fits, absence)
-            else:
-                found = fits(node)
-            if found is None:
-                return None
-            freed = absence.freed
+    def _asking(self, crowds: Sequence[_Crowd]) -> Iterator[Attempt[Occupant]]:
+        """Protected pods are given back first, then the most important."""
+        for crowd in crowds:
+            if crowd.lower:
+                lower = sorted(crowd.lower, key=lambda o: (-o.priority, _age(o.pod)))
+                protected = self._violating([o.pod for o in lower])
+                lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
+                yield Attempt(crowd.node, tuple(lower), crowd.leaving)
+
+    def _victims(self, way: Way[Occupant, Found]) -> Victims:
         # Those alone whom nobody could spare count: budgets are asked about them once more.
-        pods = tuple(o.pod for o in victims)
+        pods = tuple(o.pod for o in way.victims)
         return Victims(
-            node.facts.name,
+            way.node.facts.name,
             pods,
             len(self._violating(pods)),
-            found,
-            tuple(o.pod for o in crowd.leaving),
-            freed,
+            way.found,
+            tuple(o.pod for o in way.leaving),
+            way.freed,
         )
-
-    def _spare(
-        self, lower: list[Occupant], node: NodeState, fits: Fits, absence: Absence
-    ) -> tuple[Found | None, list[Occupant]]:
-        """What the pod gets if those go who cannot be spared, and who that is."""
-        lower.sort(key=lambda o: (-o.priority, _age(o.pod)))
-        protected = self._violating([o.pod for o in lower])
-        # Protected ones are given back first, then the most important.
-        lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
-        for occupant in lower:
-            absence.take_away(occupant.pod, node, occupant.claims)
-        found = fits(node)
-        if found is None:
-            return None, []
-        victims: list[Occupant] = []
-        for occupant in lower:
-            absence.give_back(occupant.pod.metadata.uid)
-            still = fits(node)
-            if still is None:
-                absence.take_away(occupant.pod, node, occupant.claims)
-                victims.append(occupant)
-            else:
-                found = still
-        return found, victims
 
 
 def _age(pod: Pod) -> str:

@@ -1,17 +1,18 @@
 """What a placer has to know of a cluster.
 
-A scheduler's state has all of it. So does a supposition (`supposing`): a cluster like the real one but for something that is thought away.
+A cluster state has all of it. So does the state seen as if nobody used it (`trial.Emptied`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from drayman.inventory.view import NodeView
 from drayman.placement.fit import NeighbourCheck, PodNeeds, StaticVerdicts, VolumeView
 from drayman.placement.mapped_resources import MappedDevices
-from drayman.placement.state import NodeState
+from drayman.placement.marks import Marks
+from drayman.placement.nodes import NodeState
 
 
 class Around(Protocol):
@@ -43,10 +44,7 @@ class Surroundings(Protocol):
     def static_verdicts(self) -> StaticVerdicts: ...
 
     @property
-    def marks(self) -> Sequence[str]: ...
-
-    @property
-    def epoch(self) -> int: ...
+    def marks(self) -> Marks: ...
 
     @property
     def floating_taken(self) -> int: ...

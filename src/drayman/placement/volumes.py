@@ -21,6 +21,7 @@ from drayman.api.storage import (
     StorageClass,
 )
 from drayman.api.volume_binding import class_name_of, for_node, reserved_for
+from drayman.inventory.undo import UndoLog
 from drayman.placement.fit import PodNeeds, VolumeChoice, claim_name
 
 Key = tuple[str, str]
@@ -44,7 +45,8 @@ class Taken(Struct, frozen=True):
 class Volumes:
     """Implements what `fit.volume_check` asks for."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        self._log = log or UndoLog()
         self._claims: dict[Key, PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._by_class: dict[str, dict[str, None]] = {}  # names of volumes
@@ -104,11 +106,11 @@ class Volumes:
     def set_claim(self, claim: PersistentVolumeClaim) -> None:
         known = self._claims.get(_key(claim))
         if known is None or _is_news(known, claim):
-            self._claims[_key(claim)] = claim
+            self._log.put(self._claims, _key(claim), claim)
 
     def remove_claim(self, claim: PersistentVolumeClaim) -> None:
-        self._claims.pop(_key(claim), None)
-        self._assumed_claims.pop(_key(claim), None)
+        self._log.pop(self._claims, _key(claim))
+        self._log.pop(self._assumed_claims, _key(claim))
 
     def set_volume(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
@@ -117,33 +119,37 @@ class Volumes:
             if not _is_news(known, volume):
                 return
             self._unfile(known)
-        self._volumes[name] = volume
-        self._by_class.setdefault(class_name_of(volume), {})[name] = None
+        self._log.put(self._volumes, name, volume)
+        self._file(volume)
 
     def remove_volume(self, volume: PersistentVolume) -> None:
-        known = self._volumes.pop(volume.metadata.name, None)
+        known = self._log.pop(self._volumes, volume.metadata.name)
         if known is not None:
             self._unfile(known)
-        self._assumed_volumes.pop(volume.metadata.name, None)
+        self._log.pop(self._assumed_volumes, volume.metadata.name)
 
     def set_class(self, storage_class: StorageClass) -> None:
-        self._classes[storage_class.metadata.name] = storage_class
+        self._log.put(self._classes, storage_class.metadata.name, storage_class)
 
     def remove_class(self, storage_class: StorageClass) -> None:
-        self._classes.pop(storage_class.metadata.name, None)
+        self._log.pop(self._classes, storage_class.metadata.name)
 
     def set_driver(self, driver: CSIDriver) -> None:
-        self._drivers[driver.metadata.name] = driver
+        self._log.put(self._drivers, driver.metadata.name, driver)
 
     def remove_driver(self, driver: CSIDriver) -> None:
-        self._drivers.pop(driver.metadata.name, None)
+        self._log.pop(self._drivers, driver.metadata.name)
 
     def set_capacity(self, capacity: CSIStorageCapacity) -> None:
         # Its class cannot be changed.
-        self._capacities.setdefault(capacity.storage_class_name, {})[_key(capacity)] = capacity
+        of_class = self._capacities.get(capacity.storage_class_name)
+        if of_class is None:
+            of_class = {}
+            self._log.put(self._capacities, capacity.storage_class_name, of_class)
+        self._log.put(of_class, _key(capacity), capacity)
 
     def remove_capacity(self, capacity: CSIStorageCapacity) -> None:
-        self._capacities.get(capacity.storage_class_name, {}).pop(_key(capacity), None)
+        self._log.pop(self._capacities.get(capacity.storage_class_name, {}), _key(capacity))
 
     def add_pod(self, needs: PodNeeds) -> None:
         for volume in needs.shape.volumes:
@@ -164,12 +170,12 @@ class Volumes:
         for claim, volume in choice.bindings:
             wanted = reserved_for(volume, claim)
             if wanted is not volume:
-                self._assumed_volumes[volume.metadata.name] = wanted
+                self._log.put(self._assumed_volumes, volume.metadata.name, wanted)
                 volumes.append(wanted)
         for claim in choice.provisions:
             marked = for_node(claim, node)
             if marked is not claim:
-                self._assumed_claims[_key(claim)] = marked
+                self._log.put(self._assumed_claims, _key(claim), marked)
                 claims.append(marked)
         awaited = (*(claim for claim, _ in choice.bindings), *choice.provisions)
         volume_of = {c.metadata.name: v.metadata.name for c, v in choice.bindings}
@@ -178,22 +184,27 @@ class Volumes:
     def give_back(self, taken: Taken) -> None:
         """The decision is not carried out: what of it is not written no longer counts."""
         for volume in taken.volumes:
-            self._assumed_volumes.pop(volume.metadata.name, None)
+            self._log.pop(self._assumed_volumes, volume.metadata.name)
         for claim in taken.claims:
-            self._assumed_claims.pop(_key(claim), None)
+            self._log.pop(self._assumed_claims, _key(claim))
 
     def confirm(self, written: PersistentVolume | PersistentVolumeClaim) -> None:
         """A write is through; this is what the server made of it. What has gone meanwhile stays gone."""
         if isinstance(written, PersistentVolume):
-            self._assumed_volumes.pop(written.metadata.name, None)
+            self._log.pop(self._assumed_volumes, written.metadata.name)
             if self.known_volume(written) is not None:
                 self.set_volume(written)
         else:
-            self._assumed_claims.pop(_key(written), None)
+            self._log.pop(self._assumed_claims, _key(written))
             if self.known_claim(written) is not None:
                 self.set_claim(written)
 
+    def _file(self, volume: PersistentVolume) -> None:
+        self._log.note(self._unfile, volume)
+        self._by_class.setdefault(class_name_of(volume), {})[volume.metadata.name] = None
+
     def _unfile(self, volume: PersistentVolume) -> None:
+        self._log.note(self._file, volume)
         name = class_name_of(volume)
         filed = self._by_class[name]
         filed.pop(volume.metadata.name, None)

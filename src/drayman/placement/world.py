@@ -105,14 +105,10 @@ class World:
 
     @property
     def state(self) -> ClusterState:
-        """Where pods can be placed. Whoever changes it for a trial puts it back."""
+        """Where pods can be placed. Whoever supposes something about it does so in a trial."""
         if self._state is None:
             self._state = state_of(self.objects, self.features)
         return self._state
-
-    def fresh(self) -> World:
-        """The same cluster, with a state of its own."""
-        return World(self.objects, self.now, self.unseen, self.versions, self.features)
 
     def with_objects(self, objects: Objects) -> World:
         return World(objects, self.now, self.unseen, self.versions, self.features)

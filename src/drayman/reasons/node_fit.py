@@ -30,7 +30,8 @@ from drayman.placement.fit.volumes import (
     VOLUME_GONE,
     VOLUME_ZONE,
 )
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.state import ClusterState
 from drayman.reasons.causes import TESTS, FitTest
 
 _SHORT: Final = insufficient("")

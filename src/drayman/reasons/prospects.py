@@ -15,12 +15,11 @@ from typing import Final
 
 from drayman.allocator import Policy
 from drayman.bounded import Bounded
-from drayman.inventory.ledger import Ledger
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Verdict
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
-from drayman.placement.supposing import Emptied
+from drayman.placement.trial import Emptied
 
 _MOST_KEPT: Final = 256
 
@@ -52,10 +51,7 @@ class Prospects:
     def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
         self._state = state
         self._policy = policy
-        empty = Ledger()
-        self._clusters = {
-            flag: Emptied(state, untainted=flag, ledger=empty) for flag in (False, True)
-        }
+        self._clusters = {flag: state.emptied(untainted=flag) for flag in (False, True)}
         self._placers: Bounded[object, Placer] = Bounded(_MOST_KEPT)
 
     def emptied(self, demand: Demand) -> Supposition:
@@ -70,10 +66,7 @@ class Prospects:
     def _supposition(self, demand: Demand, *, untainted: bool) -> Supposition:
         if demand.held:
             # What the pod has already stays its own, and concerns no other pod.
-            ledger = Ledger()
-            for claim in demand.held:
-                ledger.observe_claim(claim)
-            own = Emptied(self._state, untainted=untainted, ledger=ledger)
+            own = self._state.emptied(demand.held, untainted=untainted)
             return Supposition(own, Placer(own, self._policy), demand)
         key, cluster = (untainted, demand.key), self._clusters[untainted]
         placer = self._placers.get(key)

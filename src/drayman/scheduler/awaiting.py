@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.times import seconds_of
+from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import readiness
 from drayman.placement.decision.placements import Placement
-from drayman.placement.state import ClaimKey, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.scheduler.volumes import concerns, progress
 
 

@@ -16,11 +16,12 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import typed
 from drayman.cluster.turns import Turns
+from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
-from drayman.placement.state import ClaimKey, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.queue import Queue

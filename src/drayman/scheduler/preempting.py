@@ -12,11 +12,12 @@ from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
+from drayman.placement.nodes import NodeState
 from drayman.placement.nominations import Nomination, Nominations
 from drayman.placement.placing import NotFound, Placer
 from drayman.placement.preemption import Preemption, Victims
 from drayman.placement.refusing import DevicesVerdict
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
 

@@ -24,15 +24,17 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.api.struct import ApiStruct
 from drayman.inventory.identity import PoolId
-from drayman.inventory.ledger import Ledger, holder_of, holdings_of
+from drayman.inventory.ledger import holdings_of
 from drayman.inventory.view import NodeView
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, PodNeeds, Verdict
 from drayman.placement.fit.readiness import closed_by
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import devices_verdict
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
+from drayman.placement.trial import Emptied
 from drayman.placement.world import World
 from drayman.reasons.causes import AS_HARDWARE
 from drayman.reasons.headline import headline
@@ -85,8 +87,8 @@ def capacity(world: World, claim: ResourceClaim) -> Capacity:
         why = headline(state, demand, NotFound(dict.fromkeys(state.nodes, demand.impossible)))
         now = empty = dict.fromkeys(open_nodes, _Count(0, why))
     else:
-        now = _Filling(world, demand, claim, state.ledger).counts(open_nodes)
-        empty = _Filling(world, demand, claim, Ledger(), explains=False).counts(open_nodes)
+        now = _Filling(world, demand, claim, state).counts(open_nodes)
+        empty = _Filling(world, demand, claim, state.emptied(), explains=False).counts(open_nodes)
     groups = _groups(now, empty)
     return Capacity(
         claim=claim.metadata.name,
@@ -116,58 +118,65 @@ class _Filling:
     world: World
     demand: Demand
     claim: ResourceClaim
-    ledger: Ledger
+    cluster: ClusterState | Emptied
     explains: bool = True
     _copies: int = 0
     _shared: frozenset[PoolId] = frozenset()
     _before: dict[str, NodeView] = field(default_factory=dict)
     """The nodes as they are without copies, by name."""
-    _held: list[str] = field(default_factory=list)
+    _placed: int = 0
+    """How many copies have devices at the moment."""
 
     def counts(self, nodes: Sequence[NodeState]) -> dict[NodeState, _Count]:
         alike: dict[Hashable, list[NodeState]] = {}
         question = Question((self.claim,))
         for node in nodes:
-            view = self._before[node.facts.name] = self._view(node)
+            view = self._before[node.facts.name] = self.cluster.view(node)
             alike.setdefault(signature(view, question), []).append(node)
         self._shared = self._pools_of_several_nodes()
         found: dict[NodeState, _Count] = {}
-        try:
-            together: list[NodeState] = []
-            for group in alike.values():
-                count, is_local = self._fill(group[0], question)
-                self._empty()
-                if is_local:
-                    found.update(dict.fromkeys(group, count))
-                else:
-                    together.extend(group)
-            for node in together:
-                found[node], _ = self._fill(node, question)
-        finally:
-            self._empty()
+        together: list[NodeState] = []
+        for group in alike.values():
+            count, is_local = self._filled(group[:1], question)[group[0]]
+            if is_local:
+                found.update(dict.fromkeys(group, count))
+            else:
+                together.extend(group)
+        filled = self._filled(together, question)
+        found.update((node, count) for node, (count, _) in filled.items())
         return {node: found[node] for node in nodes}
+
+    def _filled(
+        self, nodes: Sequence[NodeState], question: Question
+    ) -> dict[NodeState, tuple[_Count, bool]]:
+        """What each of the nodes takes on top of the ones before it. Afterwards there are no copies any more."""
+        self._placed = 0
+        with self.cluster.trial():
+            return {node: self._fill(node, question) for node in nodes}
 
     def _fill(self, node: NodeState, question: Question) -> tuple[_Count, bool]:
         """How many copies the node takes, and whether all they take is its own."""
         is_local = True
         for number in range(MOST_ON_A_NODE):
             copy = self._copy()
-            outcome = search(self._view(node), question.asked_for((copy,)), policy=Policy.BEST)
+            outcome = search(
+                self.cluster.view(node), question.asked_for((copy,)), policy=Policy.BEST
+            )
             if not isinstance(outcome, Plan):
                 return _Count(number, self._limit(node, outcome, number)), is_local
             taken = [h for item in outcome.claims for h in holdings_of(item.allocation)]
             if not taken:
                 break
             is_local &= all(holding.device.pool_id not in self._shared for holding in taken)
-            self.ledger.commit(outcome)
-            self._held.append(holder_of(copy))
+            self.cluster.assume_plan(outcome)
+            self._placed += 1
         return _Count(MOST_ON_A_NODE), is_local
 
     def _limit(self, node: NodeState, outcome: Outcome, copies: int) -> Headline | None:
         if not self.explains or isinstance(outcome, Plan):
             return None
         verdict = devices_verdict(outcome, (self.claim,))
-        planned = Planned(self._before.__getitem__, "copies") if self._held else None
+        planned = Planned(self._before.__getitem__, "copies") if self._placed else None
         name = node.facts.name
         found = device_limit(self.world.state, self.demand, name, verdict, planned)
         if not copies:
@@ -180,14 +189,6 @@ class _Filling:
         self._copies += 1
         uid = f"copy {self._copies} of {self.claim.metadata.name}"
         return replace(self.claim, metadata=replace(self.claim.metadata, uid=uid))
-
-    def _empty(self) -> None:
-        for holder in self._held:
-            self.ledger.forget(holder)
-        self._held.clear()
-
-    def _view(self, node: NodeState) -> NodeView:
-        return self.world.state.inventory.view(node.node, self.ledger)
 
     def _pools_of_several_nodes(self) -> frozenset[PoolId]:
         specs = (slice_.spec for slice_ in self.world.objects.slices)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
-from drayman.inventory.ledger import Ledger
-from drayman.inventory.view import NodeView
 from drayman.placement.decision.deciding import Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.decision.placements import Placement
@@ -21,6 +20,7 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import ClusterState
+from drayman.placement.trial import Emptied
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.planned import Planned
@@ -105,17 +105,12 @@ class Bench:
 
 def planned_pods(state: ClusterState, claims: Sequence[ResourceClaim]) -> Planned:
     """Whatever the state has taken beyond what these claims hold, which is what there is in the cluster, has gone to pods of the plan."""
-    held: Ledger | None = None
 
-    def without(name: str) -> NodeView:
-        nonlocal held
-        if held is None:  # most plans fit
-            held = Ledger()
-            for claim in claims:
-                held.observe_claim(claim)
-        return state.inventory.view(state.nodes[name].node, held)
+    @cache  # made when first needed: most plans fit
+    def before() -> Emptied:
+        return state.emptied(claims)
 
-    return Planned(without, "pods that come before it")
+    return Planned(lambda name: before().view(state.nodes[name]), "pods that come before it")
 
 
 Step: TypeAlias = Callable[[Bench, Turn], PlannedPod | None]

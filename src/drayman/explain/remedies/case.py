@@ -22,7 +22,8 @@ from drayman.explain.remedies.trying import Fit, Trials
 from drayman.explain.remedies.users import Users
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 
 RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest

@@ -49,8 +49,8 @@ from drayman.explain.remedies.trying import MOST_NODES, MOST_SEARCHES, Trials
 from drayman.explain.remedies.users import Users
 from drayman.explain.values import Mistake
 from drayman.placement.demand import Demand
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import NotFound
-from drayman.placement.state import NodeState
 from drayman.placement.world import World
 
 MOST_REMEDIES: Final = 8

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -18,13 +17,12 @@ from drayman.api.codec import to_dict
 from drayman.api.resource import DeviceTaintRule, DeviceToleration, ResourceSlice
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Ask, Case, Written, remedy
-from drayman.explain.remedies.changing import with_slice, without_rule
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Fit
 from drayman.inventory.device import DeviceRecord
 from drayman.inventory.taints import Taints
 from drayman.inventory.view import NodeView
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 from drayman.reasons.wording import and_list
 
 _Taints: TypeAlias = tuple[tuple[str, str, str], ...]
@@ -133,12 +131,12 @@ def _needed(
 def _fits_without(
     case: Case, node: NodeState, culprits: Sequence[_Rule | _Published]
 ) -> Fit | None:
-    with ExitStack() as changes:
+    with case.state.trial():
         for culprit in culprits:
             if isinstance(culprit, _Rule):
-                changes.enter_context(without_rule(case.state, culprit.rule))
+                case.state.remove_taint_rule(culprit.rule)
         for before, patch in _slices(culprits):
-            changes.enter_context(with_slice(case.state, patched(before, patch), before))
+            case.state.set_slice(patched(before, patch))
         return case.trials.first_fit(case.demand, [node])
 
 

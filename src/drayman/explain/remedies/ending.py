@@ -13,12 +13,11 @@ from drayman.api.meta import controller_of
 from drayman.api.times import parse_duration, seconds_of, timestamp_at
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Case, remedy
-from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.commands import wait_command
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 from drayman.reasons.wording import and_list
 
 RUN_FOR: Final = "drayman.dev/run-for"
@@ -83,7 +82,9 @@ def _endings(case: Case, found: Sequence[Room]) -> dict[str, _Ending]:
 
 
 def _fit_after(case: Case, endings: Sequence[_Ending]) -> Fit | None:
-    with without_users(case.state, [user for ending in endings for user in ending.users]):
+    with case.state.trial() as trial:
+        for user in (user for ending in endings for user in ending.users):
+            user.leave(trial)
         nodes = [node for ending in endings for node in ending.nodes(case)]
         return case.trials.first_fit(case.demand, nodes)
 

@@ -12,7 +12,6 @@ from drayman.api.pods import is_leaving
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Case, remedy
-from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.commands import delete_commands
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
@@ -38,7 +37,8 @@ def released_claims(case: Case) -> Iterator[Remedy]:
             replace(each, status=ResourceClaimStatus()) if each.metadata.uid in released else each
             for each in case.demand.claims
         ]
-        with without_users(case.state, [user]):
+        with case.state.trial() as trial:
+            user.leave(trial)
             fit = case.trials.ask(case.pod, claims, list(case.state.nodes.values()))
         if fit is not None:
             yield _deleting([user], fit, f" so that claim {claim.metadata.name} can move")
@@ -49,7 +49,8 @@ def removed_leftovers(case: Case) -> Iterator[Remedy]:
     claim = case.demand.stale_extended
     if claim is None or case.state.is_under_way(claim):
         return
-    with without_users(case.state, [User((), (claim,))]):
+    with case.state.trial():
+        case.state.remove_claim(claim)
         fit = case.trials.ask(case.pod, case.demand.claims)
     if fit is not None:
         name = _full_name(claim)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from drayman.placement.fit import Verdict
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.state import ClusterState
 
 
 def nearest_first(

@@ -10,11 +10,10 @@ from drayman.api.codec import to_dict
 from drayman.api.core import NodeSelectorTerm, Taint, Toleration
 from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case, remedy
-from drayman.explain.remedies.changing import with_node
 from drayman.explain.remedies.commands import patch_command
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.placement.fit.taints import UNSCHEDULABLE_TAINT, is_tolerated
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 from drayman.reasons.wording import and_list
 
 _MOST_NODES: Final = 8
@@ -134,7 +133,8 @@ def labelled_nodes(case: Case) -> Iterator[Remedy]:
 def _with_node(
     case: Case, node: NodeState, sentence: str, patch: Patch, commands: tuple[str, ...]
 ) -> Remedy | None:
-    with with_node(case.state, patched(node.node, patch)):
+    with case.state.trial():
+        case.state.set_node(patched(node.node, patch))
         fit = case.trials.first_fit(case.demand, [node])
     if fit is None:
         return None

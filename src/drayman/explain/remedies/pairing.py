@@ -36,7 +36,7 @@ from drayman.explain.remedies.rewriting import corrected_values
 from drayman.explain.remedies.rooms import rooms
 from drayman.explain.remedies.selectors import without_conditions
 from drayman.explain.values import Mistake
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 
 _Family = Callable[[Case], Iterator[Remedy]]
 

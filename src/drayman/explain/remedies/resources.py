@@ -15,7 +15,7 @@ from drayman.explain.remedies.case import Case
 from drayman.explain.remedies.patching import Patch, Step, cut, put
 from drayman.placement.fit import FITS
 from drayman.placement.fit.requests import CPU, MEMORY, STORAGE
-from drayman.placement.state import NodeState
+from drayman.placement.nodes import NodeState
 from drayman.reasons.wording import and_list
 
 _MOST_NODES: Final = 6

@@ -8,7 +8,6 @@ from itertools import islice
 from drayman.api.resource import DeviceClass, DeviceSelector
 from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case, remedy
-from drayman.explain.remedies.changing import with_class
 from drayman.explain.remedies.patching import patch_of, patched, put
 from drayman.explain.values import ALL, Correction, Mistake, Rewriting, rewritten
 
@@ -69,7 +68,8 @@ def _in_class(
     name = device_class.metadata.name
     path = ("spec", "selectors", index, "cel", "expression")
     patch = (put(rewriting.after, *path),)
-    with with_class(case.state, patched(device_class, patch), device_class):
+    with case.state.trial():
+        case.state.set_class(patched(device_class, patch))
         fit = case.trials.first_fit(case.demand)
     if fit is not None:
         sentence = f"{rewriting.words} in the selector of class {name}"

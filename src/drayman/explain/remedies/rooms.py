@@ -1,14 +1,13 @@
 """Room for a pod on a node where others are in the way: the fewest and least important of them that would have to go.
 
-As in preemption, but for a person to decide, so priority is no limit. On each node everybody is thought away who could go, then given
-back one by one, the most important first, as long as the pod still fits. Among equals it is tried both ways: giving back those with few
-devices first leaves the fewest victims, giving back those with many first frees no more than is needed.
+As in preemption, but for a person to decide, so priority is no limit: everybody could go, and the most important are given back first.
+Among equals it is tried both ways: giving back those with few devices first leaves the fewest victims, giving back those with many first
+frees no more than is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from typing import Final
 
@@ -16,12 +15,12 @@ from msgspec import Struct
 
 from drayman.api.pods import priority_of
 from drayman.explain.remedies.case import Case
-from drayman.explain.remedies.changing import without_users
 from drayman.explain.remedies.nearness import free_devices
 from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
 from drayman.placement.fit import FITS
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.victims import Attempt, ways
 
 MOST_NODES: Final = 6
 _MOST_WEIGHED: Final = 512
@@ -93,7 +92,14 @@ def _room(case: Case, node: NodeState) -> Iterator[Room]:
     orders = [_order(present, 1)]
     if len(present) <= _MOST_TWICE:
         orders.append(_order(present, -1))
-    found = [room for order in orders for room in _without(case, node, order)]
+    # Who has none of what is missing is hardly ever in the way.
+    idle = [user for user in present if not user.devices] if case.demand.open else []
+    attempts = (Attempt(node, tuple(order), unlikely=tuple(idle)) for order in orders)
+    found = [
+        Room(way.node, way.victims, way.found)
+        for way in ways(case.state, attempts, lambda node: case.trials.fit_on(case.demand, node))
+        if way.victims
+    ]
     if found:
         yield min(found, key=lambda room: room.cost(case.pod.metadata.namespace))
 
@@ -101,52 +107,3 @@ def _room(case: Case, node: NodeState) -> Iterator[Room]:
 def _order(users: Sequence[User], sign: int) -> list[User]:
     """In which order users are given back: pods that are going anyway last."""
     return sorted(users, key=lambda u: (u.is_leaving, -u.priority, sign * u.devices, u.age))
-
-
-def _without(case: Case, node: NodeState, users: Sequence[User]) -> Iterator[Room]:
-    with _Absence(case.state) as absence:
-        for user in users:
-            absence.take_away(user)
-        if not case.trials.fits(case.demand, node):
-            return
-        idle = [user for user in users if not user.devices and case.demand.open]
-        victims = list(users)
-        for user in idle:
-            absence.give_back(user)
-        if idle and case.trials.fits(case.demand, node):
-            victims = [user for user in users if user not in idle]
-        else:
-            for user in idle:
-                absence.take_away(user)
-        for user in tuple(victims):
-            absence.give_back(user)
-            if case.trials.fits(case.demand, node):
-                victims.remove(user)
-            else:
-                absence.take_away(user)
-        fit = case.trials.fit_on(case.demand, node)
-    if victims and fit is not None:
-        yield Room(node, tuple(victims), fit)
-
-
-class _Absence:
-    """Users that are thought away, each for itself."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
-        self._gone: dict[frozenset[str], ExitStack] = {}
-
-    def take_away(self, user: User) -> None:
-        undoing = ExitStack()
-        undoing.enter_context(without_users(self._state, [user]))
-        self._gone[user.key] = undoing
-
-    def give_back(self, user: User) -> None:
-        self._gone.pop(user.key).close()
-
-    def __enter__(self) -> _Absence:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._gone:
-            self._gone.popitem()[1].close()

@@ -17,8 +17,9 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
+from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Placer
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.state import ClusterState
 
 MOST_NODES: Final = 64
 """Nodes on which one remedy is tried."""
@@ -80,7 +81,6 @@ class Trials:
             looks = self._looks(demand, node)
             if looks in refused:
                 continue
-            self._left -= 1
             fit = self.fit_on(demand, node)
             if fit is not None:
                 return fit
@@ -88,20 +88,16 @@ class Trials:
         self.left_out = max(self.left_out, len(chosen) - MOST_NODES)
         return None
 
-    def fits(self, demand: Demand, node: NodeState) -> bool:
-        """Whether the pod fits on a node now; no if nothing may be searched any more."""
-        if self.is_spent or self._placer.is_hopeless(demand):
-            return False
-        self._left -= 1
-        return self._placer.fits_on(demand, node)
-
     def fit_on(self, demand: Demand, node: NodeState) -> Fit | None:
-        """The devices that the pod gets on a node; None if it does not fit there."""
+        """What the pod gets on a node now; None if it does not fit, or nothing may be searched any more."""
+        if self.is_spent or self._placer.is_hopeless(demand):
+            return None
+        self._left -= 1
         found = self._placer.found_on(demand, node)
         if found is None:
             return None
-        planned = () if found.plan is None else found.plan.claims
-        results = (r for item in planned for r in item.allocation.devices.results)
+        given = () if found.plan is None else found.plan.claims
+        results = (r for item in given for r in item.allocation.devices.results)
         return Fit(node.facts.name, tuple(f"{r.driver}/{r.pool}/{r.device}" for r in results))
 
     def _looks(self, demand: Demand, node: NodeState) -> Hashable:

@@ -18,7 +18,9 @@ from drayman.api.meta import controller_of
 from drayman.api.pods import group_key, is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
-from drayman.placement.state import ClusterState, NodeState
+from drayman.placement.nodes import NodeState
+from drayman.placement.state import ClusterState
+from drayman.placement.trial import Trial
 from drayman.placement.world import World
 
 _LASTING: Final = ("DaemonSet", "Node")
@@ -29,6 +31,18 @@ class User(Struct, frozen=True):
 
     pods: tuple[Pod, ...]
     claims: tuple[ResourceClaim, ...]
+
+    def leave(self, trial: Trial) -> None:
+        for pod in self.pods:
+            trial.evict(pod.metadata.uid)
+        for claim in self.claims:
+            trial.free(claim)
+
+    def come_back(self, trial: Trial) -> None:
+        for pod in self.pods:
+            trial.restore(pod.metadata.uid)
+        for claim in self.claims:
+            trial.hold(claim)
 
     @property
     def key(self) -> frozenset[str]:

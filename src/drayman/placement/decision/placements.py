@@ -14,9 +14,10 @@ from drayman.api.core import (
     PodResourceClaimStatus,
 )
 from drayman.api.resource import AllocationResult, ResourceClaim
+from drayman.placement.claim_book import ClaimKey
 from drayman.placement.fit import PodNeeds
 from drayman.placement.placing import Found
-from drayman.placement.state import ClaimKey, ClusterState
+from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken
 
 

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from drayman.bounded import Bounded
+from drayman.inventory.undo import UndoLog
 from drayman.placement.fit.needs import PodNeeds
 from drayman.placement.fit.neighbour_check import NeighbourCheck
 from drayman.placement.fit.neighbours import DomainCounts
@@ -39,7 +40,8 @@ class _Placed(Struct, frozen=True, eq=False):
 class Neighbourhood:
     """An index of placed pods for the rules about other pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog | None = None) -> None:
+        self._log = log or UndoLog()
         self._nodes: dict[str, NodeFacts] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._placed: dict[str, tuple[PodNeeds, str]] = {}  # with the node
@@ -79,12 +81,16 @@ class Neighbourhood:
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         if self._namespaces.get(name) != labels:
-            self._namespaces[name] = labels
-            self._tallies.clear()
+            self._log.put(self._namespaces, name, labels)
+            self._use_tallies(Bounded(_MOST_TALLIES))
 
     def remove_namespace(self, name: str) -> None:
-        if self._namespaces.pop(name, None) is not None:
-            self._tallies.clear()
+        if self._log.pop(self._namespaces, name) is not None:
+            self._use_tallies(Bounded(_MOST_TALLIES))
+
+    def _use_tallies(self, tallies: Bounded[Hashable, Tally]) -> None:
+        self._log.note(self._use_tallies, self._tallies)
+        self._tallies = tallies
 
     def add(self, needs: PodNeeds, node: str) -> None:
         """A pod is placed. Raises ValueError if it is placed already."""

@@ -1,0 +1,293 @@
+"""The claims of a cluster, and who holds which devices: as the API server has shown it, and as decisions will leave it.
+
+A decision counts from the moment it is made (`assume_plan`, `assume_claim`), so that the next one is made on top of it, and is taken back
+if it cannot be written (`forget_claim`). Of a claim the newest version wins, wherever it came from; while a write of ours is under way for
+a claim, the ledger keeps what we decided, whatever older versions are still to arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from drayman.allocator import Plan
+from drayman.api.core import Pod
+from drayman.api.pods import named_claims
+from drayman.api.resource import (
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
+from drayman.inventory.undo import UndoLog
+from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.marks import Marks
+from drayman.placement.wake import Wake
+
+ClaimKey = tuple[str, str]
+"""Namespace and name."""
+_Results = tuple[DeviceRequestAllocationResult, ...]
+
+
+class Released(Struct, frozen=True):
+    """What a holder had that has nothing any more."""
+
+    holder: str
+    results: _Results
+    holdings: tuple[Holding, ...]
+
+
+class ClaimBook:
+    """Claims, their templates, and the devices they hold."""
+
+    def __init__(self, log: UndoLog, marks: Marks, wake: Callable[[Wake], None]) -> None:
+        self._log = log
+        self._wake = wake
+        self.marks = marks
+        self.ledger = Ledger(log)
+        self.has_floating_devices = False
+        """Whether there ever were any: then devices of several nodes must not be added up."""
+        self._claims: dict[ClaimKey, ResourceClaim] = {}
+        self._assumed: dict[str, ResourceClaim] = {}  # as our writes will leave them, by uid
+        self._holding: dict[str, _Results] = {}  # by holder
+        self._provisional: dict[ClaimKey, str] = {}  # holders of claims that are being created
+        # By driver and pool, the only node that sees the pool; empty: several.
+        self._home_of_pool: dict[tuple[str, str], str] = {}
+        self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
+        self._templates: dict[ClaimKey, ResourceClaimTemplate] = {}
+
+    # What the API server shows.
+
+    def set_claim(self, claim: ResourceClaim) -> bool:
+        """Whether this version was news."""
+        key = (claim.metadata.namespace, claim.metadata.name)
+        known = self._claims.get(key)
+        if known is not None and known.metadata.uid == claim.metadata.uid:
+            if _version(known) >= _version(claim):
+                return False
+        elif known is not None:
+            self.remove_claim(known)
+        self._log.put(self._claims, key, claim)
+        if EXTENDED_CLAIM in claim.metadata.annotations:
+            self._note_extended(claim)
+        if claim.metadata.uid not in self._assumed:
+            self._observe(claim)
+        return True
+
+    def remove_claim(self, claim: ResourceClaim) -> None:
+        key = (claim.metadata.namespace, claim.metadata.name)
+        known = self._claims.get(key)
+        if known is not None and known.metadata.uid == claim.metadata.uid:
+            self._log.pop(self._claims, key)
+            for owner in claim.metadata.owner_references:
+                if self._extended_claims.get(owner.uid) == key:
+                    self._log.pop(self._extended_claims, owner.uid)
+            self._log.pop(self._assumed, claim.metadata.uid)
+            self._free(holder_of(claim))
+
+    def set_template(self, template: ResourceClaimTemplate) -> None:
+        key = (template.metadata.namespace, template.metadata.name)
+        self._log.put(self._templates, key, template)
+
+    def remove_template(self, template: ResourceClaimTemplate) -> None:
+        self._log.pop(self._templates, (template.metadata.namespace, template.metadata.name))
+
+    # Reading.
+
+    def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """A claim as it is, or as it will be once our writes are through."""
+        claim = self._claims.get((namespace, name))
+        if claim is None:
+            return None
+        return self._assumed.get(claim.metadata.uid, claim)
+
+    def find_template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        return self._templates.get((namespace, name))
+
+    def known_claim(self, claim: ResourceClaim) -> ResourceClaim | None:
+        """The claim as the server has last shown it; None if it is gone."""
+        known = self._claims.get((claim.metadata.namespace, claim.metadata.name))
+        return None if known is None or known.metadata.uid != claim.metadata.uid else known
+
+    def latest_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim as it will be after all decisions so far."""
+        return self._assumed.get(claim.metadata.uid, claim)
+
+    def is_under_way(self, claim: ResourceClaim) -> bool:
+        """Whether a write of ours for the claim has not been confirmed."""
+        return claim.metadata.uid in self._assumed
+
+    def allocated_claims(self) -> Iterator[ResourceClaim]:
+        """The claims that have devices, as the server has last shown them."""
+        return (claim for claim in self._claims.values() if claim.status.allocation is not None)
+
+    def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
+        """The claim for the extended resources of a pod, if it exists."""
+        key = self._extended_claims.get(pod_uid)
+        return None if key is None else self.find_claim(*key)
+
+    def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
+        """The claims of a pod that exist, with that for extended resources, and those too that are on their way out."""
+        namespace = pod.metadata.namespace
+        found = [self.find_claim(namespace, name) for name in named_claims(pod)]
+        found.append(self.extended_claim_of(pod.metadata.uid))
+        return tuple(claim for claim in found if claim is not None)
+
+    # Deciding.
+
+    def assume_plan(self, plan: Plan) -> None:
+        """The devices of a plan are taken. Raises LedgerConflictError."""
+        self.ledger.commit(plan)
+        for item in plan.claims:
+            self._note_holding(holder_of(item.claim), item.allocation.devices.results)
+
+    def assume_claim(self, claim: ResourceClaim) -> None:
+        """A write is about to make the claim this."""
+        self._log.put(self._assumed, claim.metadata.uid, claim)
+
+    def confirm_claim(self, claim: ResourceClaim) -> None:
+        """The write is through; this is what the server made of it."""
+        self._log.pop(self._assumed, claim.metadata.uid)
+        if not self.set_claim(claim):
+            self._observe_known(claim)
+
+    def forget_claim(self, claim: ResourceClaim) -> None:
+        """The write failed: the claim is what the server has last shown."""
+        if self._log.pop(self._assumed, claim.metadata.uid) is not None:
+            self._observe_known(claim)
+
+    def assume_made(self, key: ClaimKey, holder: str) -> None:
+        """A claim of this name is about to be created; until it exists, its devices are held under a provisional name."""
+        self._log.put(self._provisional, key, holder)
+
+    def adopt(self, holder: str, claim: ResourceClaim) -> None:
+        """What was taken under a provisional name belongs to this claim, which now exists."""
+        self._log.pop(self._provisional, (claim.metadata.namespace, claim.metadata.name))
+        if holder_of(claim) in self._holding:  # the server showed the claim before it answered
+            self._free(holder)
+        else:
+            self._hand_over(holder, claim)
+
+    def forget_made(self, key: ClaimKey, holder: str) -> None:
+        """Give back what was taken for a claim that is not made after all."""
+        self._log.pop(self._provisional, key)
+        self._free(holder)
+
+    # Devices in other hands. Wakes nobody.
+
+    def hold(self, holder: str, allocation: AllocationResult) -> None:
+        """A holder has these devices. Others may have them too."""
+        self.ledger.observe(holder, holdings_of(allocation))
+        self._note_holding(holder, allocation.devices.results)
+
+    def release(self, holder: str) -> Released | None:
+        """The devices of a holder are free. What it had; None if that was nothing."""
+        holdings = self.ledger.holdings(holder)
+        self.ledger.forget(holder)
+        results = self._log.pop(self._holding, holder)
+        if results is None:
+            return None
+        for pool in _pools_of(results):
+            node = self._home_of_pool.get(pool, "")
+            if node:
+                self.marks.node(node)
+            else:
+                self.marks.free_floating()
+        return Released(holder, results, holdings)
+
+    def hold_again(self, released: Released) -> None:
+        """The inverse of `release`."""
+        self.ledger.observe(released.holder, released.holdings)
+        self._note_holding(released.holder, released.results)
+
+    # Inside.
+
+    def _home_of(self, slice_: ResourceSlice) -> str:
+        """The only node that sees the pool of a slice that has changed; empty if there are several."""
+        pool = (slice_.spec.driver, slice_.spec.pool.name)
+        node = slice_.spec.node_name or ""
+        home = self._home_of_pool.get(pool)
+        if home is None or (home and home != node):
+            # Seen from several nodes: whatever happens in it concerns all of them.
+            home = node if home is None else ""
+            self._log.put(self._home_of_pool, pool, home)
+        if not home and not self.has_floating_devices:
+            self._log.note(self._had_no_floating_devices)
+            self.has_floating_devices = True
+        return home
+
+    def _had_no_floating_devices(self) -> None:
+        self.has_floating_devices = False
+
+    def _note_extended(self, claim: ResourceClaim) -> None:
+        for owner in claim.metadata.owner_references:
+            if owner.controller and owner.kind == "Pod":
+                key = (claim.metadata.namespace, claim.metadata.name)
+                self._log.put(self._extended_claims, owner.uid, key)
+
+    def _observe_known(self, claim: ResourceClaim) -> None:
+        known = self.known_claim(claim)
+        if known is not None:
+            self._observe(known)
+        else:
+            self._free(holder_of(claim))
+
+    def _observe(self, claim: ResourceClaim) -> None:
+        holder, allocation = holder_of(claim), claim.status.allocation
+        if allocation is None:
+            self._free(holder)
+            return
+        held = self._holding.get(holder)
+        if held is not None:
+            if held == allocation.devices.results:
+                return  # the echo of our own write, most of the time
+            self._free(holder)
+        elif self._is_made_by_us(claim, allocation):
+            return
+        self.hold(holder, allocation)
+
+    def _is_made_by_us(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
+        """Whether the server shows a claim that we are creating. Nothing is taken or freed by that, so nobody is woken."""
+        if not self._provisional:
+            return False
+        key = (claim.metadata.namespace, claim.metadata.name)
+        holder = self._provisional.get(key, "")
+        if self._holding.get(holder) != allocation.devices.results:
+            return False
+        self._log.pop(self._provisional, key)
+        self._hand_over(holder, claim)
+        return True
+
+    def _hand_over(self, holder: str, claim: ResourceClaim) -> None:
+        held = self._log.pop(self._holding, holder)
+        if held is not None:
+            self.ledger.forget(holder)
+            self._log.put(self._holding, holder_of(claim), held)
+            self.ledger.observe_claim(claim)
+
+    def _note_holding(self, holder: str, results: _Results) -> None:
+        self._log.put(self._holding, holder, results)
+        for pool in _pools_of(results):
+            node = self._home_of_pool.get(pool, "")
+            if node:
+                self.marks.node(node)
+            else:
+                self.marks.take_floating()
+
+    def _free(self, holder: str) -> None:
+        if self.release(holder) is not None:
+            self._wake(Wake.DEVICES)
+
+
+def _pools_of(results: _Results) -> Iterable[tuple[str, str]]:
+    """The pools that an allocation takes from, each once."""
+    if len(results) == 1:  # nearly always
+        return ((results[0].driver, results[0].pool),)
+    return {(result.driver, result.pool): None for result in results}
+
+
+def _version(claim: ResourceClaim) -> int:
+    return int(claim.metadata.resource_version or 0)

@@ -1,0 +1,158 @@
+"""The nodes of a cluster and the pods that count on them.
+
+A pod counts on its node in several ways: in the sums of the node, for pods that care about others (`fit.neighbourhood`), and as a user of
+its volumes. All of that comes and goes together here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import Struct
+
+from drayman.api.core import Node
+from drayman.api.pods import GroupKey
+from drayman.inventory.undo import UndoLog
+from drayman.placement.fit import Neighbourhood, NodeFacts, NodeShape, NodeUsage, PodNeeds
+from drayman.placement.groups import Groups
+from drayman.placement.marks import Marks
+from drayman.placement.volumes import Volumes
+
+
+class NodeState(Struct, eq=False):
+    """A node with what runs on it."""
+
+    node: Node
+    facts: NodeFacts
+    usage: NodeUsage
+    index: int
+    """The order of arrival: the last word between nodes that are equal."""
+
+
+class PlacedPod(Struct, frozen=True):
+    """A pod that counts on a node."""
+
+    needs: PodNeeds
+    node: str
+    group: GroupKey | None = None
+
+
+class Nodes:
+    """Nodes by name, in the order of their arrival, and where each pod counts."""
+
+    def __init__(self, log: UndoLog, marks: Marks) -> None:
+        self._log = log
+        self._marks = marks
+        self.by_name: dict[str, NodeState] = {}
+        self.neighbourhood = Neighbourhood(log)
+        self.volumes = Volumes(log)
+        self.groups = Groups(log)
+        self.soft_taints = 0
+        """How many nodes have taints that pods would rather avoid."""
+        self.closed = 0
+        """How many nodes are cordoned, or have taints that keep pods away."""
+        self._placed: dict[str, PlacedPod] = {}  # by uid
+        self._homeless: dict[str, dict[str, PodNeeds]] = {}  # pods on nodes that are not known
+        self._arrivals = 0
+
+    def set(self, node: Node) -> bool:
+        """A node that came or changed. Whether that may matter to anybody."""
+        name = node.metadata.name
+        facts, known = NodeFacts.of(node), self.by_name.get(name)
+        if known is None:
+            self._log.note(self._never_came, name)
+            self._arrivals += 1
+            usage = NodeUsage()
+            for needs in self._homeless.get(name, {}).values():
+                usage.add(needs)
+            self._enter(NodeState(node, facts, usage, self._arrivals))
+            return True
+        before = known.facts
+        is_news = facts.static_key != before.static_key or facts.labels != before.labels
+        self._describe(known, node, facts, is_news=is_news)
+        return is_news
+
+    def remove(self, name: str) -> None:
+        """A node is gone. Its pods count again if it comes back."""
+        known = self.by_name.pop(name, None)
+        if known is None:
+            return
+        self._log.note(self._enter, known)
+        self._count_taints(known.facts.shape, -1)
+        if known.usage.pods:
+            self._homeless[name] = dict(known.usage.pods)
+        self.neighbourhood.remove_node(name)
+        self._marks.node(name)
+
+    def find(self, uid: str) -> PlacedPod | None:
+        """A pod that counts."""
+        return self._placed.get(uid)
+
+    def place(self, needs: PodNeeds, node: str) -> None:
+        """A pod counts on a node, be it known or not. Raises ValueError if it counts already."""
+        # It says so before anything is changed.
+        self.neighbourhood.add(needs, node)
+        self._placed[needs.uid] = PlacedPod(needs, node)
+        self._log.note(self.displace, needs.uid)
+        state = self.by_name.get(node)
+        if state is None:
+            self._homeless.setdefault(node, {})[needs.uid] = needs
+        else:
+            state.usage.add(needs)
+            self._marks.node(node)
+        self.volumes.add_pod(needs)
+
+    def displace(self, uid: str) -> PlacedPod:
+        """A pod counts no longer. What to give `put_back` so that it does again."""
+        placed = self._placed.pop(uid)
+        needs, node = placed.needs, placed.node
+        self._log.note(self.place, needs, node)
+        state = self.by_name.get(node)
+        if state is None:
+            homeless = self._homeless.get(node, {})
+            homeless.pop(uid, None)
+            if not homeless:
+                self._homeless.pop(node, None)
+        else:
+            state.usage.remove(uid)
+            self._marks.node(node)
+        self.neighbourhood.remove(uid)
+        self.volumes.remove_pod(needs)
+        return PlacedPod(needs, node, self.groups.displace(uid))
+
+    def put_back(self, placed: PlacedPod) -> None:
+        """The inverse of `displace`."""
+        self.place(placed.needs, placed.node)
+        if placed.group is not None:
+            self.groups.join(placed.needs.uid, placed.group)
+
+    def _never_came(self, name: str) -> None:
+        self.remove(name)
+        self._arrivals -= 1
+
+    def _enter(self, state: NodeState) -> None:
+        name = state.facts.name
+        is_back = bool(self.by_name) and next(reversed(self.by_name.values())).index > state.index
+        self.by_name[name] = state
+        if is_back:  # after a trial without it
+            ordered = sorted(self.by_name.values(), key=lambda each: each.index)
+            self.by_name.clear()
+            self.by_name.update((each.facts.name, each) for each in ordered)
+        self._homeless.pop(name, None)
+        self._count_taints(state.facts.shape, 1)
+        self.neighbourhood.set_node(state.facts)
+        self._marks.node(name)
+
+    def _describe(self, known: NodeState, node: Node, facts: NodeFacts, *, is_news: bool) -> None:
+        undo = partial(self._describe, known, known.node, known.facts, is_news=is_news)
+        self._log.note(undo)
+        self._count_taints(known.facts.shape, -1)
+        known.node, known.facts = node, facts
+        self._count_taints(facts.shape, 1)
+        if is_news:
+            self.neighbourhood.set_node(facts)
+            self._marks.node(facts.name)
+
+    def _count_taints(self, shape: NodeShape, change: int) -> None:
+        self.soft_taints += change * bool(shape.soft_taints)
+        self.closed += change * bool(shape.unschedulable or shape.taints)
