@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from apiserver.building import CountingIds, FixedClock
 from drayman.api.schema import decode_strict, schema_for
-from drayman.api.schema.quick import parse_plainly
+from drayman.api.syntax.json_text import parse_unique
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.protocol.exchange import Request, Response
 from drayman.apiserver.served.recurring import MOST_KEPT, Recurring, forget_everything, text_of
@@ -267,7 +267,7 @@ def test_plain_texts_are_parsed_as_by_the_library(value: Any) -> None:
     for separators in ((",", ":"), (", ", ": ")):
         text = json.dumps({"x": value}, separators=separators, ensure_ascii=False)
         if "\\u" not in text:
-            assert parse_plainly(text.encode()) == json.loads(text)
+            assert parse_unique(text.encode()) == json.loads(text)
 
 
 def test_memory_is_bounded() -> None:

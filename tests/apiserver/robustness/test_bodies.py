@@ -45,7 +45,7 @@ TEMPLATES = (
     '{"metadata":{"name":"n"},"data":{"a":%s}}',
     '{"metadata":{"name":"n"},"spec":{"priority":%s}}',
 )
-DEPTHS = (100, 190, 208, 215, 219, 250, 500, 990, 5_000, 100_000)
+DEPTHS = (100, 190, 208, 215, 219, 240, 246, 250, 254, 500, 990, 5_000, 100_000)
 BROKEN = {
     "no UTF-8": b"\xff\xfe",
     "a byte order mark": b"\xef\xbb\xbf{}",

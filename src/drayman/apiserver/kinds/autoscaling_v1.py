@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from drayman.api.schema import BodyError, decode_strict
+from drayman.api.errors import BodyError
+from drayman.api.schema import decode_strict
 from drayman.api.schema.normal import normalise
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, map_at, member, text_at

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from drayman.api.errors import BodyError, UnrecognizedError
 from drayman.api.schema import (
-    BodyError,
     Identity,
-    UnrecognizedError,
     excerpt,
     identify,
     identify_tree,
     message_named,
-    parse_yaml_tree,
     strict_error,
-    warning_texts,
 )
 from drayman.api.schema.protobuf import decode_protobuf, read_envelope
 from drayman.api.struct import Json
+from drayman.api.syntax.yaml_text import parse_yaml_tree, warning_texts
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request
 from drayman.apiserver.protocol.negotiation import PROTOBUF_TYPE, YAML_TYPE, parse_media_type

@@ -13,8 +13,9 @@ import msgspec
 
 from drayman.api.schema import Decoded, Message, decode_strict
 from drayman.api.schema.normal import field_writer, normalise, normalise_around
-from drayman.api.schema.quick import Unusual, parse_plainly, read_value
+from drayman.api.schema.quick import Unusual, read_value
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_unique
 from drayman.apiserver.served.recurring import LONGEST, Recurring, text_of
 from drayman.apiserver.served.strategy import Object
 
@@ -74,15 +75,13 @@ def _split(body: Json) -> tuple[bytes, Object] | None:
 
 
 def _split_text(body: bytes) -> tuple[bytes, Object] | None:
-    if b"\\u" in body:
-        return None
     try:
         spec = bytes(_spec.decode(body).spec)
         if not spec.startswith(b"{"):
             return None
         # Where this takes out something else of the same text, or one spec of two, the spec is still there.
-        rest = parse_plainly(body.replace(_MEMBER + spec, _MEMBER + b"null", 1))
-    except (Unusual, msgspec.DecodeError, ValueError, RecursionError):
+        rest = parse_unique(body.replace(_MEMBER + spec, _MEMBER + b"null", 1))
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     return (spec, rest) if type(rest) is dict and rest.pop(SPEC, spec) is None else None
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from drayman.api.schema import BodyError, Message, decode_strict
+from drayman.api.errors import BodyError
+from drayman.api.schema import Message, decode_strict
 from drayman.api.schema.normal import field_writer
 from drayman.api.struct import Json
 from drayman.apiserver.patching.field_manager import UNKNOWN, FieldManager
