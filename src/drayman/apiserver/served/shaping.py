@@ -10,7 +10,6 @@ from functools import cache
 from drayman.api.schema import Message, schema_for
 from drayman.api.schema.normal import normalise as normalise_by_schema
 from drayman.apiserver.served.resources import GroupVersionKind, Resource, Resources
-from drayman.apiserver.served.specs import final_form
 from drayman.apiserver.served.strategy import Object
 
 
@@ -35,13 +34,6 @@ def normalised(resource: Resource, obj: Object) -> Object:
     if resource.codec is not None:
         return resource.codec.normalise(obj)
     return normalise_by_schema(message_of(resource.hub_kind), obj)
-
-
-def finished(resource: Resource, obj: Object) -> Object:
-    """The same for an object that nobody changes any more. Parts of it may be shared with others."""
-    if resource.codec is not None:
-        return resource.codec.normalise(obj)
-    return final_form(message_of(resource.hub_kind), obj)
 
 
 def in_order(message: Message, members: Object) -> Object:
