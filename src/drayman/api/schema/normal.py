@@ -39,6 +39,21 @@ def normalise(message: Message, value: Mapping[str, Json]) -> dict[str, Json]:
     return result
 
 
+def normalise_around(
+    message: Message, value: Mapping[str, Json], known: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The same for an object of which some members are in that form already. The result shares these."""
+    result: dict[str, Json] = {}
+    for name, write_field, shows in _field_writers(message):
+        if name in known:
+            result[name] = known[name]
+        elif name in value:
+            write_field(value[name], result)
+        elif shows:
+            write_field(None, result)
+    return result
+
+
 @cache
 def _message_writer(message: Message) -> Writer:
     writers: list[tuple[str, FieldWriter, bool]] = []
@@ -58,6 +73,7 @@ def _message_writer(message: Message) -> Writer:
     return write
 
 
+@cache
 def _field_writers(message: Message) -> list[tuple[str, FieldWriter, bool]]:
     """Every field of a message in its order, and whether it shows although nobody set it. Most do not, and cost nothing then."""
     found = []

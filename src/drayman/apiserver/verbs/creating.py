@@ -9,7 +9,7 @@ from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.served.acting import warning
 from drayman.apiserver.served.conversion import to_hub
 from drayman.apiserver.served.encoding import encode, stored_form
-from drayman.apiserver.served.shaping import normalised
+from drayman.apiserver.served.shaping import finished
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.admission import Admitted
@@ -90,7 +90,7 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
     )
     if errors:
         raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
-    obj = normalised(call.resource, obj)
+    obj = finished(call.resource, obj)
     call.warnings.extend(strategy.warnings(obj, None, context))
     told = warning(
         call.resource.acting, call.resource.kind, metadata["name"], obj, call.core.running
