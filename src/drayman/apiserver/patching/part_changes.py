@@ -1,4 +1,7 @@
-"""What changes between two objects that differ in a few parts only, found without looking at the rest."""
+"""What changes between two objects that differ in a few parts only, found without looking at the rest.
+
+For `drayman.apiserver.verbs.quick_parts`, which says what that gains.
+"""
 
 from __future__ import annotations
 

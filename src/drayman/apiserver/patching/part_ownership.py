@@ -1,5 +1,7 @@
 """Ownership after a write that changes a few fields, worked out on the entries as they are stored.
 
+For `drayman.apiserver.verbs.quick_parts`, which says what that gains.
+
 The general way reads every entry into sets, takes the changes from all of them and writes them out again. Mostly the fields that a
 write changes belong to the writer or to nobody. That can be seen by looking up just these in the stored entries, and the others stay
 as they are.

@@ -1,4 +1,6 @@
-"""The short way for writes of parts.
+"""The short way for writes of parts, such as an allocation, a reservation or a condition.
+
+`drayman bench schedule` on SchedulingWithResourceClaimTemplate/2000pods_100nodes takes 35 % more CPU of the server without it.
 
 The rules for whole objects copy, default, normalise and check everything, of which a write of parts changes next to nothing. Here the
 new object shares with the old one all but the metadata or the status that holds its parts, and the strategy of the endpoint judges the
