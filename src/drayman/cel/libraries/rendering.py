@@ -12,7 +12,7 @@ from drayman.cel.values import LISTS, ListValue, MapValue, TypeValue, materializ
 
 _SCIENTIFIC_FROM, _SCIENTIFIC_BELOW = 6, -4
 _NESTED_PRECISION = 6
-_ESCAPES = {
+ESCAPES = {
     "\a": r"\a",
     "\b": r"\b",
     "\f": r"\f",
@@ -170,8 +170,8 @@ def quoted(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
+    if char in ESCAPES:
+        return ESCAPES[char]
     if char.isprintable():
         return char
     code = ord(char)
