@@ -1,9 +1,9 @@
-"""JSON in the three ways in which it is read here.
+"""JSON in the ways in which it is read here.
 
 `parse` and `parse_stream` are for what people write: duplicate fields, halves of characters and numbers that JSON does not have are
 refused with their line. A number too large for the decoder remains a text, so that it is refused where it is used, with the name of the
-field. `parse_tree` is for bodies of requests: it keeps everything that the API server would say something about. `parse_unique` is for
-the many texts about which there is nothing to say.
+field. `parse_tree` is for bodies of requests: it keeps everything that the API server would say something about. `parse_embedded` is for
+texts inside of bodies. `parse_unique` is for the many texts about which there is nothing to say.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from drayman.api.errors import JsonError, UnrecognizedError
 from drayman.api.struct import Json
 from drayman.api.syntax.json_scanner import syntax_error
-from drayman.api.syntax.values import MAX_DEPTH, TOO_DEEP, Number, Pairs, depth_exceeds
+from drayman.api.syntax.values import MAX_DEPTH, TOO_DEEP, Number, Pairs, depth_exceeds, plain
 
 _LONGEST_INTEGER: Final = 400
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -65,6 +65,11 @@ def parse_tree(body: bytes, context: str = "") -> Json:
     if depth_exceeds(tree, MAX_DEPTH):
         raise UnrecognizedError(f"{context}{TOO_DEEP}")
     return _without_surrogates(tree) if _SURROGATE_ESCAPE.search(text) else tree
+
+
+def parse_embedded(data: bytes) -> Json:
+    """The value of JSON inside of something else, such as an annotation; the last of fields with the same name counts. Raises BodyError."""
+    return plain(parse_tree(data))
 
 
 def parse_unique(body: bytes) -> Json:
