@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.api import documents, yaml_events
+from drayman.api import documents
 from drayman.api.documents import Document, path_segments, read_documents
 from drayman.api.errors import DocumentError
+from drayman.api.syntax.yaml_scalars import plain_value
 
 
 def read(data: str | bytes) -> list[Document]:
@@ -120,7 +121,7 @@ SCALARS: dict[str, Any] = {
 @pytest.mark.parametrize(("text", "value"), SCALARS.items(), ids=lambda value: str(value)[:20])
 def test_scalars(text: str, value: Any) -> None:
     """Texts without quotes mean what Kubernetes takes them for: no dates, no minutes, but yes and octal numbers."""
-    found = read(f"a: {text}\n")[0].value["a"] if text != "-" else yaml_events.plain_value("-")
+    found = read(f"a: {text}\n")[0].value["a"] if text != "-" else plain_value("-")
     assert found == value
     assert type(found) is type(value)
 

@@ -6,17 +6,13 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.building import CountingIds, FixedClock
-from drayman.api.schema import decode_strict, schema_for
-from drayman.api.schema.quick import parse_plainly
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.protocol.exchange import Request, Response
 from drayman.apiserver.served.recurring import MOST_KEPT, Recurring, forget_everything, text_of
-from drayman.apiserver.served.specs import read_body
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.apiserver.serving.server import ApiServer
@@ -234,40 +230,6 @@ async def test_objects_share_nothing_that_can_change() -> None:
     unchanged = await server.handle(Request("GET", "/api/v1/namespaces/default/pods/b"))
     assert isinstance(unchanged, Response)
     assert unchanged.body.strip() == before
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param(b'{"kind":"Pod","spec":{"nodeName":"n"},"kind":"Pod"}', id="a member twice"),
-        pytest.param(b'{"spec":{"nodeName":"m"},"spec":{"nodeName":"n"}}', id="a spec twice"),
-        pytest.param(b'{"spec":{"nodeName":"n"},"metadata":{"name":"a","name":"b"}}', id="below"),
-        pytest.param(b'{ "spec":{"nodeName":"n"}, "metadata":{"name":"a"} }', id="spaces"),
-        pytest.param(b'{"spec":{"nodeName":"n"},"metadata":{"nam\\u0065":"a"}}', id="escapes"),
-        pytest.param(b'{"spec":{"nodeName":"n"},"other":1}\n', id="unknown, line end"),
-        pytest.param(b'{"spec":{"nodeName":"n"},"metadata":{"name":"a"}}', id="plain"),
-        pytest.param(
-            b'{"metadata":{"spec":{"nodeName":"n"}},"spec":{"nodeName":"n"}}', id="nested"
-        ),
-        pytest.param(b'{"spec":{"nodeName":"n"},"spec":null}', id="a spec and none"),
-    ],
-)
-def test_bodies_with_a_known_spec_are_read_as_any(body: bytes) -> None:
-    """What surrounds a spec that was read before is looked at as closely as ever."""
-    forget_everything()
-    message = schema_for("", "v1", "Pod")
-    assert message is not None
-    read_body(message, b'{"spec":{"nodeName":"n"}}')
-    assert read_body(message, body) == decode_strict(message, body)
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
-def test_plain_texts_are_parsed_as_by_the_library(value: Any) -> None:
-    """However a value is written, it is the value that the standard library reads."""
-    for separators in ((",", ":"), (", ", ": ")):
-        text = json.dumps({"x": value}, separators=separators, ensure_ascii=False)
-        if "\\u" not in text:
-            assert parse_plainly(text.encode()) == json.loads(text)
 
 
 def test_memory_is_bounded() -> None:

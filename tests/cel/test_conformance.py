@@ -52,7 +52,7 @@ def outcome(selector: Selector, driver: str, device: Device) -> str:
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector["id"])
 def test_recorded_results(vector: Json) -> None:
-    """Compilation, estimate, results and costs are the recorded ones, by generated code and by the interpreter."""
+    """Compilation, estimate, results and costs are the recorded ones."""
     want = vector["compile"]
     selector = compiled(vector)
     assert (selector is not None) == want["ok"]

@@ -15,7 +15,7 @@ DRIVER = "gpu.example.com"
 
 
 def outcome(expression: str) -> tuple[bool | str, int]:
-    """The verdict or the error, by generated code and the interpreter alike; and the cost."""
+    """The verdict or the error, and the cost."""
     selector = compile_selector(expression)
     exact = selector.evaluate(DRIVER, GPU)
     try:

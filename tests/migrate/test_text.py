@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.struct import Json
-from drayman.api.yaml_events import parse_yaml
+from drayman.api.syntax.yaml_text import parse_yaml
 from drayman.migrate.text.files import Change, read_documents, write_documents
 from drayman.migrate.text.patching import patched
 from drayman.migrate.text.rendering import block_lines

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from drayman.api import strict_json
 from drayman.api.errors import DocumentError, JsonError
 from drayman.api.struct import Json
-from drayman.api.yaml_events import Segments, parse_yaml
+from drayman.api.syntax import json_text
+from drayman.api.syntax.yaml_builder import Segments
+from drayman.api.syntax.yaml_text import parse_yaml
 
 MAX_BYTES: Final = 512 * 1024 * 1024
 """Largest file that is read. A cluster of a thousand large nodes takes a fifth of that."""
@@ -104,7 +105,7 @@ def _decode(file: str, data: bytes) -> str:
     if len(data) > MAX_BYTES:
         raise DocumentError(file, 0, f"larger than {MAX_BYTES // 1024 // 1024} MiB")
     try:
-        return strict_json.decode_text(data)
+        return json_text.decode_text(data)
     except JsonError as error:
         raise DocumentError(file, error.line, error.reason) from error
 
@@ -115,7 +116,7 @@ def _values(file: str, text: str) -> Iterator[tuple[int, Json]]:
         yield from ((document.line, document.value) for document in parse_yaml(file, text))
         return
     try:
-        values = list(strict_json.parse_stream(text))
+        values = list(json_text.parse_stream(text))
     except JsonError as error:
         refusal = DocumentError(file, error.line, error.reason)
         if not error.is_syntax:

@@ -5,6 +5,9 @@
     ├── VersionError        a text is no semantic version
     ├── DecodeError         JSON is not the object it should be; names the field
     │   └── JsonError       a text is not JSON that is accepted here; names the line
+    ├── BodyError           a request body cannot be decoded; says so in the words of the API server
+    │   ├── UnrecognizedError   it is not JSON, YAML or protobuf, or does not tell what it is
+    │   └── MalformedError      it is an object, but a field has a value of the wrong type
     ├── SelectorError       a node or label selector cannot be understood
     ├── ConversionError     an object cannot be brought to the asked API version
     └── DocumentError       a file is not YAML or JSON that is accepted here; names file and line
@@ -56,6 +59,18 @@ class JsonError(DecodeError):
         self.column = column
         self.reason = reason
         self.is_syntax = is_syntax
+
+
+class BodyError(ApiError):
+    """A request body that cannot be decoded. `str()` is the text the API server is known to give."""
+
+
+class UnrecognizedError(BodyError):
+    """A body whose kind cannot even be found out."""
+
+
+class MalformedError(BodyError):
+    """A body of a known kind with a value that does not fit its field."""
 
 
 class SelectorError(ApiError):

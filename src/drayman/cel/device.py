@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
@@ -11,10 +10,9 @@ from msgspec import Struct
 from drayman.api.resource import Device
 from drayman.cel.depth import room_for_recursion
 from drayman.cel.device_types import DEVICE, INPUT_SIZES, Features, device_fields
-from drayman.cel.device_values import KNOWN_CLASSES, device_value
+from drayman.cel.device_values import device_value
 from drayman.cel.environment import Environment, Evaluation, Program
-from drayman.cel.errors import AbortError, CompileError, EvaluationError
-from drayman.cel.fastpath import Bail
+from drayman.cel.errors import CompileError, EvaluationError
 from drayman.cel.functions import Library
 from drayman.cel.libraries import INCLUDES, kubernetes_libraries
 from drayman.cel.projection import Key, key_of
@@ -94,32 +92,15 @@ class Selector:
         """A function of driver and device. Devices with equal keys get the same result, be it a verdict or an error."""
         return key_of(self.reads, self._features)
 
-    @cached_property
-    def _fast(self) -> Callable[[object], object] | None:
-        """Generated code does not count costs, so it is used only where no device can exceed the limit."""
-        if self.max_cost > MAX_COST:
-            return None
-        return self._program.fast_path("device", KNOWN_CLASSES)
-
     def matches(self, driver: str, device: Device) -> bool:
         """Raises EvaluationError."""
-        if self._fast is not None:
-            value = device_value(driver, device, self._features)
-            try:
-                verdict = self._fast(value)
-            except AbortError:
-                raise
-            except (Bail, EvaluationError, LookupError, TypeError, ValueError, ArithmeticError):
-                verdict = None  # the interpreter knows what this means
-            if verdict is True or verdict is False:
-                return verdict
         evaluation = self.evaluate(driver, device)
         if evaluation.error is not None:
             raise evaluation.error
         return evaluation.value is True
 
     def evaluate(self, driver: str, device: Device) -> Evaluation:
-        """The verdict (a bool) or an error, with the actual cost. Exact, and slower than `matches`."""
+        """The verdict (a bool) or an error, with the actual cost."""
         try:
             value = device_value(driver, device, self._features)
         except EvaluationError as error:

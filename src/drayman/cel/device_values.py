@@ -6,7 +6,6 @@ whether an expression reads them or not, so one that has no value makes every ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 from drayman.api.resource import Device, DeviceAttribute
@@ -33,19 +32,6 @@ class Domains(MapValue):
 
     def plain(self) -> MapValue:
         return MapValue(self)
-
-
-# The classes of the parts of a device value; `*` is any key.
-KNOWN_CLASSES: Mapping[tuple[str, ...], type] = {
-    (): MapValue,
-    ("driver",): str,
-    ("allowMultipleAllocations",): bool,
-    ("attributes",): Domains,
-    ("capacity",): Domains,
-    ("attributes", "*"): MapValue,
-    ("capacity", "*"): MapValue,
-    ("capacity", "*", "*"): QuantityValue,
-}
 
 
 def split_name(name: str, driver: str) -> tuple[str, str]:

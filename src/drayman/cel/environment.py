@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.checker import check
-from drayman.cel.codegen import generate
 from drayman.cel.declarations import Declarations, declare
 from drayman.cel.depth import levels, room_for_recursion
 from drayman.cel.errors import AbortError, CompileError, EvaluationError
@@ -105,12 +104,6 @@ class Program:
                 environment.input_sizes,
             )
         return found.max
-
-    def fast_path(
-        self, variable: str, known: Mapping[tuple[str, ...], type]
-    ) -> Callable[[object], object] | None:
-        """A function of the one variable that gives the value or raises; see `codegen`."""
-        return generate(self.checked, self._environment.declarations, variable, known)
 
     def evaluate(self, variables: Mapping[str, object], limit: int) -> Evaluation:
         state = State(variables, self._plan.slots, limit)

@@ -129,8 +129,8 @@ def _verdict(evaluation: Evaluation) -> bool | str:
 
 def _read_vectors(path: str) -> list[tuple[str, str]]:
     """(id, expression) of each line."""
-    from drayman.api import strict_json
     from drayman.api.errors import JsonError
+    from drayman.api.syntax import json_text
 
     name = files.display_name(path)
     vectors = []
@@ -139,7 +139,7 @@ def _read_vectors(path: str) -> list[tuple[str, str]]:
         if not line.strip():
             continue
         try:
-            entry = strict_json.parse(line)
+            entry = json_text.parse(line)
         except JsonError as error:
             raise UserError(f"{name}:{number}: {error.reason}") from error
         if not isinstance(entry, dict):

@@ -13,7 +13,6 @@ import click
 
 from drayman.cli.cluster.options import data_dir_option
 from drayman.cli.errors import UserError, printable
-from drayman.cli.process import without_system_certificates
 from drayman.cli.progress import waiting
 from drayman.cli.which_cluster import connection_to
 
@@ -79,8 +78,7 @@ def talk(
 @asynccontextmanager
 async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
     """A client for somebody who waits: a server that does not answer is asked once, and a long wait for it is shown."""
-    with without_system_certificates():
-        from drayman.cluster import HttpClient
+    from drayman.cluster import HttpClient
     from drayman.cluster.kube.retries import FOR_PEOPLE
     from drayman.cluster.kube.transport import Limits
 
@@ -95,8 +93,8 @@ async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
 @asynccontextmanager
 async def lasting_client_of(connection: Connection) -> AsyncIterator[HttpClient]:
     """A client for work that goes on: a server that is away or slow for a while is asked again."""
-    with without_system_certificates():
-        from drayman.cluster import HttpClient
+    from drayman.cluster import HttpClient
+
     async with HttpClient(connection) as client:
         yield client
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 
-from drayman.api import strict_json
 from drayman.api.codec import convert
 from drayman.api.errors import DecodeError, JsonError
 from drayman.api.loading import Finding, LoadedObject, Severity, load_files
 from drayman.api.resource import Device, ResourceSlice
 from drayman.api.struct import Json
+from drayman.api.syntax import json_text
 from drayman.cli import files
 from drayman.cli.errors import UserError
 
@@ -37,7 +37,7 @@ def read_devices(path: str) -> list[NamedDevice]:
 
 def _from_array(file: str, data: bytes) -> list[NamedDevice]:
     try:
-        entries = strict_json.parse(data)
+        entries = json_text.parse(data)
     except JsonError as error:
         raise UserError(f"{file}:{error.line}: {error.reason}") from error
     assert isinstance(entries, list)  # it starts with a bracket

@@ -1,4 +1,7 @@
-"""A group of commands that imports a command's module when the command is asked for, not before."""
+"""A group of commands that imports a command's module when the command is asked for, not before.
+
+To import all of them takes 0.10 s of CPU, by which every command would be slower.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from drayman.cli.errors import (
     reason,
 )
 from drayman.cli.lazy import LazyGroup
-from drayman.cli.process import leave, own
+from drayman.cli.process import own
 from drayman.cli.settings import Settings
 
 COMMANDS: Final = {
@@ -96,7 +96,7 @@ def _main(settings: Settings, program: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
             stream.reconfigure(errors="backslashreplace")
-    leave(run(sys.argv[1:], settings, program))
+    sys.exit(run(sys.argv[1:], settings, program))
 
 
 def _end(number: int, frame: FrameType | None) -> None:

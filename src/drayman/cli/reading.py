@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from drayman.api.volume_binding import class_name_of, is_bound, waits_for_consumer
 from drayman.cli.errors import UserError
-from drayman.cli.process import keep
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
@@ -63,9 +62,7 @@ async def read_world(
     objects = await reader.objects(_imported(engine, reader))
     from drayman.placement.world import World
 
-    world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
-    keep(world)
-    return world
+    return World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
 
 
 async def _imported(engine: str, reader: _Reader) -> None:

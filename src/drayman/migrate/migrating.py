@@ -11,7 +11,7 @@ from typing import Final
 
 from drayman.api.documents import path_segments
 from drayman.api.struct import Json
-from drayman.api.yaml_events import Segments
+from drayman.api.syntax.yaml_builder import Segments
 from drayman.migrate import alpha2, gangs, leftovers, pods, versions
 from drayman.migrate.model import MigratedFile, Migration, Remark, Scope
 from drayman.migrate.shapes import Object, text

@@ -19,7 +19,6 @@ from msgspec import field
 from msgspec.structs import replace
 
 from drayman.allocator import Exhausted, Fault, Outcome, Plan, Policy, Refusal, Scope, search
-from drayman.api import strict_json
 from drayman.api.carrying import unknown_fields
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Node
@@ -29,6 +28,7 @@ from drayman.api.loading import LONGEST_NAME
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.api.struct import ApiStruct, Json
+from drayman.api.syntax import json_text
 from drayman.api.validation.field_errors import elided
 from drayman.inventory import DeviceId, Features, Holding, Inventory, Ledger, NodeView
 
@@ -178,7 +178,7 @@ def _decompressed(name: str, data: bytes) -> bytes:
 
 def _from_array(name: str, data: bytes) -> Iterator[tuple[str, Json]]:
     try:
-        values = strict_json.parse(data)
+        values = json_text.parse(data)
     except JsonError as error:
         raise ProblemError(f"{name}:{error.line}: {error.reason}") from error
     if not isinstance(values, list):
@@ -195,7 +195,7 @@ def _from_lines(name: str, data: bytes) -> Iterator[tuple[str, Json]]:
         if match[0].isspace():
             continue
         try:
-            yield f"{name}:{number}", strict_json.parse(match[0])
+            yield f"{name}:{number}", json_text.parse(match[0])
         except JsonError as error:
             where = f", column {error.column}" if error.column else ""
             raise ProblemError(f"{name}:{number}: {error.reason}{where}") from error

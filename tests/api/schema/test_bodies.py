@@ -8,17 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.api.schema import (
-    Identity,
-    UnrecognizedError,
-    excerpt,
-    identify,
-    identify_tree,
-    parse_tree,
-    parse_yaml_tree,
-)
-from drayman.api.schema.body import MAX_DEPTH, plain
-from drayman.api.schema.json_syntax import quoted, syntax_error
+from drayman.api.errors import UnrecognizedError
+from drayman.api.schema import Identity, excerpt, identify, identify_tree
+from drayman.api.syntax.json_scanner import quoted, syntax_error
+from drayman.api.syntax.json_text import parse_tree
+from drayman.api.syntax.values import MAX_DEPTH, plain
+from drayman.api.syntax.yaml_text import parse_yaml_tree
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.schema.recorded import vectors
+from drayman.api.errors import BodyError, MalformedError
 from drayman.api.schema import (
-    BodyError,
-    MalformedError,
     Message,
     decode_strict,
     identify,
     identify_tree,
-    parse_tree,
-    parse_yaml_tree,
     schema_for,
     strict_error,
-    warning_texts,
 )
 from drayman.api.schema.exact import MAX_PROBLEMS, decode_exactly
+from drayman.api.syntax.json_text import parse_tree
+from drayman.api.syntax.yaml_text import parse_yaml_tree, warning_texts
 
 
 def kind(name: str, group: str = "", version: str = "v1") -> Message:

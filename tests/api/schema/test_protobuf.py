@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from api.schema import wire
 from api.schema.recorded import transcripts, vectors
+from drayman.api.errors import BodyError, UnrecognizedError
 from drayman.api.schema import (
-    BodyError,
     Message,
-    UnrecognizedError,
     decode_protobuf,
     decode_strict,
     message_named,

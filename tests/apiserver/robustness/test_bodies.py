@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import struct
 from collections.abc import Iterator
 
@@ -45,7 +47,7 @@ TEMPLATES = (
     '{"metadata":{"name":"n"},"data":{"a":%s}}',
     '{"metadata":{"name":"n"},"spec":{"priority":%s}}',
 )
-DEPTHS = (100, 190, 208, 215, 219, 250, 500, 990, 5_000, 100_000)
+DEPTHS = (100, 190, 208, 215, 219, 240, 246, 250, 254, 500, 990, 5_000, 100_000)
 BROKEN = {
     "no UTF-8": b"\xff\xfe",
     "a byte order mark": b"\xef\xbb\xbf{}",
@@ -130,6 +132,29 @@ def test_depth_is_bounded(opening: str, closing: str) -> None:
         label = b'{"metadata":{"labels":{"a":"b"}}}'
         requests += [("POST", CLAIMS, claim)]
         requests += [("PATCH", f"{CLAIMS}/d{depth}", label, m) for m in (MERGE_PATCH, STRATEGIC)]
+    attack(requests)
+
+
+def test_depth_is_bounded_in_texts_too() -> None:
+    """JSON inside of an annotation or of the data of a secret is read by the same rules as a body."""
+    annotation = "kubectl.kubernetes.io/last-applied-configuration"
+    requests: list[tuple[object, ...]] = []
+    for depth in DEPTHS:
+        nest = '{"a":' * depth + "1" + "}" * depth
+        metadata = {"name": f"n{depth}", "annotations": {annotation: nest}}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+        applied = {**config, "metadata": {"name": f"n{depth}"}, "data": {"a": "c"}}
+        path = f"{CONFIG_MAPS}/n{depth}"
+        secret = {
+            "metadata": {"name": f"n{depth}"},
+            "type": "kubernetes.io/dockercfg",
+            "data": {".dockercfg": base64.b64encode(nest.encode()).decode()},
+        }
+        requests += [
+            ("POST", CONFIG_MAPS, config),
+            ("PATCH", path, json.dumps(applied).encode(), APPLY, "fieldManager=kubectl"),
+            ("POST", CONFIG_MAPS.replace("configmaps", "secrets"), secret),
+        ]
     attack(requests)
 
 

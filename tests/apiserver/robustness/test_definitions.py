@@ -115,3 +115,15 @@ def test_hostile_schemas_do_no_harm(name: str) -> None:
         ]
     requests += [("GET", widgets), ("GET", "/openapi/v3/apis/example.com/v1"), ("GET", "/apis")]
     attack(requests)
+
+
+@pytest.mark.parametrize("around", ["additionalProperties", "items", "not"])
+def test_schemas_in_schemas_do_not_exhaust_the_interpreter(around: str) -> None:
+    """However deep they are, such a definition is refused or accepted like any other."""
+    requests: list[tuple[Any, ...]] = []
+    for depth in (100, 160, 200, 240, 248):
+        schema: dict[str, Any] = {"type": "string"}
+        for _ in range(depth):
+            schema = {around: schema}
+        requests += [("POST", DEFINITIONS, definition(schema))]
+    attack(requests)

@@ -24,7 +24,7 @@ from robustness.hostile import (
 )
 from robustness.raw import PATIENCE_S, get, listening, until
 
-from drayman.api.schema.body import MAX_VALUES
+from drayman.api.syntax.values import MAX_VALUES
 from drayman.apiserver.kinds.pods.defaults import MOST_CONTAINERS
 from drayman.apiserver.serving.http import BODY_LIMIT
 

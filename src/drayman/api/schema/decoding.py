@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from drayman.api.schema.body import parse_tree
 from drayman.api.schema.exact import decode_exactly
 from drayman.api.schema.model import Message
 from drayman.api.schema.quick import Unusual, decode_quickly, read_value
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_tree
 
 
 class Decoded(NamedTuple):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.schema.body import Pairs, type_word
-from drayman.api.schema.errors import MalformedError
-from drayman.api.schema.json_syntax import quoted
+from drayman.api.errors import MalformedError
 from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
 from drayman.api.schema.scalars import Refusal, TypeMismatch, read_scalar, zero_scalar
 from drayman.api.schema.tables import message_named
 from drayman.api.struct import Json
+from drayman.api.syntax.json_scanner import quoted
+from drayman.api.syntax.values import TOO_DEEP, Pairs, type_word
 
 MAX_PROBLEMS: Final = 100
 """More unknown or duplicate fields than this are not reported."""
@@ -32,7 +32,10 @@ def decode_exactly(message: Message, tree: Json) -> tuple[dict[str, Json], tuple
     decoder = _Decoder()
     value: dict[str, Json] = {}
     if isinstance(tree, Pairs | dict):
-        decoder.message(message, tree, value)
+        try:
+            decoder.message(message, tree, value)
+        except RecursionError as error:  # schemas in schemas take six calls for each level
+            raise MalformedError(TOO_DEEP) from error
     elif tree is not None:
         found = type_word(tree)
         raise MalformedError(

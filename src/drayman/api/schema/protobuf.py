@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from drayman.api.errors import BodyError, MalformedError, UnrecognizedError
 from drayman.api.quantity import Quantity, QuantityError
-from drayman.api.schema.body import TOO_DEEP, depth_exceeds
-from drayman.api.schema.errors import BodyError, MalformedError, UnrecognizedError
 from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
 from drayman.api.schema.tables import message_named
 from drayman.api.schema.times import ZERO, TimeTextError, time_from_unix
 from drayman.api.struct import Json
+from drayman.api.syntax.values import TOO_DEEP, depth_exceeds
 
 MAGIC: Final = b"k8s\x00"
 MAX_DEPTH: Final = 200

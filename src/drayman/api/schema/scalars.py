@@ -10,9 +10,8 @@ import base64
 import binascii
 from typing import Final
 
+from drayman.api.errors import MalformedError
 from drayman.api.quantity import Quantity, QuantityError
-from drayman.api.schema.body import Number, Pairs, number_value, plain, type_word
-from drayman.api.schema.errors import MalformedError
 from drayman.api.schema.model import Kind, Scalar
 from drayman.api.schema.times import (
     ZERO,
@@ -21,6 +20,7 @@ from drayman.api.schema.times import (
     canonical_time,
 )
 from drayman.api.struct import Json
+from drayman.api.syntax.values import Number, Pairs, number_value, plain, type_word
 
 INTEGER_BITS: Final = {Kind.INT32: 32, Kind.INT64: 64}
 _ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

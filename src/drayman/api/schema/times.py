@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from drayman.api.schema.json_syntax import quoted
+from drayman.api.syntax.json_scanner import quoted
 from drayman.api.times import micro_timestamp, timestamp
 
 SECONDS_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"

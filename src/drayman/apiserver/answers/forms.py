@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.apiserver.answers.lean import without_managed_fields
 from drayman.apiserver.answers.tables import IncludeObject, partial_metadata, table
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.protocol.exchange import PIECE, LongResponse, Query, Response
@@ -25,15 +26,12 @@ from drayman.apiserver.served.encoding import (
     type_prefix,
 )
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.lean_lists import ENCODING, without_managed_fields
 from drayman.apiserver.verbs.reading import Page
 from drayman.apiserver.verbs.watching import BOOKMARK, ERROR, WatchEvent
 from drayman.cluster.embedded.model import Stored
 
 _INCLUDES: Final = ("", "Metadata", "Object", "None")
 NEWLINE: Final = b"\n"
-_FEW: Final = 32
-"""Objects in a list that is not worth keeping compressed."""
 _COMMA: Final = b","
 _CLOSING: Final = b"]}\n"
 
@@ -85,8 +83,7 @@ def answer_page(call: Call, page: Page, view: View) -> Response | LongResponse:
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
     if view.is_plain:
-        make = _packed if _is_packed(call, page) else _listed
-        return make(call, page.items, metadata)
+        return _listed(call, page.items, metadata)
     if view.shape == "object":
         plain = _listed(call, page.items, metadata)
         whole = plain.whole() if isinstance(plain, LongResponse) else plain
@@ -124,26 +121,6 @@ def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response |
     if length <= PIECE:
         return Response(200, b"".join(pieces))
     return LongResponse(pieces, length)
-
-
-def _packed(call: Call, items: Sequence[Stored], metadata: Object) -> LongResponse:
-    """The same, compressed and without managedFields."""
-    start, skipped = _trimming(call)
-    opening = _opening(call, metadata)
-    pieces = call.core.lean_lists.packed(opening, items, start, skipped, _CLOSING)
-    headers = {"Content-Encoding": ENCODING, "Vary": "Accept-Encoding"}
-    return LongResponse(iter(pieces), sum(map(len, pieces)), headers=headers)
-
-
-def _is_packed(call: Call, page: Page) -> bool:
-    """Whether a client wants a list that is kept compressed, and it is long enough for that."""
-    return (
-        call.selection.omit_managed_fields
-        and len(page.items) >= _FEW
-        and call.resource.kind_in(call.version) == call.resource.hub_kind
-        and call.request is not None
-        and ENCODING in call.request.header("accept-encoding")
-    )
 
 
 def _trimming(call: Call) -> tuple[bytes, int]:

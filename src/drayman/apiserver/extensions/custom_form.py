@@ -11,16 +11,16 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.api.schema import MalformedError, parse_tree
-from drayman.api.schema.body import Pairs, depth_exceeds, plain
+from drayman.api.errors import MalformedError
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_tree
+from drayman.api.syntax.values import TOO_DEEP, Pairs, depth_exceeds, duplicate_paths, plain
 from drayman.apiserver.extensions.defaulting import set_defaults
 from drayman.apiserver.extensions.embedded import (
     coerce_embedded,
     decode_metadata,
     normalised_metadata,
 )
-from drayman.apiserver.extensions.findings import child, index
 from drayman.apiserver.extensions.pruning import prune
 from drayman.apiserver.extensions.schemas import Schema
 from drayman.apiserver.patching.custom_shapes import custom_resource_shape
@@ -42,8 +42,8 @@ class CustomCodec:
         """A body in a version, pruned, and what is unknown or duplicate in it. Raises BodyError."""
         tree = parse_tree(body) if isinstance(body, bytes) else body
         if depth_exceeds(tree, MAX_DEPTH):
-            raise MalformedError("exceeded max depth")
-        problems = list(dict.fromkeys(_duplicates(tree)))
+            raise MalformedError(TOO_DEEP)
+        problems = [f'duplicate field "{path}"' for path in dict.fromkeys(duplicate_paths(tree))]
         metadata = _last(tree, "metadata")
         value = _whole_numbers(plain(tree)) if tree is not None else {}
         if not isinstance(value, dict):
@@ -73,22 +73,6 @@ def _last(tree: Json, name: str) -> Json:
     if isinstance(tree, Pairs):
         return next((value for found, value in reversed(tree) if found == name), None)
     return tree.get(name) if isinstance(tree, dict) else None
-
-
-def _duplicates(tree: Json, path: str = "") -> list[str]:
-    found: list[str] = []
-    if isinstance(tree, Pairs):
-        seen: set[str] = set()
-        for name, value in tree:
-            where = child(path, name)
-            if name in seen:
-                found.append(f'duplicate field "{where}"')
-            seen.add(name)
-            found += _duplicates(value, where)
-    elif isinstance(tree, list):
-        for position, item in enumerate(tree):
-            found += _duplicates(item, index(path, position))
-    return found
 
 
 def _whole_numbers(value: Json) -> Json:

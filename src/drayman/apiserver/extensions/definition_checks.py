@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from drayman.api.formats import dns_subdomain_problems
-from drayman.api.schema.body import depth_exceeds
 from drayman.api.struct import Json
+from drayman.api.syntax.values import depth_exceeds
 from drayman.api.validation.field_errors import (
     FieldError,
     invalid,

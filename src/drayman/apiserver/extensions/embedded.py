@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drayman.api.codec import convert
+from drayman.api.errors import BodyError
 from drayman.api.meta import ObjectMeta
-from drayman.api.schema import BodyError, decode_strict, message_named, normalise
+from drayman.api.schema import decode_strict, message_named, normalise
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, invalid, required
 from drayman.api.validation.metadata import check_metadata

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from drayman.apiserver.instance.acceptance import wait_accepted
-from drayman.apiserver.instance.rehearsal import rehearse
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.apiserver.verbs.core import Core
@@ -68,11 +67,6 @@ async def running(
             scheduling.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduling)
         await _start_nodes(_simulated(client, informers, parts.hardware), informers, report, end)
-        rehearsal = asyncio.create_task(
-            rehearse(core.resources, parts.scheduler or SchedulerOptions()), name="rehearsal"
-        )
-        rehearsal.add_done_callback(_report_rehearsal)
-        end.push_async_callback(_cancel, rehearsal)
         yield
 
 
@@ -126,8 +120,3 @@ async def _cancel(task: asyncio.Task[Any]) -> None:
 def _report(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
         _log.error("the scheduler has ended", exc_info=task.exception())
-
-
-def _report_rehearsal(task: asyncio.Task[int]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _log.error("the rehearsal has failed", exc_info=task.exception())

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from drayman.api.schema import BodyError, decode_strict
+from drayman.api.errors import BodyError
+from drayman.api.schema import decode_strict
 from drayman.api.schema.normal import normalise
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_embedded
 from drayman.apiserver.kinds.reading import at, map_at, member, text_at
 from drayman.apiserver.served.resources import Conversion, GroupVersionKind
 from drayman.apiserver.served.shaping import message_at, message_of
@@ -207,8 +209,8 @@ def _renamed(value: Json, rename: Callable[[str], str]) -> Json:
 def _read(annotations: Mapping[str, str], name: str) -> Json:
     """The value of an annotation; None where it is none that can be read, as if it were not there."""
     try:
-        return json.loads(annotations[name]) if name in annotations else None
-    except (ValueError, RecursionError):
+        return parse_embedded(annotations[name].encode()) if name in annotations else None
+    except BodyError:
         return None
 
 

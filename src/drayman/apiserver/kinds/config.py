@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from typing import Final
 
+from drayman.api.errors import BodyError
+from drayman.api.syntax.json_text import parse_embedded
 from drayman.api.validation.field_errors import forbidden, invalid, required, too_long
 from drayman.api.validation.metadata import IMMUTABLE
 from drayman.apiserver.kinds.checks import data_key
@@ -94,8 +95,8 @@ def _check_secret(obj: Object, _context: Context) -> Errors:
 def _json_problem(encoded: str) -> str:
     """What keeps a base64 text from holding a JSON object."""
     try:
-        value = json.loads(base64.b64decode(encoded))
-    except (binascii.Error, ValueError) as error:
+        value = parse_embedded(base64.b64decode(encoded))
+    except (binascii.Error, BodyError) as error:
         return str(error)
     return "" if isinstance(value, dict) else "a JSON object is wanted"
 

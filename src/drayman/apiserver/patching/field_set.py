@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from drayman.api.schema.body import MAX_DEPTH, TOO_DEEP, depth_exceeds
 from drayman.api.struct import Json
+from drayman.api.syntax.values import MAX_DEPTH, TOO_DEEP, depth_exceeds
 
 Path = tuple[str, ...]
 _SELF: Final = "."

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from drayman.api.schema.body import MAX_DEPTH, depth_exceeds
 from drayman.api.struct import Json
+from drayman.api.syntax.values import MAX_DEPTH, depth_exceeds
 from drayman.apiserver.protocol.errors import StatusError, bad_request, rejected_patch
 
 MAX_OPERATIONS: Final = 10_000

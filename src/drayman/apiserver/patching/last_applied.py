@@ -10,7 +10,9 @@ from typing import Final
 
 import msgspec
 
+from drayman.api.errors import BodyError
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_embedded
 from drayman.apiserver.patching.checking import misfits
 from drayman.apiserver.patching.field_set import EMPTY, FieldSet
 from drayman.apiserver.patching.shapes import Shape
@@ -35,8 +37,8 @@ def unchanged_since_applied(shape: Shape, live: Object) -> FieldSet:
     if not text:
         return EMPTY
     try:
-        applied = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        applied = parse_embedded(text.encode())
+    except BodyError:
         # An annotation is text that anybody may write: one that cannot be read allows nothing.
         return EMPTY
     if not isinstance(applied, dict) or applied.get("apiVersion") != live.get("apiVersion"):

@@ -194,7 +194,7 @@ class ListOptions:
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
     omit_managed_fields: bool = False
-    """Not of Kubernetes: see `drayman.apiserver.verbs.lean_lists`."""
+    """Not of Kubernetes: see `drayman.apiserver.answers.lean`."""
 
 
 def list_options(query: Query, *, watch: bool) -> ListOptions:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from drayman.api.errors import BodyError, UnrecognizedError
 from drayman.api.schema import (
-    BodyError,
     Identity,
-    UnrecognizedError,
+    decode_strict,
     excerpt,
     identify,
     identify_tree,
     message_named,
-    parse_yaml_tree,
     strict_error,
-    warning_texts,
 )
 from drayman.api.schema.protobuf import decode_protobuf, read_envelope
 from drayman.api.struct import Json
+from drayman.api.syntax.yaml_text import parse_yaml_tree, warning_texts
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request
 from drayman.apiserver.protocol.negotiation import PROTOBUF_TYPE, YAML_TYPE, parse_media_type
@@ -26,7 +25,6 @@ from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.requests.large_bodies import bounded, check_json, read_beside
 from drayman.apiserver.served.resources import GroupVersionKind
 from drayman.apiserver.served.shaping import known_message, message_of
-from drayman.apiserver.served.specs import read_body
 from drayman.apiserver.served.strategy import Object
 
 ACCEPTED: Final = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
@@ -100,7 +98,7 @@ def _decoded(call: Call, kind: GroupVersionKind, tree: Json) -> tuple[Object, Se
     try:
         if codec is not None and is_own:
             return codec.decode(tree, call.version)
-        return read_body(message_of(kind), tree)
+        return decode_strict(message_of(kind), tree)
     except BodyError as error:
         raise cannot_handle(kind, kind, str(error)) from error
 

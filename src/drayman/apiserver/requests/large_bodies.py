@@ -14,8 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from drayman.api.schema.body import MAX_MANAGED_VALUES, MAX_VALUES, values_exceed
 from drayman.api.struct import Json
+from drayman.api.syntax.values import MAX_MANAGED_VALUES, MAX_VALUES, values_exceed
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 
 T = TypeVar("T")

@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from drayman.api.schema import BodyError, parse_tree, parse_yaml_tree
-from drayman.api.schema.body import Pairs, identify_tree, plain
+from drayman.api.errors import BodyError
+from drayman.api.schema.body import identify_tree
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_tree
+from drayman.api.syntax.values import Pairs, plain
+from drayman.api.syntax.yaml_text import parse_yaml_tree
 from drayman.apiserver.answers.forms import EventEncoder, answer, answer_page
 from drayman.apiserver.protocol.access import Attributes
 from drayman.apiserver.protocol.errors import bad_request
@@ -190,7 +193,7 @@ def _read_options(request: Request) -> Json:
         else:
             tree = parse_tree(request.body, "couldn't get version/kind; json parse error: ")
         identity = identify_tree(tree)
-        options = plain(tree) if isinstance(tree, Pairs) else {}
+        options = plain(tree) if isinstance(tree, Pairs | dict) else {}
     except BodyError as error:
         raise bad_request(str(error)) from error
     if identity.kind not in ("", "DeleteOptions"):

@@ -246,7 +246,6 @@ def _is_to_be_compressed(
         and incoming.method == "GET"
         and "gzip" in incoming.headers.get("Accept-Encoding", "")
         and "Etag" not in headers
-        and "Content-Encoding" not in headers
     )
 
 

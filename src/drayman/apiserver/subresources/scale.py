@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from drayman.api.schema import BodyError, decode_strict
+from drayman.api.errors import BodyError
+from drayman.api.schema import decode_strict
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import invalid as invalid_field
 from drayman.apiserver.patching import FieldManager, ScaleOwnership, builtin_field_manager

@@ -11,7 +11,6 @@ from drayman.apiserver.served.acting import Part
 from drayman.apiserver.served.resources import Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admission
-from drayman.apiserver.verbs.lean_lists import LeanLists
 from drayman.cluster.embedded.model import Key, Operation, Stored
 from drayman.cluster.embedded.store import Subscription
 
@@ -64,7 +63,6 @@ class Core:
     ids: Ids = field(default_factory=RandomIds)
     running: frozenset[Part] = frozenset()
     """Which parts of a cluster run beside the server, in its process; none where that is left to others."""
-    lean_lists: LeanLists = field(default_factory=LeanLists)
     objects: StoredObjects = field(init=False)
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from drayman.apiserver.patching.structure import structure_of
 from drayman.apiserver.patching.versions import Versions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.conversion import from_hub, to_hub
-from drayman.apiserver.served.recurring import Recurring, text_of
+from drayman.apiserver.served.recurring import Recurring
 from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
 from drayman.apiserver.served.shaping import message_of, normalised
 from drayman.apiserver.served.strategy import Context, Object
@@ -24,8 +24,6 @@ _OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimest
 
 _recent: Final[Recurring[_Creation]] = Recurring()
 """What was noted of objects created lately, by their structure."""
-_recent_specs: Final[Recurring[_Creation]] = Recurring()
-"""The same by the content of their specs, which is found faster than the structure."""
 
 
 def manager_of(call: Call) -> FieldManager:
@@ -88,22 +86,13 @@ def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
     owner = _single_owner(owned)
     if owner:
         owned["ownerReferences"] = True
-    endpoint = (call.resource, call.version, call.write.manager)
-    spec = obj.get("spec")
-    around = structure_of({**obj, "metadata": owned, "spec": None})
-    same = (*endpoint, around, text_of(spec))
-    known = _recent_specs.find(same)
+    structure = structure_of({**obj, "metadata": owned})
+    alike = (call.resource, call.version, call.write.manager, structure)
+    known = _recent.find(alike)
     if known is None:
-        alike = (*endpoint, around, structure_of(spec))
-        known = _recent.find(alike)
-        if known is None:
-            whole = normalised(call.resource, obj)
-            noted = manager_of(call).create(whole, call.write.manager, context.now)
-            known = _recent.keep(
-                alike, _Creation(noted["metadata"].get("managedFields", []), owner)
-            )
-        if same[-1] is not None:
-            _recent_specs.keep(same, known)
+        whole = normalised(call.resource, obj)
+        noted = manager_of(call).create(whole, call.write.manager, context.now)
+        known = _recent.keep(alike, _Creation(noted["metadata"].get("managedFields", []), owner))
     return known.entries_for(owner, context.now)
 
 

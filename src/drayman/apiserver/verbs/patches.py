@@ -6,21 +6,15 @@ replaces the object like any update. Apply also creates what is not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
-from drayman.api.schema import (
-    BodyError,
-    MalformedError,
-    Message,
-    decode_strict,
-    parse_tree,
-    parse_yaml_tree,
-    strict_error,
-    warning_texts,
-)
-from drayman.api.schema.body import Pairs, plain
+from drayman.api.errors import BodyError, MalformedError
+from drayman.api.schema import Message, decode_strict, strict_error
 from drayman.api.struct import Json
+from drayman.api.syntax.json_text import parse_tree
+from drayman.api.syntax.values import duplicate_paths, plain
+from drayman.api.syntax.yaml_text import parse_yaml_tree, warning_texts
 from drayman.api.validation.field_errors import invalid as invalid_field
 from drayman.apiserver.patching import apply_json_patch, apply_merge_patch, apply_strategic_merge
 from drayman.apiserver.protocol.errors import (
@@ -82,27 +76,12 @@ def _read_patch(media: str, body: bytes) -> Patch:
         check_json(body)
         tree = bounded(body, parse_tree(body))
         prefix = "json patch " if media == JSON_PATCH else ""
-        found = tuple(f'{prefix}duplicate field "{path}"' for path in _duplicates(tree))
+        found = tuple(f'{prefix}duplicate field "{path}"' for path in duplicate_paths(tree))
         return Patch(media, plain(tree), found)
     except BodyError as error:
         if media == APPLY:
             raise bad_request(f"error decoding YAML: {error}") from error
         raise bad_request(f"error decoding patch: {error}") from error
-
-
-def _duplicates(tree: Json, path: str = "") -> Iterator[str]:
-    """The paths of members that are there twice."""
-    if isinstance(tree, Pairs):
-        seen: set[str] = set()
-        for name, value in tree:
-            place = f"{path}.{name}" if path else name
-            if name in seen:
-                yield place
-            seen.add(name)
-            yield from _duplicates(value, place)
-    elif isinstance(tree, list):
-        for index, item in enumerate(tree):
-            yield from _duplicates(item, f"{path}[{index}]")
 
 
 async def patch(call: Call) -> Result:

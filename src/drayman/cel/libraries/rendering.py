@@ -11,7 +11,7 @@ from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import LISTS, ListValue, MapValue, TypeValue, materialize, type_name
 
 _NESTED_PRECISION = 6
-_ESCAPES = {
+ESCAPES = {
     "\a": r"\a",
     "\b": r"\b",
     "\f": r"\f",
@@ -141,8 +141,8 @@ def quoted(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
+    if char in ESCAPES:
+        return ESCAPES[char]
     if char.isprintable():
         return char
     code = ord(char)

@@ -22,6 +22,7 @@ from drayman.cel.costs import (
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Library, Overload
 from drayman.cel.libraries.formatting import FORMAT, validate
+from drayman.cel.libraries.rendering import ESCAPES
 from drayman.cel.libraries.rules import (
     growth_cost,
     growth_estimate,
@@ -41,19 +42,7 @@ _SPACE = (
 )
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
-_QUOTED = str.maketrans(
-    {
-        "\a": r"\a",
-        "\b": r"\b",
-        "\f": r"\f",
-        "\n": r"\n",
-        "\r": r"\r",
-        "\t": r"\t",
-        "\v": r"\v",
-        "\\": r"\\",
-        '"': r"\"",
-    }
-)
+_QUOTED = str.maketrans(ESCAPES)
 
 
 def _out_of_range(index: int) -> EvaluationError:

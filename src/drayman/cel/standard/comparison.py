@@ -1,7 +1,7 @@
 """Equality, order, and the logical operators.
 
-The implementations here serve constants and generated code; `&&`, `||`, `?:` and `@not_strictly_false` see errors as values, so the
-interpreter runs them itself and the functions declared here only carry their signatures.
+`&&`, `||`, `?:` and `@not_strictly_false` see errors as values, so the interpreter runs
+them itself and the functions declared here only carry their signatures.
 """
 
 from __future__ import annotations

@@ -85,8 +85,7 @@ class HttpClient(Client):
         return _decode(codec, request, await self._transport.send(request))
 
     async def _list(self, target: Target, codec: Codec[T], options: ListOptions) -> Page[T]:
-        is_lean = options.omit_managed_fields
-        request = HttpRequest("GET", path_of(target), options.query(), prefers_deflate=is_lean)
+        request = HttpRequest("GET", path_of(target), options.query())
         return _decode_list(codec, request, await self._transport.send(request))
 
     def _watch(self, target: Target, resource: Resource[T], options: WatchOptions) -> Watch[T]:

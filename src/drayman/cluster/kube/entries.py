@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from drayman.api.struct import Json
-from drayman.api.yaml_events import syntax_problem
+from drayman.api.syntax.yaml_text import syntax_problem
 from drayman.cluster.errors import ConfigurationError
 
 

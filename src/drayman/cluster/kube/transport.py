@@ -73,8 +73,6 @@ class HttpRequest(Struct, frozen=True):
     query: Query = ()
     body: bytes | None = None
     content_type: str = JSON
-    prefers_deflate: bool = False
-    """Whether the server, if it is one of ours, has the answer at hand in that form."""
 
 
 class Transport:
@@ -252,15 +250,11 @@ class Transport:
             self._tls = {certificate: tls_context(self.connection.trust, certificate)}
         return self._tls[certificate]
 
-    def _encodings(self, request: HttpRequest) -> str:
-        others = "identity" if _is_loopback(self.connection.server) else "gzip"
-        return f"deflate, {others}" if request.prefers_deflate else others
-
     def _headers(self, request: HttpRequest, credential: Credential) -> CIMultiDict[str]:
         headers = CIMultiDict(
             {
                 "Accept": JSON,
-                "Accept-Encoding": self._encodings(request),
+                "Accept-Encoding": "identity" if _is_loopback(self.connection.server) else "gzip",
                 "User-Agent": f"drayman/{__version__}",
             }
         )

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from drayman.api import strict_json
 from drayman.api.errors import DocumentError, JsonError
 from drayman.api.struct import Json
-from drayman.api.yaml_events import Segments, parse_yaml
+from drayman.api.syntax.json_text import parse_stream
+from drayman.api.syntax.yaml_builder import Segments
+from drayman.api.syntax.yaml_text import parse_yaml
 from drayman.migrate.text.aligning import canonical
 from drayman.migrate.text.patching import Object, lists_indented, patched
 from drayman.migrate.text.rendering import block_lines, json_text
@@ -140,7 +141,7 @@ def _value(file: str, body: str, start: int) -> Json:
 def _read_json(text: str) -> list[Document] | None:
     """The objects of a JSON stream; None where it is YAML that starts with a brace."""
     try:
-        values = list(strict_json.parse_stream(text))
+        values = list(parse_stream(text))
     except JsonError:
         return None
     lines = text.split("\n")

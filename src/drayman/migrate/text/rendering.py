@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from drayman.api.struct import Json
-from drayman.api.yaml_events import plain_value
+from drayman.api.syntax.yaml_scalars import plain_value
 
 if TYPE_CHECKING:
     import yaml

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from drayman.api.yaml_events import Segments
+from drayman.api.syntax.yaml_builder import Segments
 
 if TYPE_CHECKING:
     from yaml.events import Event

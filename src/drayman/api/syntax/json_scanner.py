@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no JSON, in the words of the API server.
+"""What is wrong with text that is not JSON, in the words of the API server.
 
 The decoders that are fast say it differently, and clients show these texts to people. So when one of them refuses a body, it is
 read once more, byte by byte, with a scanner whose states are the ones those texts speak about.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from drayman.api import strict_json
 from drayman.api.errors import JsonError
+from drayman.api.syntax import json_text
 
 READ: dict[str, tuple[bytes, Any]] = {
     "object": (b' {"a": [1, 2.5, null, true]}\n', {"a": [1, 2.5, None, True]}),
@@ -24,7 +24,7 @@ READ: dict[str, tuple[bytes, Any]] = {
 @pytest.mark.parametrize(("data", "value"), READ.values(), ids=READ)
 def test_read(data: bytes, value: Any) -> None:
     """JSON is read as what it says; numbers too large to hold remain texts."""
-    found = strict_json.parse(data)
+    found = json_text.parse(data)
     assert value is None or found == value
 
 
@@ -49,6 +49,6 @@ REFUSED: dict[str, tuple[bytes, int, str]] = {
 def test_refused(data: bytes, line: int, reason: str) -> None:
     """What is wrong is said, with the line."""
     with pytest.raises(JsonError) as caught:
-        strict_json.parse(data)
+        json_text.parse(data)
     assert reason in caught.value.reason
     assert caught.value.line == line

@@ -1,9 +1,9 @@
-"""JSON as strictly as the API server takes it, with the line of what is wrong.
+"""JSON in the ways in which it is read here.
 
-Decoders that are made for speed let a second field of the same name win, turn large numbers into others and name a place no
-reader would recognise. What people write goes through here instead: duplicate fields, halves of characters, numbers that JSON
-does not have and nesting without end are refused. A number too large for the decoder remains a text, so that it is refused
-where it is used, with the name of the field.
+`parse` and `parse_stream` are for what people write: duplicate fields, halves of characters and numbers that JSON does not have are
+refused with their line. A number too large for the decoder remains a text, so that it is refused where it is used, with the name of the
+field. `parse_tree` is for bodies of requests: it keeps everything that the API server would say something about. `parse_embedded` is for
+texts inside of bodies. `parse_unique` is for the many texts about which there is nothing to say.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from drayman.api.errors import JsonError
-from drayman.api.struct import Json
+import msgspec
 
-MAX_DEPTH: Final = 256
-"""Deepest nesting of what is read. Objects of the API stay far below, and what walks over them may recurse."""
+from drayman.api.errors import JsonError, UnrecognizedError
+from drayman.api.struct import Json
+from drayman.api.syntax.json_scanner import syntax_error
+from drayman.api.syntax.values import MAX_DEPTH, TOO_DEEP, Number, Pairs, depth_exceeds, plain
 
 _LONGEST_INTEGER: Final = 400
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _WHITESPACE: Final = re.compile(r"[ \t\r\n]*")
-_TOO_DEEP: Final = f"nested more than {MAX_DEPTH} levels deep"
+_NESTED: Final = f"nested more than {MAX_DEPTH} levels deep"
 _WIDE_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -51,6 +52,40 @@ def parse_stream(text: str) -> Iterator[tuple[int, Json]]:
         position = _skip_whitespace(text, end)
 
 
+def parse_tree(body: bytes, context: str = "") -> Json:
+    """A body with duplicates and numbers kept. Raises UnrecognizedError, whose text begins with the context."""
+    text = body.decode(errors="replace")
+    try:
+        tree = _AS_WRITTEN.decode(text)
+    except RecursionError as error:
+        raise UnrecognizedError(f"{context}{TOO_DEEP}") from error
+    except ValueError as error:
+        reason = syntax_error(body) or "invalid character in JSON input"
+        raise UnrecognizedError(f"{context}{reason}") from error
+    if depth_exceeds(tree, MAX_DEPTH):
+        raise UnrecognizedError(f"{context}{TOO_DEEP}")
+    return _without_surrogates(tree) if _SURROGATE_ESCAPE.search(text) else tree
+
+
+def parse_embedded(data: bytes) -> Json:
+    """The value of JSON inside of something else, such as an annotation; the last of fields with the same name counts. Raises BodyError."""
+    return plain(parse_tree(data))
+
+
+def parse_unique(body: bytes) -> Json:
+    """The value of a text in which nothing is there twice and no character is escaped by number. Raises ValueError or RecursionError.
+
+    A text that comes out the same when it is written again has nothing in it twice, and needs no closer look.
+    """
+    if b"\\u" in body:
+        raise ValueError("there may be halves of characters")
+    try:
+        tree = _decode(body)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from error
+    return tree if _encode(tree) == body else _UNIQUE.decode(body.decode())
+
+
 def decode_text(data: bytes) -> str:
     """The characters of a file, without a byte order mark. Raises JsonError."""
     try:
@@ -62,15 +97,15 @@ def decode_text(data: bytes) -> str:
 
 def _value_at(text: str, position: int, line: int) -> tuple[Json, int]:
     try:
-        value, end = _DECODER.raw_decode(text, position)
+        value, end = _STRICT.raw_decode(text, position)
     except json.JSONDecodeError as error:
         raise _error(error) from error
     except RecursionError as error:
-        raise JsonError(line, _TOO_DEEP) from error
+        raise JsonError(line, _NESTED) from error
     except ValueError as error:
         raise JsonError(line, f"not valid JSON: {error}") from error
-    if _is_too_deep(value):
-        raise JsonError(line, _TOO_DEEP)
+    if depth_exceeds(value, MAX_DEPTH):
+        raise JsonError(line, _NESTED)
     if _SURROGATE_ESCAPE.search(text, position, end) and _has_lone_surrogate(value):
         raise JsonError(line, "not valid JSON: half of a surrogate pair in a text")
     return value, end
@@ -90,27 +125,23 @@ def _skip_whitespace(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _is_too_deep(value: Json) -> bool:
-    """Goes down level by level: what is to find out about recursion must not recurse."""
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return False
-    return True
-
-
 def _has_lone_surrogate(value: Json) -> bool:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return True
     return False
+
+
+def _without_surrogates(tree: Json) -> Json:
+    """Halves of characters are replaced, as they cannot be encoded."""
+    if isinstance(tree, Number) or not isinstance(tree, str | list):
+        return tree
+    if isinstance(tree, str):
+        return tree.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(tree, Pairs):
+        return Pairs((_without_surrogates(n), _without_surrogates(v)) for n, v in tree)
+    return [_without_surrogates(value) for value in tree]
 
 
 def _unique_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -135,9 +166,15 @@ def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-_DECODER: Final = json.JSONDecoder(
+_STRICT: Final = json.JSONDecoder(
     object_pairs_hook=_unique_object,
     parse_float=_bounded_float,
     parse_int=_bounded_integer,
     parse_constant=_no_constant,
 )
+_AS_WRITTEN: Final = json.JSONDecoder(
+    object_pairs_hook=Pairs, parse_int=Number, parse_float=Number, parse_constant=_no_constant
+)
+_UNIQUE: Final = json.JSONDecoder(object_pairs_hook=_unique_object, parse_constant=_no_constant)
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
