@@ -26,8 +26,6 @@ class PlanDrawing:
     """A plan that fits wherever it is printed."""
 
     report: PlanReport
-    ignored: tuple[str, ...]
-    """Kinds of objects that were not planned."""
     all_pods: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -47,7 +45,7 @@ class PlanDrawing:
             if len(placed) > most:
                 said = f"and {len(placed) - most:,} more; --all lists them"
                 yield prose((said, "dim"), indent=INDENT)
-        yield from _notes(report, self.ignored)
+        yield from _notes(report)
 
 
 def _answer(report: PlanReport) -> RenderableType:
@@ -114,12 +112,12 @@ def _full_name(pod: PlannedPod) -> str:
     return pod.name if pod.namespace == "default" else f"{pod.namespace}/{pod.name}"
 
 
-def _notes(report: PlanReport, ignored: Sequence[str]) -> Iterator[RenderableType]:
+def _notes(report: PlanReport) -> Iterator[RenderableType]:
     for text in dict.fromkeys(map(_workload_note, report.workloads)):  # copies have the same
         if text:
             yield prose((text, "dim"))
-    if ignored:
-        yield prose((f"Not planned: {', '.join(map(plain, ignored))}", "dim"))
+    if report.ignored:
+        yield prose((f"Not planned: {', '.join(map(plain, report.ignored))}", "dim"))
     if report.unseen:
         yield unseen(report.unseen)
 

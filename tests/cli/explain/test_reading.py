@@ -9,10 +9,10 @@ import pytest
 
 from apiserver.e2e.driving import Kubectl
 from cli.explain.people import HARDWARE, OWN, Person
-from drayman.cli.errors import UserError
-from drayman.cli.reading import RESOURCES, read_world, sources
-from drayman.cli.worlds import read_with_rules
 from drayman.cluster import HttpClient
+from drayman.questions.errors import MayNotListError
+from drayman.questions.reading import RESOURCES, read_world, sources
+from drayman.questions.worlds import read_with_rules
 from drayman.simulate.world import World
 
 
@@ -105,9 +105,9 @@ def test_what_there_is_no_answer_without(
     person: Person, own: str, cluster: str, namespace: str | None, missing: str
 ) -> None:
     """The error names the permission."""
-    with pytest.raises(UserError, match="this needs the permission to list") as error:
+    with pytest.raises(MayNotListError, match="this needs the permission to list") as error:
         read(person(own, cluster), namespace)
-    assert missing in error.value.message
+    assert missing in str(error.value)
 
 
 def test_limits_of_ones_own_namespace_are_taken_into_account(

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cli.top.readings import claim, reading
-from drayman.cli.map.boxes import NodeMap
+from drayman.cli.map.boxes import NodeDrawing
 from drayman.cli.map.overview import Overview
-from drayman.cli.top.reading import Reading, reading_of
+from drayman.questions.devices.reading import Reading, reading_of
 
 HELD = claim("train", *(f"gpu.nvidia.com/dgx-h100-5/gpu-{n}" for n in range(8)))
 
@@ -125,5 +125,5 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     """Bars and boxes are drawn with what it has."""
     found = reading("dgx-h100=2", [HELD])
     out = Console(file=TextIOWrapper(BytesIO(), encoding="ascii"), width=80)
-    for picture in (Overview(found), NodeMap(found, found.nodes[0])):
+    for picture in (Overview(found), NodeDrawing(found, found.nodes[0])):
         assert picture.plain(out).isascii()

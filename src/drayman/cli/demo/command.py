@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from drayman.api import codec
 from drayman.cli.errors import UserError
-from drayman.cli.explain.command import as_data
 from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _pod_data(act: Act, why: Explanation | None) -> dict[str, Any]:
     }
     if act.granted or why is None:
         return data
-    data["explanation"] = as_data(why)
+    data["explanation"] = codec.to_dict(why)
     return data
 
 

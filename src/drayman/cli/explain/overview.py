@@ -10,11 +10,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, plain, prose, section
-from drayman.cli.explain.naming import KINDS
 from drayman.cli.explain.tables import indented, table
 from drayman.explain.answer import DeviceCount, Explanation
 from drayman.explain.reasons import Kind
 from drayman.explain.wording import counted
+from drayman.questions.subjects import KINDS
 from drayman.simulate.occupancy import State
 
 OVERVIEWS: Final = ("Namespace", "Cluster")
