@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.explain.conftest import full, kubectl, server
+from cli.explain.conftest import full, kubectl, person, server
 from cluster.conftest import pytest_pyfunc_call
 
-__all__ = ["full", "kubectl", "pytest_pyfunc_call", "server"]
+__all__ = ["full", "kubectl", "person", "pytest_pyfunc_call", "server"]
