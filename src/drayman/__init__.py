@@ -95,8 +95,8 @@ def __getattr__(name: str) -> object:
 class _Surface(ModuleType):
     """This package, in which `explain` is the function, although a package below has the same name.
 
-    Whoever imports a package sets its name in the one above. Public names stay what they are: `drayman.explain(...)` asks a cluster, and
-    what is in the package is imported from it (`from drayman.explain import explain_pod`).
+    Importing a package sets its name in its parent. Public names keep their meaning all the same: `drayman.explain(...)` asks a cluster,
+    and what the package has is imported from it (`from drayman.explain import explain_pod`).
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""A cluster is read with the permissions of whoever asks."""
+"""A cluster is read with the permissions of the asker."""
 
 from __future__ import annotations
 

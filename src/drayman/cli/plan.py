@@ -91,7 +91,7 @@ def plan(
 
     pending_first = not ignore_pending
     asked = planned(
-        world, inputs, where, times=times, pending_first=pending_first, explains=explains
+        world, inputs, where, times=times, pending_first=pending_first, with_explanations=explains
     )
     with unobtrusively():
         report = asyncio.run(asked)

@@ -29,7 +29,7 @@ from drayman.simulate.world import World
 T = TypeVar("T")
 
 _TEXT = "<text>"
-"""What errors call manifests that are no file."""
+"""What errors call manifests that come from no file."""
 
 
 class Cluster:
@@ -95,7 +95,7 @@ class Cluster:
         self._loop.close()
 
     def _answer(self, question: Coroutine[Any, Any, T]) -> T:
-        """Wait for the answer; whoever is interrupted meanwhile wants it no more."""
+        """Wait for the answer. An interrupt ends the question too, so that the next one need not wait for it."""
         if self._loop.is_closed():
             question.close()
             raise ValueError("this cluster is closed; connect to it again")
@@ -126,12 +126,12 @@ def plan(
     namespace: str | None = None,
     times: int = 1,
     ignore_pending: bool = False,
-    explains: bool = False,
+    with_explanations: bool = False,
 ) -> PlanReport:
     """Where the pods of manifests would go, with which devices, or why they would wait: what `drayman plan` says, as data.
 
     Manifests are text of YAML or JSON, and nothing of it is submitted. `times` plans so many copies; `ignore_pending` plans as if no pods
-    waited in the cluster; `explains` adds all about what would wait. Raises QuestionError and ClusterError.
+    waited in the cluster; `with_explanations` adds all about what would wait. Raises QuestionError and ClusterError.
     """
     inputs = [(_TEXT, _bytes(manifests))]
     where = namespace or cluster.namespace
@@ -144,7 +144,7 @@ def plan(
             where,
             times=times,
             pending_first=not ignore_pending,
-            explains=explains,
+            with_explanations=with_explanations,
         )
 
     return cluster._answer(planned())

@@ -22,12 +22,12 @@ async def plan(
     *,
     times: int = 1,
     pending_first: bool = True,
-    explains: bool = False,
+    with_explanations: bool = False,
 ) -> PlanReport:
     """Where the pods of files, given as names and bytes, would go. Raises QuestionError.
 
-    With `pending_first`, pods that wait in the cluster already take their turns too; with `explains`, the report has an explanation of
-    what would wait.
+    With `pending_first`, pods that wait in the cluster already take their turns too; with `with_explanations`, the report
+    explains what would wait.
     """
     manifests = await read_manifests(inputs, world, namespace)
     _refuse_nothing(manifests)
@@ -36,7 +36,7 @@ async def plan(
         report = planning.carried_out(pending_first=pending_first)
     except TooManyPodsError as error:
         raise QuestionError(str(error)) from error
-    explanations = _explanations(planning) if explains else ()
+    explanations = _explanations(planning) if with_explanations else ()
     return replace(report, explanations=explanations, ignored=manifests.ignored)
 
 

@@ -49,7 +49,7 @@ class Subject:
         return self.kind in (CLUSTER, NAMESPACE) or _GROUPS.get(self.kind) == "apps"
 
     def scope(self, namespace: str) -> str:
-        """The namespace that has to be readable for the answer, where `namespace` is that of whoever asks."""
+        """The namespace that has to be readable for the answer, where `namespace` is that of the asker."""
         return self.name if self.kind == NAMESPACE else namespace
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EMBEDDED: Final = "the embedded cluster"
 SILENT_S: Final = 30.0
-"""Without a byte from the cluster for so long, somebody who waits is told that there is no answer."""
+"""Without a byte from the cluster for this long, the question fails instead of waiting on."""
 
 
 def connection_to(

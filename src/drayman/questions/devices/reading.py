@@ -1,4 +1,4 @@
-"""A cluster's devices at one moment, read with the rights of whoever asks: what `top` and `map` are about.
+"""A cluster's devices at one moment, read with the rights of the asker: what `top` and `map` are about.
 
 Nodes and slices must be readable: without them there is nothing to show. Claims say who has what. Where those of other namespaces may not
 be listed, what the asker's own claims do not have is neither free nor used, as far as anybody can tell, and is shown as unknown.

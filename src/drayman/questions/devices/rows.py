@@ -108,7 +108,7 @@ def device_row(reading: Reading, standing: Standing, locality: Locality | None =
 
 
 def _left_of(standing: Standing) -> dict[str, CapacityLeft]:
-    """What is left of a device of which it cannot be told whether somebody has it is not known either."""
+    """Where it is not known whether somebody has a device, what is left of it is not known either."""
     if standing.state is State.UNKNOWN:
         return {}
     return {
