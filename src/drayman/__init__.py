@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from drayman.inventory import Features, Inventory, Ledger, NodeView
     from drayman.questions.asking import Cluster, capacity, explain, plan
     from drayman.questions.errors import QuestionError
+    from drayman.questions.plan import PlanAnswer
     from drayman.simulate.capacity import Capacity
-    from drayman.simulate.plan_report import PlanReport
 
 __version__ = "0.1.0"
 
@@ -42,7 +42,7 @@ __all__ = [
     "NodeView",
     "Outcome",
     "Plan",
-    "PlanReport",
+    "PlanAnswer",
     "Policy",
     "QuestionError",
     "Refusal",
@@ -71,7 +71,7 @@ _HOMES = {
     "NodeView": ("drayman.inventory", "NodeView"),
     "Outcome": ("drayman.allocator", "Outcome"),
     "Plan": ("drayman.allocator", "Plan"),
-    "PlanReport": ("drayman.simulate.plan_report", "PlanReport"),
+    "PlanAnswer": ("drayman.questions.plan", "PlanAnswer"),
     "Policy": ("drayman.allocator", "Policy"),
     "QuestionError": ("drayman.questions.errors", "QuestionError"),
     "Refusal": ("drayman.allocator", "Refusal"),

@@ -15,7 +15,7 @@ from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
-    from drayman.simulate.plan_report import PlanReport
+    from drayman.questions.plan import PlanAnswer
 
 SOME_WAIT: Final = 1
 """The exit status where not every pod finds its place."""
@@ -112,7 +112,7 @@ def _read(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
             yield files.display_name(name), files.read(name)
 
 
-def _print(report: PlanReport, now: float, *, all_pods: bool) -> None:
+def _print(report: PlanAnswer, now: float, *, all_pods: bool) -> None:
     from drayman.cli.explain.drawing import Drawing
     from drayman.cli.planned import PlanDrawing
 

@@ -14,7 +14,8 @@ from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
 from drayman.explain.hidden import hides_use
 from drayman.explain.wording import and_list, counted
-from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload, PlanReport
+from drayman.questions.plan import PlanAnswer
+from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload
 
 MOST_PODS: Final = 40
 MOST_REASONS: Final = 12
@@ -25,7 +26,7 @@ _NAME: Final = 30
 class PlanDrawing:
     """A plan that fits wherever it is printed."""
 
-    report: PlanReport
+    report: PlanAnswer
     all_pods: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -48,7 +49,7 @@ class PlanDrawing:
         yield from _notes(report)
 
 
-def _answer(report: PlanReport) -> RenderableType:
+def _answer(report: PlanAnswer) -> RenderableType:
     total, waiting = len(report.pods), sum(pod.waits is not None for pod in report.pods)
     if not total:
         return prose("There are no pods to place.")
@@ -112,7 +113,7 @@ def _full_name(pod: PlannedPod) -> str:
     return pod.name if pod.namespace == "default" else f"{pod.namespace}/{pod.name}"
 
 
-def _notes(report: PlanReport) -> Iterator[RenderableType]:
+def _notes(report: PlanAnswer) -> Iterator[RenderableType]:
     for text in dict.fromkeys(map(_workload_note, report.workloads)):  # copies have the same
         if text:
             yield prose((text, "dim"))

@@ -23,7 +23,6 @@ from drayman.questions.subjects import Subject, everything, parse_subject
 from drayman.questions.which_cluster import client_for_people, connection_to
 from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
 from drayman.simulate.capacity import Capacity
-from drayman.simulate.plan_report import PlanReport
 from drayman.simulate.world import World
 
 T = TypeVar("T")
@@ -127,7 +126,7 @@ def plan(
     times: int = 1,
     ignore_pending: bool = False,
     with_explanations: bool = False,
-) -> PlanReport:
+) -> plan_question.PlanAnswer:
     """Where the pods of manifests would go, with which devices, or why they would wait: what `drayman plan` says, as data.
 
     Manifests are text of YAML or JSON, and nothing of it is submitted. `times` plans so many copies; `ignore_pending` plans as if no pods
@@ -136,7 +135,7 @@ def plan(
     inputs = [(_TEXT, _bytes(manifests))]
     where = namespace or cluster.namespace
 
-    async def planned() -> PlanReport:
+    async def planned() -> plan_question.PlanAnswer:
         world = await cluster._source.read_with_rules(where)
         return await plan_question.plan(
             world,

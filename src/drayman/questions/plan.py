@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import explain_pod
@@ -15,6 +15,15 @@ from drayman.simulate.planning import Planning, TooManyPodsError
 from drayman.simulate.world import World
 
 
+class PlanAnswer(PlanReport):
+    """A plan, and what else there is to say about the manifests."""
+
+    explanations: tuple[Explanation, ...] = ()
+    """On demand all about what would wait, for one pod of each workload and reason."""
+    ignored: tuple[str, ...] = ()
+    """Kinds of objects that may come to pods, but not now, or nobody here knows how."""
+
+
 async def plan(
     world: World,
     inputs: Iterable[tuple[str, bytes]],
@@ -23,10 +32,10 @@ async def plan(
     times: int = 1,
     pending_first: bool = True,
     with_explanations: bool = False,
-) -> PlanReport:
+) -> PlanAnswer:
     """Where the pods of files, given as names and bytes, would go. Raises QuestionError.
 
-    With `pending_first`, pods that wait in the cluster already take their turns too; with `with_explanations`, the report
+    With `pending_first`, pods that wait in the cluster already take their turns too; with `with_explanations`, the answer
     explains what would wait.
     """
     manifests = await read_manifests(inputs, world, namespace)
@@ -37,7 +46,7 @@ async def plan(
     except TooManyPodsError as error:
         raise QuestionError(str(error)) from error
     explanations = _explanations(planning) if with_explanations else ()
-    return replace(report, explanations=explanations, ignored=manifests.ignored)
+    return PlanAnswer(**asdict(report), explanations=explanations, ignored=manifests.ignored)
 
 
 def _refuse_nothing(manifests: Manifests) -> None:

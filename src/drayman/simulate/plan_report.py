@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.struct import ApiStruct
-from drayman.explain.answer import Explanation, Headline
+from drayman.explain.answer import Headline
 
 
 class PlannedDevice(ApiStruct):
@@ -63,7 +63,3 @@ class PlanReport(ApiStruct):
     nodes: int = 0
     unseen: tuple[str, ...] = ()
     evidence: Mapping[str, str] = {}
-    explanations: tuple[Explanation, ...] = ()
-    """On demand all about what would wait, for one pod of each workload and reason."""
-    ignored: tuple[str, ...] = ()
-    """Kinds of objects in the manifests that may come to pods, but not now, or nobody here knows how."""
