@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -87,9 +88,9 @@ def talk(
 async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
     """A client for somebody who waits; a long wait for the server is shown."""
     with without_system_certificates():
-        talking = which_cluster.client_for_people(connection)
+        import_module("drayman.cluster.kube.client")
     async with (
-        talking as client,
+        which_cluster.client_for_people(connection) as client,
         waiting(f"waiting for {connection} to answer", client.answered),
     ):
         yield client
