@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -180,6 +183,33 @@ def test_a_cluster_that_does_not_answer_is_a_cluster_error(full: Kubectl, tmp_pa
     path.write_text(json.dumps(config))
     with Cluster.connect(path) as cluster, pytest.raises(ClusterError):
         explain(cluster)
+
+
+INTERRUPTED = """
+import signal
+from drayman import Cluster, explain
+
+cluster = Cluster.connect()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    while True:
+        explain(cluster)
+except KeyboardInterrupt:
+    print(explain(cluster).kind)
+"""
+
+
+def test_an_interrupt_ends_a_question_and_the_end_of_the_program_the_cluster(full: Kubectl) -> None:
+    """The next question is answered, and a cluster that nobody closed causes no complaint."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "KUBECONFIG": str(full.server.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("Cluster\n", "")
 
 
 def test_a_cluster_that_is_closed_answers_no_more(saved: Cluster) -> None:

@@ -8,11 +8,13 @@ nothing else can be run to its end, so a Cluster has a thread with a loop of its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
+from weakref import finalize
 
 from drayman.cluster import HttpClient
 from drayman.explain.answer import Explanation
@@ -35,14 +37,15 @@ class Cluster:
     """A cluster to ask questions of: one that runs (`connect`), or one that was saved in a file (`from_snapshot`).
 
     A running cluster is read anew for every question, with the permissions of the kubeconfig's user. Close it when done, or use it in a
-    `with` block.
+    `with` block; one that is forgotten is closed when the program ends.
     """
 
     def __init__(self, source: _Source) -> None:
         self._source = source
         self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, name="drayman-cluster", daemon=True)
-        self._thread.start()
+        thread = Thread(target=self._loop.run_forever, name="drayman-cluster", daemon=True)
+        thread.start()
+        self._end = finalize(self, _shut_down, source, self._loop, thread)
 
     @classmethod
     def connect(
@@ -86,16 +89,11 @@ class Cluster:
 
     def close(self) -> None:
         """Let go of the connection. A cluster that is closed answers no more questions."""
-        if self._loop.is_closed():
-            return
-        self._answer(self._source.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._end()
 
     def _answer(self, question: Coroutine[Any, Any, T]) -> T:
         """Wait for the answer. An interrupt ends the question too, so that the next one need not wait for it."""
-        if self._loop.is_closed():
+        if not self._end.alive:
             question.close()
             raise ValueError("this cluster is closed; connect to it again")
         future = asyncio.run_coroutine_threadsafe(question, self._loop)
@@ -132,21 +130,16 @@ def plan(
     Manifests are text of YAML or JSON, and nothing of it is submitted. `times` plans so many copies; `ignore_pending` plans as if no pods
     waited in the cluster; `with_explanations` adds all about what would wait. Raises QuestionError and ClusterError.
     """
-    inputs = [(_TEXT, _bytes(manifests))]
     where = namespace or cluster.namespace
-
-    async def planned() -> plan_question.PlanAnswer:
-        world = await cluster._source.read_with_rules(where)
-        return await plan_question.plan(
-            world,
-            inputs,
-            where,
-            times=times,
-            pending_first=not ignore_pending,
-            with_explanations=with_explanations,
-        )
-
-    return cluster._answer(planned())
+    ask = partial(
+        plan_question.plan,
+        inputs=[(_TEXT, _bytes(manifests))],
+        namespace=where,
+        times=times,
+        pending_first=not ignore_pending,
+        with_explanations=with_explanations,
+    )
+    return cluster._answer(_of_world(cluster._source, where, ask))
 
 
 def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = None) -> Capacity:
@@ -156,16 +149,26 @@ def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = No
     have. Raises QuestionError and ClusterError.
     """
     where = namespace or cluster.namespace
+    ask = partial(capacity_question.capacity, name=_TEXT, data=_bytes(claim), namespace=where)
+    return cluster._answer(_of_world(cluster._source, where, ask))
 
-    async def counted() -> Capacity:
-        world = await cluster._source.read_with_rules(where)
-        return await capacity_question.capacity(world, _TEXT, _bytes(claim), where)
 
-    return cluster._answer(counted())
+# Coroutines hold on to the source alone: a cluster that is forgotten is closed, and not by the thread that would have to do it.
 
 
 async def _explained(source: _Source, subject: Subject, namespace: str) -> Explanation:
     return explanation_of(await source.read_for(subject, namespace), subject, namespace)
+
+
+async def _of_world(source: _Source, namespace: str, ask: Callable[[World], Awaitable[T]]) -> T:
+    return await ask(await source.read_with_rules(namespace))
+
+
+def _shut_down(source: _Source, loop: asyncio.AbstractEventLoop, thread: Thread) -> None:
+    asyncio.run_coroutine_threadsafe(source.close(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
 
 def _bytes(text: str | bytes) -> bytes:
