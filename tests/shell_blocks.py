@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+_PYTHON = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+_PRINTS = re.compile(r"^\s*print\(.*\)  # (.+)$", flags=re.MULTILINE)
 _INLINE = re.compile(r"`((?:drayman|kubectl) [^`]*)`")
 _FILE = re.compile(r"[\w./*-]+\.(?:ya?ml|jsonl?|gz|py)")
 _MADE_BY = re.compile(r"(?:>>?|--results)\s+(\S+)|^cp -r \S+ (\S+)")
@@ -36,6 +38,16 @@ def commands(document: Path) -> list[str]:
             if command:
                 found.append(command)
     return found
+
+
+def python_of(document: Path) -> str:
+    """The Python blocks of a document as one program."""
+    return "\n".join(_PYTHON.findall(document.read_text()))
+
+
+def promised(program: str) -> list[str]:
+    """What the comments of a program say that it prints."""
+    return _PRINTS.findall(program)
 
 
 def mentioned(document: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE_S
-from shell_blocks import DOCUMENTS, ROOT, commands, files_of, is_there, mentioned
+from shell_blocks import (
+    DOCUMENTS,
+    ROOT,
+    commands,
+    files_of,
+    is_there,
+    mentioned,
+    promised,
+    python_of,
+)
 
 IDS = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 RUN = [path for path in DOCUMENTS if path.parent.name == "docs" and commands(path)]
@@ -62,6 +71,9 @@ def test_commands_of_a_page_work_one_after_the_other(document: Path, tmp_path: P
         pytest.skip("kubectl is not installed")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     lines = commands(document)
+    program = python_of(document)
+    if program:  # before the cluster is stopped, which is the last command
+        lines.insert(-1, shlex.join(["python", "-c", program]))
     if document.name in ON_THE_CLUSTER_OF_THE_README:
         readme = commands(ROOT / "README.md")
         start = next(at for at, line in enumerate(readme) if line.startswith("drayman up"))
@@ -79,6 +91,8 @@ def test_commands_of_a_page_work_one_after_the_other(document: Path, tmp_path: P
     done = _run(script, tmp_path)
     _run("drayman down", tmp_path)
     assert done.returncode == 0, (lines, done.stdout, done.stderr)
+    printed = iter(done.stdout.splitlines())
+    assert [said for said in promised(program) if said not in printed] == [], done.stdout
 
 
 def _run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -103,9 +117,7 @@ def _run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_library_example_of_the_readme_works() -> None:
     """It is complete, it imports nothing of Drayman but what is public, and it prints what its comment says."""
-    (example,) = re.findall(
-        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL
-    )
+    example = python_of(ROOT / "README.md")
     imports = [line for line in example.splitlines() if line.startswith(("import", "from"))]
     assert {line.split()[1] for line in imports} == {"drayman", "pathlib"}
     done = subprocess.run(

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from drayman.cli.explain.naming import KINDS
 from drayman.cli.main import COMMANDS, cli
+from drayman.questions.subjects import KINDS
 
 START = shlex.join([sys.executable, "-c", "from drayman.cli.main import main; main()"])
 

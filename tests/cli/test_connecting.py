@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S
 from cluster.certificates import Authority
-from drayman.cli import connecting
 from drayman.cli.main import cli
+from drayman.questions import which_cluster
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n"
 CLAIM = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: a}\n"
@@ -195,7 +195,7 @@ def test_a_server_that_says_nothing(
     tmp_path: Path, meeting: Meeting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a while it is given up, and what was left to ask with it."""
-    monkeypatch.setattr(connecting, "SILENT_S", 0.5)
+    monkeypatch.setattr(which_cluster, "SILENT_S", 0.5)
     silent = meeting(listen)
     result = run(tmp_path, f"http://{silent.address}", "explain pod/a")
     assert result.exit_code == 2

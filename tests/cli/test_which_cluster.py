@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 from pathlib import Path
 
 import click
@@ -12,11 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from drayman.apiserver.instance.folder import Folder, Record
-from drayman.cli.cluster.options import data_dir_option
-from drayman.cli.errors import UserError
+from drayman.cli.connecting import connection_to
+from drayman.cli.errors import in_options
 from drayman.cli.main import cli
+from drayman.cli.options import data_dir_option
 from drayman.cli.settings import Settings
-from drayman.cli.which_cluster import connection_to
+from drayman.questions.errors import QuestionError
 
 
 def kubeconfig(path: Path, name: str, *others: str) -> Path:
@@ -88,7 +90,7 @@ def test_a_context_is_one_of_kubectl(home: Path) -> None:
     run_embedded(home / ".local/state/drayman", "embedded")
     kubeconfig(home / ".kube/config", "home", "prod")
     assert str(connection_to(context="prod")) == "context prod (https://prod.invalid)"
-    with pytest.raises(UserError, match="has no context 'test'; it has: home, prod"):
+    with pytest.raises(QuestionError, match="has no context 'test'; it has: home, prod"):
         connection_to(context="test")
 
 
@@ -130,8 +132,9 @@ def test_what_leads_nowhere_is_said(
     """What names a cluster that is not there is no reason to take another one."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(UserError, match=sentence):
+    with pytest.raises(QuestionError) as error:
         connection_to(**given)
+    assert re.search(sentence, in_options(error.value))
 
 
 @click.command()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, no_answer
+from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from drayman.api.resource import ResourceClaim
-    from drayman.placement.world import World
     from drayman.simulate.capacity import Capacity, NodeGroup
 
 _MOST_GROUPS: Final = 12
@@ -68,11 +65,10 @@ def capacity(
     """
     data = files.read(path)
     world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
-    world, claim = _claim(path, data, world, where)
-    from drayman.simulate.capacity import capacity as capacity_of
+    from drayman.questions.capacity import capacity as capacity_of
 
     with unobtrusively():
-        found = capacity_of(world, claim)
+        found = asyncio.run(capacity_of(world, files.display_name(path), data, where))
     if output_format:
         from drayman.api import codec
 
@@ -85,29 +81,6 @@ def capacity(
             out.print(Trimmed(part))
     if not found.now:
         ctx.exit(1)
-
-
-def _claim(path: str, data: bytes, world: World, namespace: str) -> tuple[World, ResourceClaim]:
-    """The one claim in a file, and the cluster with what else is there. Raises UserError."""
-    from drayman.api.resource import ResourceClaim
-    from drayman.cli.manifests import ManifestsError, read_manifests
-
-    # The cluster may have a claim of that name. What is asked about is another one like it.
-    unclaimed = world.with_objects(replace(world.objects, claims=()))
-    name = files.display_name(path)
-    try:
-        manifests = asyncio.run(read_manifests([(name, data)], unclaimed, namespace))
-    except ManifestsError as error:
-        raise UserError(str(error)) from error
-    objects = manifests.wanted.objects
-    made = (ResourceClaim(metadata=t.metadata, spec=t.spec.spec) for t in objects.templates)
-    claims = (*objects.claims, *made)
-    if len(claims) != 1:
-        raise UserError(
-            f"{name}: has {len(claims)} ResourceClaims and ResourceClaimTemplates; one is wanted"
-        )
-    joining = replace(objects, claims=(), templates=())
-    return world.with_objects(world.objects.joined(joining)), claims[0]
 
 
 def _drawn(found: Capacity) -> Iterator[RenderableType]:

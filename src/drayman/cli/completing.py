@@ -53,30 +53,22 @@ def profile_names(
     from drayman.drivers.profiles import PROFILES
 
     before, comma, name = incomplete.rpartition(",")
-    return _items(f"{before}{comma}{each}" for each in PROFILES if each.startswith(name))
+    return completion_items(f"{before}{comma}{each}" for each in PROFILES if each.startswith(name))
 
 
 def explained_kinds(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """The kinds that can be explained. The name comes after a space, as kubectl takes it too."""
-    from drayman.cli.explain.naming import KINDS
+    from drayman.questions.subjects import KINDS
 
     if ctx.params.get(parameter.name or ""):
         return []
-    return _items(kind for kind in KINDS if kind.startswith(incomplete))
+    return completion_items(kind for kind in KINDS if kind.startswith(incomplete))
 
 
-def workload_names(
-    ctx: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """The names of workloads to measure."""
-    from drayman.cli.bench.catalogue import WORKLOADS
-
-    return _items(name for name in WORKLOADS if name.startswith(incomplete))
-
-
-def _items(values: Iterable[str]) -> list[CompletionItem]:
+def completion_items(values: Iterable[str]) -> list[CompletionItem]:
+    """What a shell is to offer."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(value) for value in values]

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 import click
 
-from drayman.cli.cluster.options import data_dir_option
 from drayman.cli.errors import UserError, printable
+from drayman.cli.options import data_dir_option
 from drayman.cli.progress import waiting
-from drayman.cli.which_cluster import connection_to
+from drayman.cli.settings import current_settings
+from drayman.questions import which_cluster
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-SILENT_S: Final = 30.0
-"""Without a byte from the cluster for so long, somebody who waits is told that there is no answer."""
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -57,6 +56,14 @@ def namespace_option(function: F) -> F:
     )(function)
 
 
+def connection_to(
+    kubeconfig: Path | None = None, data_dir: Path | None = None, context: str = ""
+) -> Connection:
+    """How to reach the cluster that is meant, by the rule in `questions.which_cluster`. Raises QuestionError."""
+    only_kubectl = current_settings().as_plugin
+    return which_cluster.connection_to(kubeconfig, data_dir, context, only_kubectl=only_kubectl)
+
+
 def talk(
     kubeconfig: Path | None,
     data_dir: Path | None,
@@ -77,14 +84,9 @@ def talk(
 
 @asynccontextmanager
 async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
-    """A client for somebody who waits: a server that does not answer is asked once, and a long wait for it is shown."""
-    from drayman.cluster import HttpClient
-    from drayman.cluster.kube.retries import FOR_PEOPLE
-    from drayman.cluster.kube.transport import Limits
-
-    limits = Limits(silent_seconds=SILENT_S)
+    """A client for somebody who waits; a long wait for the server is shown."""
     async with (
-        HttpClient(connection, retries=FOR_PEOPLE, limits=limits) as client,
+        which_cluster.client_for_people(connection) as client,
         waiting(f"waiting for {connection} to answer", client.answered),
     ):
         yield client

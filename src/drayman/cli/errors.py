@@ -13,11 +13,23 @@ from typing import IO, Any, Final
 
 import click
 
+from drayman.questions.errors import (
+    MayNotListError,
+    NoClusterMeantError,
+    NoSuchObjectError,
+    NothingRunsError,
+    QuestionError,
+)
+
 NO_ANSWER: Final = 2
 INTERNAL_ERROR: Final = 70
 INTERRUPTED: Final = 130
 CLOSED_PIPE: Final = 141
 
+_START_ONE: Final = (
+    "start one with: drayman up --profile dgx-h100=1 (`drayman profiles` lists others),"
+    " or name one with --kubeconfig"
+)
 LONGEST_MESSAGE: Final = 4_000
 """Characters of a message that are shown. What is wrong may be a name of a hundred megabytes."""
 
@@ -45,6 +57,22 @@ class UserError(click.ClickException):
         click.echo(f"error: {printable(message)}", file=file, err=True)
 
 
+def in_options(error: QuestionError) -> str:
+    """Why there is no answer, with what to do about it on the command line."""
+    match error:
+        case NoClusterMeantError():
+            return f"{error}: {_START_ONE}"
+        case NothingRunsError():
+            return f"{error}; {_START_ONE}"
+        case MayNotListError(any_namespace=True):
+            return error.with_advice("; name another with --namespace")
+        case NoSuchObjectError(found_in=str(where)) if where:
+            return f"{error}: name it with --namespace"
+        case NoSuchObjectError(is_elsewhere=True):
+            return f"{error}; name another with --namespace"
+    return str(error)
+
+
 class NoAnswerError(UserError):
     """Something is wrong where another exit status would be an answer."""
 
@@ -58,6 +86,8 @@ def no_answer() -> Iterator[None]:
         yield
     except UserError as error:
         raise NoAnswerError(error.message) from error
+    except QuestionError as error:
+        raise NoAnswerError(in_options(error)) from error
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -7,15 +7,9 @@ namespace may be out of sight.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from drayman.api.near_names import did_you_mean
-from drayman.cli.errors import UserError
-
-
-def no_such_node(name: str, known: Iterable[str]) -> UserError:
-    """The error for a node that does not exist, with the nearest names of those that do."""
-    return UserError(f"there is no node {name!r}{did_you_mean(name, known, '`kubectl get nodes`')}")
 
 
 def nothing_found(

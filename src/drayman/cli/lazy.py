@@ -11,6 +11,9 @@ from typing import Any
 
 import click
 
+from drayman.cli.errors import UserError, in_options
+from drayman.questions.errors import QuestionError
+
 
 class LazyGroup(click.Group):
     """A group whose commands are named by `module:attribute`."""
@@ -56,8 +59,13 @@ class LazyGroup(click.Group):
             raise click.UsageError(text, ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A closed pipe is passed on without its number, by which click would end the process itself."""
+        """Run the command, and say in terms of its options why a question has no answer.
+
+        A closed pipe is passed on without its number, by which click would end the process itself.
+        """
         try:
             return super().invoke(ctx)
+        except QuestionError as error:
+            raise UserError(in_options(error)) from error
         except BrokenPipeError as error:
             raise BrokenPipeError from error

@@ -14,8 +14,8 @@ import click
 
 from drayman.cli.connecting import announce, cluster_options, talk
 from drayman.cli.errors import UserError
-from drayman.cli.filters import no_such_node
 from drayman.cli.lazy import LazyGroup
+from drayman.questions.errors import no_such_node
 
 if TYPE_CHECKING:
     from drayman.api.core import Node, Pod
@@ -129,7 +129,7 @@ async def _patch(
 
 
 async def _simulated(client: Client, name: str) -> Node:
-    """The node. Raises UserError for one that is not there, or that is none of ours to break."""
+    """The node. Raises NoSuchObjectError for one that is not there, and UserError for one that is none of ours to break."""
     from drayman.cluster.errors import NotFoundError
     from drayman.cluster.resources import NODES
     from drayman.node.model import SIMULATED

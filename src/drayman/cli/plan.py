@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, no_answer
+from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 
 if TYPE_CHECKING:
-    from drayman.cli.manifests import Manifests
-    from drayman.explain.answer import Explanation
-    from drayman.placement.world import World
-    from drayman.simulate.plan_report import PlanReport
-    from drayman.simulate.planning import Planning
+    from drayman.questions.plan import PlanAnswer
 
 SOME_WAIT: Final = 1
 """The exit status where not every pod finds its place."""
@@ -91,20 +87,20 @@ def plan(
     """
     inputs = list(_read(paths))
     world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
-    manifests = _manifests(inputs, world, where)
-    from drayman.simulate.planning import Planning, TooManyPodsError
+    from drayman.questions.plan import plan as planned
 
+    pending_first = not ignore_pending
+    asked = planned(
+        world, inputs, where, times=times, pending_first=pending_first, with_explanations=explains
+    )
     with unobtrusively():
-        planning = Planning(world, manifests.wanted, times)
-        try:
-            report = planning.carried_out(pending_first=not ignore_pending)
-        except TooManyPodsError as error:
-            raise UserError(str(error)) from error
-        explanations = _explanations(planning) if explains else []
+        report = asyncio.run(asked)
     if output_format:
-        print_data(_as_data(report, explanations, manifests), output_format)
+        from drayman.api import codec
+
+        print_data(codec.to_dict(report), output_format)
     else:
-        _print(report, explanations, manifests, world.now, all_pods=all_pods)
+        _print(report, world.now, all_pods=all_pods)
     if not report.fits:
         ctx.exit(SOME_WAIT)
 
@@ -116,52 +112,12 @@ def _read(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
             yield files.display_name(name), files.read(name)
 
 
-def _manifests(inputs: Sequence[tuple[str, bytes]], world: World, namespace: str) -> Manifests:
-    from drayman.cli.manifests import ManifestsError, read_manifests
-
-    try:
-        manifests = asyncio.run(read_manifests(inputs, world, namespace))
-    except ManifestsError as error:
-        raise UserError(str(error)) from error
-    if not manifests.wanted.workloads:
-        ignored = f"; not planned: {', '.join(manifests.ignored)}" if manifests.ignored else ""
-        raise UserError(f"the files hold nothing that comes to pods now{ignored}")
-    return manifests
-
-
-def _explanations(planning: Planning) -> list[Explanation]:
-    from drayman.explain.pod import explain_pod
-
-    world, planned, pods = planning.afterwards()
-    return [explain_pod(world, pod, planned=planned) for pod in pods]
-
-
-def _as_data(
-    report: PlanReport, explanations: Sequence[Explanation], manifests: Manifests
-) -> dict[str, object]:
-    from drayman.api import codec
-
-    data: dict[str, object] = codec.to_dict(report)
-    if explanations:
-        data["explanations"] = [codec.to_dict(each) for each in explanations]
-    if manifests.ignored:
-        data["ignored"] = list(manifests.ignored)
-    return data
-
-
-def _print(
-    report: PlanReport,
-    explanations: Sequence[Explanation],
-    manifests: Manifests,
-    now: float,
-    *,
-    all_pods: bool,
-) -> None:
+def _print(report: PlanAnswer, now: float, *, all_pods: bool) -> None:
     from drayman.cli.explain.drawing import Drawing
     from drayman.cli.planned import PlanDrawing
 
     out = console()
-    out.print(PlanDrawing(report, manifests.ignored, all_pods))
-    for each in explanations:
+    out.print(PlanDrawing(report, all_pods))
+    for each in report.explanations:
         out.print()
         out.print(Drawing(each, now))

@@ -13,8 +13,9 @@ from rich.table import Table
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
 from drayman.explain.hidden import hides_use
+from drayman.questions.plan import PlanAnswer
 from drayman.reasons.wording import and_list, counted
-from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload, PlanReport
+from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload
 
 MOST_PODS: Final = 40
 MOST_REASONS: Final = 12
@@ -25,9 +26,7 @@ _NAME: Final = 30
 class PlanDrawing:
     """A plan that fits wherever it is printed."""
 
-    report: PlanReport
-    ignored: tuple[str, ...]
-    """Kinds of objects that were not planned."""
+    report: PlanAnswer
     all_pods: bool
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -47,10 +46,10 @@ class PlanDrawing:
             if len(placed) > most:
                 said = f"and {len(placed) - most:,} more; --all lists them"
                 yield prose((said, "dim"), indent=INDENT)
-        yield from _notes(report, self.ignored)
+        yield from _notes(report)
 
 
-def _answer(report: PlanReport) -> RenderableType:
+def _answer(report: PlanAnswer) -> RenderableType:
     total, waiting = len(report.pods), sum(pod.waits is not None for pod in report.pods)
     if not total:
         return prose("There are no pods to place.")
@@ -114,12 +113,12 @@ def _full_name(pod: PlannedPod) -> str:
     return pod.name if pod.namespace == "default" else f"{pod.namespace}/{pod.name}"
 
 
-def _notes(report: PlanReport, ignored: Sequence[str]) -> Iterator[RenderableType]:
+def _notes(report: PlanAnswer) -> Iterator[RenderableType]:
     for text in dict.fromkeys(map(_workload_note, report.workloads)):  # copies have the same
         if text:
             yield prose((text, "dim"))
-    if ignored:
-        yield prose((f"Not planned: {', '.join(map(plain, ignored))}", "dim"))
+    if report.ignored:
+        yield prose((f"Not planned: {', '.join(map(plain, report.ignored))}", "dim"))
     if report.unseen:
         yield unseen(report.unseen)
 

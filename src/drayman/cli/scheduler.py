@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.cli.cluster.options import waiting_options
-from drayman.cli.connecting import client_of, cluster_options, in_words, lasting_client_of
+from drayman.cli.connecting import (
+    client_of,
+    cluster_options,
+    connection_to,
+    in_words,
+    lasting_client_of,
+)
 from drayman.cli.errors import UserError, printable
+from drayman.cli.options import waiting_options
 from drayman.cli.output import say
-from drayman.cli.which_cluster import connection_to
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient

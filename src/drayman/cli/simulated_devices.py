@@ -15,8 +15,9 @@ import click
 
 from drayman.cli.connecting import announce, cluster_options, talk
 from drayman.cli.errors import UserError
-from drayman.cli.finding_devices import Found, find_device, is_about, taint_rules
 from drayman.cli.lazy import LazyGroup
+from drayman.questions.devices.finding import Found, find_device, is_about, taint_rules
+from drayman.questions.errors import NamingError
 
 if TYPE_CHECKING:
     from drayman.api.resource import DeviceTaint, DeviceTaintRule
@@ -69,7 +70,7 @@ def taint(
     async def work(client: HttpClient) -> None:
         from drayman.cluster.resources import DEVICE_TAINT_RULES
 
-        found = await find_device(client, name)
+        found = await _found(client, name)
         await client.create(DEVICE_TAINT_RULES, _rule(found, made))
         announce(client)
         click.echo(f"device/{found} tainted")
@@ -92,7 +93,7 @@ def untaint(
     async def work(client: HttpClient) -> None:
         from drayman.cluster.resources import DEVICE_TAINT_RULES
 
-        found = await find_device(client, name)
+        found = await _found(client, name)
         ours = [
             rule
             for rule in await taint_rules(client)
@@ -127,7 +128,7 @@ def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: s
         from drayman.cluster import json_patch
         from drayman.cluster.resources import RESOURCE_SLICES
 
-        found = await find_device(client, name)
+        found = await _found(client, name)
         if not found.node or not await _is_simulated(client, found.node):
             raise UserError(
                 f"{found} is not on a simulated node: its driver would publish it again"
@@ -142,6 +143,14 @@ def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: s
         click.echo(f"device/{found} removed")
 
     talk(kubeconfig, data_dir, work, context=context)
+
+
+async def _found(client: Client, name: str) -> Found:
+    """The device that is meant. Raises UsageError for what names none, and QuestionError."""
+    try:
+        return await find_device(client, name)
+    except NamingError as error:
+        raise click.UsageError(str(error)) from error
 
 
 async def _is_simulated(client: Client, node_name: str) -> bool:

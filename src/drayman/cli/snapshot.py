@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from drayman.cli.worlds import unobtrusively
 if TYPE_CHECKING:
     from drayman.cluster import Client
     from drayman.placement.world import World
+    from drayman.questions.snapshot import Form
 
 _EPILOG: Final = """\b
 Examples:
@@ -38,7 +38,7 @@ Examples:
 )
 @cluster_options
 def snapshot(
-    output_format: str, kubeconfig: Path | None, data_dir: Path | None, context: str
+    output_format: Form, kubeconfig: Path | None, data_dir: Path | None, context: str
 ) -> None:
     """Print what `explain`, `plan` and `capacity` need to know of a cluster.
 
@@ -47,42 +47,14 @@ def snapshot(
     """
 
     async def work(client: Client) -> World:
-        from drayman.cli.worlds import read_with_rules
+        from drayman.questions.worlds import read_with_rules
 
         return await read_with_rules(client, None, workloads=True)
 
     with unobtrusively():
         world = talk(kubeconfig, data_dir, work, context=context)
-    from drayman.simulate.snapshot import snapshot as texts_of
+    from drayman.questions.snapshot import written
 
-    write = {"lines": _lines, "yaml": _yaml, "json": _json}[output_format]
     with files.writing(files.STANDARD) as out:
-        for piece in write(texts_of(world)):
+        for piece in written(world, output_format):
             out.write(piece)
-
-
-def _lines(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """JSON is YAML too, and read many times faster than the rest of it."""
-    for text in texts:
-        yield b"---\n%b\n" % text
-
-
-def _yaml(texts: Iterable[bytes]) -> Iterator[bytes]:
-    import json
-
-    import yaml
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    for text in texts:
-        value = json.loads(text)
-        shown = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
-        yield b"---\n" + shown.encode()
-
-
-def _json(texts: Iterable[bytes]) -> Iterator[bytes]:
-    yield b'{"apiVersion":"v1","kind":"List","items":[\n'
-    separator = b""
-    for text in texts:
-        yield separator + text
-        separator = b",\n"
-    yield b"\n]}\n"

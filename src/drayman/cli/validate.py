@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,10 +14,7 @@ from drayman.cli.output import format_option, print_data
 
 if TYPE_CHECKING:
     from drayman.api.checking import Report
-    from drayman.api.loading import Finding, LoadedObject
-    from drayman.api.validation import SelectorProblem
 
-_LONGEST_KIND: Final = 63
 _MOST_KINDS: Final = 8
 
 _EPILOG: Final = """\b
@@ -41,25 +37,18 @@ def validate(paths: tuple[str, ...], output_format: str | None) -> None:
     resource.k8s.io, Pods, Nodes and Namespaces; objects of other kinds are counted and not checked. FILE may be a folder, or -
     for standard input.
     """
-    from drayman.api.checking import check_files
+    from drayman.api import codec
+    from drayman.questions.validate import validate as checked
+    from drayman.questions.validate import validation
 
     inputs, unreadable = _read_all(paths)
-    report = check_files(inputs, _check_selector)
+    report = checked(inputs)
     if output_format:
-        print_data(_as_data(report, unreadable), output_format)
+        print_data(codec.to_dict(validation(report, unreadable)), output_format)
     else:
         _print(report, unreadable)
     if unreadable or not report.ok:
         click.get_current_context().exit(UserError.exit_code)
-
-
-def _check_selector(expression: str, stored: bool) -> SelectorProblem | None:
-    """The compiler's verdict in the terms of validation: neither of the two packages knows the other."""
-    from drayman.api.validation import SelectorProblem
-    from drayman.cel.device import check_selector
-
-    problem = check_selector(expression, stored=stored)
-    return None if problem is None else SelectorProblem(problem.kind.value, problem.detail)
 
 
 def _read_all(paths: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
@@ -97,6 +86,8 @@ def _print(report: Report, unreadable: list[str]) -> None:
 
 def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:
     """What was checked and with what result; and what was not, because nothing is known about its kind."""
+    from drayman.questions.validate import kinds_not_checked
+
     errors, warnings = len(report.errors) + len(unreadable), len(report.warnings)
     checked = len(report.objects) - len(report.not_checked)
     result = _counted(errors, "error") if errors else "no errors"
@@ -104,17 +95,11 @@ def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:
         result += f", {_counted(warnings, 'warning')}"
     yield f"{_counted(checked, 'object')} checked: {result}"
     if report.not_checked:
-        kinds = _kinds(report.not_checked)
+        kinds = kinds_not_checked(report)
         listed = ", ".join(f"{number} {kind}" for kind, number in list(kinds.items())[:_MOST_KINDS])
         rest = len(kinds) - _MOST_KINDS
         listed += f" and {_counted(rest, 'kind')} more" if rest > 0 else ""
         yield f"{_counted(len(report.not_checked), 'object')} of other kinds not checked: {listed}"
-
-
-def _kinds(objects: Iterable[LoadedObject]) -> dict[str, int]:
-    """How many objects there are of each kind."""
-    found = Counter(loaded.kind_name[:_LONGEST_KIND] for loaded in objects)
-    return dict(sorted(found.items()))
 
 
 def _indented(message: str) -> str:
@@ -124,25 +109,3 @@ def _indented(message: str) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _as_data(report: Report, unreadable: list[str]) -> dict[str, Any]:
-    return {
-        "valid": report.ok and not unreadable,
-        "objects": len(report.objects),
-        "notChecked": _kinds(report.not_checked),
-        "unreadable": unreadable,
-        "findings": [_finding(finding) for finding in report.findings],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "severity": finding.severity.value,
-        "file": finding.file,
-        "line": finding.line or None,
-        "object": finding.object,
-        "field": finding.path,
-        "reason": None if finding.error is None else finding.error.reason,
-        "message": finding.message,
-    }

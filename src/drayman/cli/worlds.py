@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,13 +16,10 @@ from drayman.cli.errors import UserError
 from drayman.cli.process import give_way
 
 if TYPE_CHECKING:
-    from drayman.api.struct import Json
-    from drayman.cluster import Client, HttpClient
+    from drayman.cluster import HttpClient
     from drayman.placement.world import World
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_DEFAULT_NAMESPACE: Final = "default"
 
 
 def world_options(function: F) -> F:
@@ -46,11 +40,16 @@ def load_world(
     data_dir: Path | None,
     context: str,
 ) -> tuple[World, str]:
-    """The cluster, and the namespace of whatever names none. Raises UserError."""
+    """The cluster, and the namespace of whatever names none. Raises UserError and QuestionError."""
+    from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
+
     if snapshot is not None:
         if kubeconfig is not None or context:
             raise UserError("--snapshot is a cluster already: leave out --kubeconfig and --context")
-        return read_file(snapshot), namespace or _DEFAULT_NAMESPACE
+        data = files.read(snapshot)
+        with unobtrusively():
+            world = read_file(files.display_name(snapshot), data)
+        return world, namespace or DEFAULT_NAMESPACE
 
     async def work(client: HttpClient) -> tuple[World, str]:
         where = namespace or client.default_namespace
@@ -58,59 +57,6 @@ def load_world(
 
     with unobtrusively():
         return talk(kubeconfig, data_dir, work, context=context)
-
-
-def read_file(path: str) -> World:
-    """The cluster in a snapshot. Raises UserError."""
-    from drayman.simulate.snapshot import SnapshotError, read_snapshot
-
-    data = files.read(path)
-    try:
-        with unobtrusively():
-            return read_snapshot(files.display_name(path), data, now=time.time())
-    except SnapshotError as error:
-        raise UserError(str(error)) from error
-
-
-async def read_with_rules(
-    client: Client, namespace: str | None, *, workloads: bool = False
-) -> World:
-    """The cluster with what its API server goes by when pods are made. Raises UserError and ClusterError."""
-    from drayman.cli.reading import read_world
-
-    world, (rules, unseen) = await asyncio.gather(
-        read_world(client, namespace=namespace, workloads=workloads),
-        _read_rules(client, namespace),
-    )
-    world = world.with_objects(replace(world.objects, rules=rules))
-    world.unseen = (*world.unseen, *unseen)
-    return world
-
-
-async def _read_rules(
-    client: Client, namespace: str | None
-) -> tuple[tuple[dict[str, Json], ...], list[str]]:
-    from drayman.cli.reading import beyond
-    from drayman.cluster.errors import ForbiddenError
-    from drayman.cluster.resources import generic
-    from drayman.placement.followed import RULES
-
-    found: list[dict[str, Json]] = []
-    unseen: list[str] = []
-    for rule in RULES:
-        resource = generic(rule.api_version, rule.plural, rule.kind, namespaced=rule.namespaced)
-        scopes = (None, namespace) if resource.namespaced and namespace else (None,)
-        for scope in scopes:
-            try:
-                found.extend((await client.list_all(resource, scope)).items)
-            except ForbiddenError:
-                continue
-            if scope:
-                unseen.append(beyond(resource, scope))
-            break
-        else:
-            unseen.append(resource.qualified)
-    return tuple(found), unseen
 
 
 @contextmanager

@@ -20,9 +20,6 @@ class CapacityUse:
     def taken(self) -> Quantity:
         return Quantity(self.total.amount - self.left.amount, self.total.format)
 
-    def data(self) -> dict[str, str]:
-        return {"total": str(self.total), "left": str(self.left)}
-
 
 def capacity_use(standing: Standing) -> tuple[CapacityUse, ...]:
     """The capacities of a device that can be shared; nothing for one that goes to one holder as a whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from drayman.cli.explain.naming import parse_subject
+from drayman.cli.explain.naming import subject_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from drayman.cli.explain.naming import parse_subject
 )
 def test_kinds_and_names(words: str, expected: str) -> None:
     """KIND/NAME or KIND NAME, in the singular, the plural or short, with its group or without."""
-    assert str(parse_subject(words.split())) == expected
+    assert str(subject_of(words.split())) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,5 @@ def test_kinds_and_names(words: str, expected: str) -> None:
 def test_what_names_nothing(words: str, sentence: str) -> None:
     """A wrong command line says what would be a right one."""
     with pytest.raises(click.UsageError, match=r".") as error:
-        parse_subject(words.split())
+        subject_of(words.split())
     assert sentence in error.value.message

@@ -17,14 +17,14 @@ from drayman.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from drayman.cli.map.boxes import NodeMap
-from drayman.cli.map.distances import Distances
-from drayman.cli.top.reading import Reading, reading_of
+from drayman.cli.map.boxes import NodeDrawing
+from drayman.cli.map.distances import DistanceDrawing
+from drayman.questions.devices.reading import Reading, reading_of
 
 TRAIN = claim("train", "gpu.nvidia.com/dgx-h100-0/gpu-0", "dra.net/dgx-h100-0/pci-0000-18-00-0")
 
 
-def drawn(found: Reading, width: int = 80, picture: type[Any] = NodeMap) -> list[str]:
+def drawn(found: Reading, width: int = 80, picture: type[Any] = NodeDrawing) -> list[str]:
     out = Console(file=StringIO(), width=width)
     text: str = picture(found, found.nodes[0]).plain(out)
     return text.splitlines()
@@ -59,7 +59,7 @@ def test_a_node_that_takes_no_pods_says_so(profile: str) -> None:
     assert "takes no pods: cordoned" in shown[1:3]
     (line,) = [line for line in shown if " gpu-1 " in line]
     assert line.strip("│ ").split(maxsplit=2) == ["gpu-1", "unavailable", "its node is cordoned"]
-    data = NodeMap(found, found.nodes[0]).data()
+    data = NodeDrawing(found, found.nodes[0]).data()
     assert data["closed"] == ["cordoned"]
     assert {d["state"] for d in data["devices"]} == {"unavailable"}
 
@@ -114,7 +114,7 @@ def test_names_that_drivers_choose_are_text() -> None:
 def test_every_line_fits(profile: str, width: int) -> None:
     """Boxes are as wide as the terminal; so is the matrix, in panels."""
     found = reading(f"{profile}=1")
-    for picture in (NodeMap, Distances):
+    for picture in (NodeDrawing, DistanceDrawing):
         assert max(map(len, drawn(found, width, picture))) <= width
 
 
@@ -128,12 +128,12 @@ def test_a_wide_terminal_has_packages_side_by_side() -> None:
 def test_the_matrix_has_codes_and_holders() -> None:
     """A GPU is nearest to the card on its root; what one pod has is marked and bracketed."""
     found = reading("dgx-h100=1", [TRAIN])
-    shown = drawn(found, picture=Distances)
+    shown = drawn(found, picture=DistanceDrawing)
     assert shown[1].split()[:4] == ["1", "GPU0", "X", "NV18"]
     (near,) = [line for line in shown if line.startswith("1 NIC0") and "[PXB]" in line]
     assert near.split()[2] == "[PXB]"
     assert "  1  team/train" in shown
-    rows = Distances(found, found.nodes[0]).data()["rows"]  # type: ignore[call-overload]
+    rows = DistanceDrawing(found, found.nodes[0]).data()["rows"]  # type: ignore[call-overload]
     assert rows[0]["holders"] == ["team/train"]
     assert rows[8]["links"][0] == "PXB"
 
@@ -141,7 +141,7 @@ def test_the_matrix_has_codes_and_holders() -> None:
 def test_a_divided_gpu_is_one_row_of_the_matrix() -> None:
     """Eight GPUs and eight cards, whatever the GPUs are offered as."""
     found = reading("dgx-h100-mig=1")
-    rows = Distances(found, found.nodes[0]).data()["rows"]  # type: ignore[call-overload]
+    rows = DistanceDrawing(found, found.nodes[0]).data()["rows"]  # type: ignore[call-overload]
     assert [row["name"] for row in rows[6:10]] == ["GPU6", "GPU7", "NIC0", "NIC1"]
     assert len(rows) == 16
 
@@ -150,4 +150,4 @@ def test_a_node_without_devices_says_so() -> None:
     """In both ways of looking at it."""
     found = reading_of(reading("cpu=1").nodes, [], [])
     assert drawn(found)[-1] == "no devices"
-    assert "no devices" in drawn(found, picture=Distances)[0]
+    assert "no devices" in drawn(found, picture=DistanceDrawing)[0]

@@ -6,13 +6,17 @@ import json
 from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
+import yaml
 from msgspec.structs import replace
 from rich.console import Console
 
 from cli.top.readings import claim, reading
-from drayman.cli.map.boxes import NodeMap
+from drayman.cli.map.boxes import NodeDrawing
 from drayman.cli.map.overview import Overview
-from drayman.cli.top.reading import Reading, reading_of
+from drayman.cli.top.command import Listing
+from drayman.cli.top.rows import DEVICE_COLUMNS, device_cells
+from drayman.questions.devices.reading import Reading, reading_of
+from drayman.questions.devices.rows import device_rows
 
 HELD = claim("train", *(f"gpu.nvidia.com/dgx-h100-5/gpu-{n}" for n in range(8)))
 
@@ -121,9 +125,19 @@ def test_without_labels_and_devices_there_is_still_a_map() -> None:
     json.dumps(Overview(bare).data())
 
 
+def test_yaml_says_what_json_says() -> None:
+    """Also about nodes that take no pods: answers are plain values."""
+    found = reading("dgx-h100=2", [HELD], cordoned=["dgx-h100-0"])
+    devices = device_rows(found, node="dgx-h100-0")
+    listing = Listing("devices", DEVICE_COLUMNS, [device_cells(row) for row in devices], devices)
+    for picture in (Overview(found), NodeDrawing(found, found.nodes[0]), listing):
+        data = picture.data()
+        assert yaml.safe_load(yaml.safe_dump(data)) == json.loads(json.dumps(data)) == data
+
+
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     """Bars and boxes are drawn with what it has."""
     found = reading("dgx-h100=2", [HELD])
     out = Console(file=TextIOWrapper(BytesIO(), encoding="ascii"), width=80)
-    for picture in (Overview(found), NodeMap(found, found.nodes[0])):
+    for picture in (Overview(found), NodeDrawing(found, found.nodes[0])):
         assert picture.plain(out).isascii()

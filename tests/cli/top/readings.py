@@ -16,8 +16,8 @@ from drayman.api.resource import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from drayman.cli.top.reading import Reading, reading_of
 from drayman.drivers.profiles import parse_profiles
+from drayman.questions.devices.reading import Reading, reading_of
 
 
 def reading(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from msgspec.structs import replace
 
 from cli.top.readings import claim, reading
+from drayman.api.codec import to_dict
 from drayman.api.core import Node
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
@@ -14,14 +17,22 @@ from drayman.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from drayman.cli.top.claim_rows import CLAIM_COLUMNS, claim_row
-from drayman.cli.top.ordering import sorted_devices, sorted_pools
-from drayman.cli.top.reading import reading_of
-from drayman.cli.top.rows import DEVICE_COLUMNS, MANY_NODES, device_rows, pool_rows
+from drayman.cli.top.rows import (
+    CLAIM_COLUMNS,
+    DEVICE_COLUMNS,
+    claim_cells,
+    device_holder,
+    device_state,
+)
 from drayman.cli.top.table import Table
+from drayman.questions.devices.claim_rows import MANY_NODES, claim_row
+from drayman.questions.devices.ordering import sorted_devices, sorted_pools
+from drayman.questions.devices.reading import reading_of
+from drayman.questions.devices.rows import device_rows, pool_rows
 
 GPU = "gpu.nvidia.com/dgx-h100-0/gpu-0"
 OTHER = "gpu.nvidia.com/dgx-h100-1/gpu-0"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node(metadata=ObjectMeta(name="n"))
 
 
@@ -35,9 +46,9 @@ def published(driver: str) -> ResourceSlice:
 def test_a_claim_is_where_its_devices_are() -> None:
     """One node, several, or none where its devices are no longer published."""
     found = reading("dgx-h100=2")
-    assert claim_row(claim("a", GPU), found, "").node == "dgx-h100-0"
-    assert claim_row(claim("a", GPU, OTHER), found, "").node == MANY_NODES
-    assert claim_row(claim("a", "gpu.nvidia.com/gone/gpu-0"), found, "").node == ""
+    assert claim_row(claim("a", GPU), found).node == "dgx-h100-0"
+    assert claim_row(claim("a", GPU, OTHER), found).node == MANY_NODES
+    assert claim_row(claim("a", "gpu.nvidia.com/gone/gpu-0"), found).node is None
 
 
 def test_the_state_of_a_claim_is_what_kubectl_says() -> None:
@@ -49,8 +60,7 @@ def test_the_state_of_a_claim_is_what_kubectl_says() -> None:
         reserved, metadata=replace(reserved.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     )
     rows = [
-        claim_row(each, reading("dgx-h100=1"), "")
-        for each in (reserved, allocated, pending, deleted)
+        claim_row(each, reading("dgx-h100=1")) for each in (reserved, allocated, pending, deleted)
     ]
     assert [row.state for row in rows] == [
         "allocated,reserved",
@@ -58,20 +68,26 @@ def test_the_state_of_a_claim_is_what_kubectl_says() -> None:
         "pending",
         "deleted,allocated,reserved",
     ]
-    assert [row.cells()[2][0] for row in rows] == ["reserved", "allocated", "pending", "deleted"]
+    assert [claim_cells(row, NOW)[2][0] for row in rows] == [
+        "reserved",
+        "allocated",
+        "pending",
+        "deleted",
+    ]
 
 
 def test_rows_say_what_is_wrong_with_the_node_and_the_devices() -> None:
     """After the state: that the node takes no pods, that devices of a claim are not published any more."""
     held = claim("a", "gpu.nvidia.com/dgx-h100-0/gpu-0", "gpu.nvidia.com/dgx-h100-0/gpu-99")
     found = reading("dgx-h100=1", [held], cordoned=["dgx-h100-0"])
-    row = claim_row(held, found, "1m")
-    assert row.cells()[2] == ("reserved,cordoned,devices-gone", "red")
+    row = claim_row(held, found)
+    assert claim_cells(row, NOW)[2] == ("reserved,cordoned,devices-gone", "red")
     gone = ["gpu.nvidia.com/dgx-h100-0/gpu-99"]
-    assert (row.data()["devicesGone"], row.data()["nodeClosed"]) == (gone, ["cordoned"])
-    used, free = [r for r in device_rows(found) if r.standing.id.device in ("gpu-0", "gpu-1")]
-    assert (used.state, free.state) == ("used,cordoned", "unavailable,cordoned")
-    assert free.data()["reason"] == "its node is cordoned"
+    data = to_dict(row)
+    assert (data["devicesGone"], data["nodeClosed"]) == (gone, ["cordoned"])
+    used, free = [r for r in device_rows(found) if r.device in ("gpu-0", "gpu-1")]
+    assert (device_state(used), device_state(free)) == ("used,cordoned", "unavailable,cordoned")
+    assert to_dict(free)["reason"] == "its node is cordoned"
 
 
 def test_a_claim_without_pods_holds_by_itself() -> None:
@@ -80,7 +96,7 @@ def test_a_claim_without_pods_holds_by_itself() -> None:
     idle = replace(idle, status=replace(idle.status, reserved_for=()))
     found = reading("dgx-h100=1", [idle])
     (row,) = [row for row in device_rows(found) if row.holders]
-    assert row.holder == "team/a-claim (claim)"
+    assert device_holder(row) == "team/a-claim (claim)"
 
 
 def test_drivers_may_use_the_same_names() -> None:
@@ -88,9 +104,11 @@ def test_drivers_may_use_the_same_names() -> None:
     mine, other = "gpu.nvidia.com/n/d0", "dra.net/n/d0"
     held = claim("a", mine)
     found = reading_of([NODE], [published("gpu.nvidia.com"), published("dra.net")], [held])
-    holders = {str(row.standing.id): row.holder for row in device_rows(found)}
+    holders = {
+        f"{row.driver}/{row.pool}/{row.device}": device_holder(row) for row in device_rows(found)
+    }
     assert holders == {mine: "team/a", other: "-"}
-    assert claim_row(claim("b", mine, other), found, "").data()["devices"] == [mine, other]
+    assert to_dict(claim_row(claim("b", mine, other), found))["devices"] == [mine, other]
 
 
 def test_devices_sort_by_what_is_asked_for() -> None:
@@ -99,17 +117,18 @@ def test_devices_sort_by_what_is_asked_for() -> None:
     rows = device_rows(found)
     nodes = list(dict.fromkeys(row.node for row in sorted_devices(rows, "node")))
     assert nodes == [f"dgx-h100-{n}" for n in range(11)]
-    assert sorted_devices(rows, "state")[0].holder == "team/a"
-    assert sorted_devices(rows, "holder")[0].holder == "team/a"
-    assert sorted_devices(rows, "driver")[0].standing.id.driver == "compute-domain.nvidia.com"
+    assert sorted_devices(rows, "state")[0].holders == ("team/a",)
+    assert sorted_devices(rows, "holder")[0].holders == ("team/a",)
+    assert sorted_devices(rows, "driver")[0].driver == "compute-domain.nvidia.com"
 
 
 def test_pools_sort_by_what_they_have_most_of() -> None:
     """The pool with a used device first, or the one with most devices."""
     rows = pool_rows(reading("dgx-h100=2,dgx-h100-mig=1", [claim("a", OTHER)]))
-    assert sorted_pools(rows, "used")[0].pool.id.pool == "dgx-h100-1"
-    assert sorted_pools(rows, "total")[0].pool.id.pool == "dgx-h100-mig-0"
-    assert sorted_pools(rows, "name")[0].pool.id == ("compute-domain.nvidia.com", "dgx-h100-0")
+    assert sorted_pools(rows, "used")[0].pool == "dgx-h100-1"
+    assert sorted_pools(rows, "total")[0].pool == "dgx-h100-mig-0"
+    first = sorted_pools(rows, "name")[0]
+    assert (first.driver, first.pool) == ("compute-domain.nvidia.com", "dgx-h100-0")
 
 
 def test_devices_and_claims_can_be_told_apart_on_a_terminal() -> None:

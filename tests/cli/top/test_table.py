@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.cli.top.table import Column, Table, cut, folded, natural
+from drayman.cli.top.table import Column, Table, cut, folded
+from drayman.questions.devices.ordering import natural
 
 COLUMNS = (
     Column("NAME", may_be_cut=True),

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.api.near_names import did_you_mean
-from drayman.cli.completing import workload_names
-from drayman.cli.connecting import client_of, cluster_options, in_words
+from drayman.cli.completing import completion_items
+from drayman.cli.connecting import client_of, cluster_options, connection_to, in_words
 from drayman.cli.errors import UserError, printable
 from drayman.cli.progress import is_watched
-from drayman.cli.which_cluster import connection_to
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from drayman.cli.bench.measuring import Measured
     from drayman.cli.bench.scheduling import Progress
     from drayman.cli.bench.serving import Server
@@ -33,6 +34,15 @@ Examples:
 """
 
 
+def _workload_names(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The names of workloads to measure."""
+    from drayman.cli.bench.catalogue import WORKLOADS
+
+    return completion_items(name for name in WORKLOADS if name.startswith(incomplete))
+
+
 @click.group(epilog=_EPILOG)
 def bench() -> None:
     """Measure a cluster from outside."""
@@ -43,7 +53,7 @@ def bench() -> None:
     "--workload",
     "name",
     metavar="NAME",
-    shell_complete=workload_names,
+    shell_complete=_workload_names,
     help="Which workload; see --list.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the workloads and their sizes.")

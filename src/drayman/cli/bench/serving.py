@@ -13,8 +13,8 @@ from typing import Final
 
 from drayman.apiserver.instance.folder import Folder
 from drayman.cli.bench.wire import Address
+from drayman.cli.connecting import connection_to
 from drayman.cli.errors import UserError
-from drayman.cli.which_cluster import connection_to
 from drayman.cluster.kube.connection import Connection, tls_context
 
 _READY_WITHIN_S: Final = 30.0

@@ -13,9 +13,11 @@ from typing import Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
-from drayman.cli.cluster.options import data_dir_option, folder_of
-from drayman.cli.errors import UserError
-from drayman.cli.which_cluster import EMBEDDED, connection_to
+from drayman.cli.connecting import connection_to
+from drayman.cli.errors import UserError, in_options
+from drayman.cli.options import data_dir_option
+from drayman.questions.errors import QuestionError
+from drayman.questions.which_cluster import EMBEDDED, folder_of
 
 _POLL_S: Final = 0.05
 
@@ -80,8 +82,8 @@ def _say_what_others_mean(record: Record) -> None:
     """Where the environment names another cluster, other commands do not talk to the one that was asked about."""
     try:
         meant = connection_to()
-    except UserError as error:
-        click.echo(f"note: other commands do not talk to it: {error.message}", err=True)
+    except QuestionError as error:
+        click.echo(f"note: other commands do not talk to it: {in_options(error)}", err=True)
         return
     if meant.server != record.url:
         click.echo(f"note: other commands talk to {meant}", err=True)

@@ -17,11 +17,12 @@ import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
-from drayman.cli.cluster.options import data_dir_option, folder_of, waiting_options
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
+from drayman.cli.options import data_dir_option, waiting_options
 from drayman.cli.output import say
 from drayman.cli.progress import gauged
+from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options

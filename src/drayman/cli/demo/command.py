@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from drayman.api import codec
 from drayman.cli.errors import UserError
-from drayman.cli.explain.command import as_data
 from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _pod_data(act: Act, why: Explanation | None) -> dict[str, Any]:
     }
     if act.granted or why is None:
         return data
-    data["explanation"] = as_data(why)
+    data["explanation"] = codec.to_dict(why)
     return data
 
 
@@ -144,20 +144,23 @@ def _places(result: Result) -> dict[tuple[str, str, str], str]:
 
 def _draw(out: Console, result: Result, acts: list[Act]) -> None:
     """The matrix of the first node, with what was chosen there."""
-    from drayman.cli.demo.scene import layout
     from drayman.cli.matrix import Drawing
     from drayman.inventory import DeviceId
+    from drayman.questions.devices.distances import distances
+    from drayman.questions.devices.reading import reading_of
 
     hardware = result.hardware.nodes[0]
-    places = layout(hardware)
+    reading = reading_of([hardware.node], hardware.slices, result.claims)
+    found = distances(reading, hardware.node)
+    rows = {each.id: at for at, unit in enumerate(found.units) for each in unit.members}
     marks = {
-        places.rows[device]: act.number
+        rows[device]: act.number
         for act in acts
         for entry in act.granted
-        if (device := DeviceId(entry.driver, entry.pool, entry.device)) in places.rows
+        if (device := DeviceId(entry.driver, entry.pool, entry.device)) in rows
     }
     out.print(f"[bold]{hardware.node.metadata.name}[/]")
-    for line in Drawing(places.matrix, list(places.names.values()), marks).lines(out.width):
+    for line in Drawing(found.matrix, found.names, marks).lines(out.width):
         out.print(line)
     out.print()
 

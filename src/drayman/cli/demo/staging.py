@@ -19,11 +19,11 @@ from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.control_plane import ControlPlane
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cli.progress import Gauge, gauged
-from drayman.cli.reading import read_world
 from drayman.cluster import Client, InProcessClient, WatchOptions, generic
 from drayman.cluster.resources import PODS
 from drayman.drivers.profiles import HardwareCluster, parse_profiles, simulate
 from drayman.placement.world import World
+from drayman.questions.reading import read_world
 
 PROFILES: Final = "dgx-h100=1,dgx-h100-mig=1,example-shared=1"
 NAMESPACE: Final = "default"

@@ -11,10 +11,11 @@ import click
 from drayman.cli.completing import explained_kinds
 from drayman.cli.connecting import talk
 from drayman.cli.errors import no_answer
-from drayman.cli.explain.asking import explanation_of
-from drayman.cli.explain.naming import Subject, everything, parse_subject
+from drayman.cli.explain.naming import subject_of
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
+from drayman.questions.explaining import explanation_of, read_for
+from drayman.questions.subjects import everything
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -78,15 +79,16 @@ def explain(
     """
     if all_of_it and words:
         raise click.UsageError("--all explains everything; leave out KIND/NAME.")
-    subject = everything(namespace) if all_of_it else parse_subject(words)
+    subject = everything(namespace) if all_of_it else subject_of(words)
 
     async def work(client: HttpClient) -> Answer:
         where = subject.scope(namespace or client.default_namespace)
         if watch:
-            from drayman.cli.explain.following import follow
+            from drayman.cli.explain.following import show_each
 
-            await follow(client, subject, where, output_format)
-        return await _ask(client, subject, where)
+            await show_each(client, subject, where, output_format)  # until something ends it
+        world = await read_for(client, subject, where)
+        return explanation_of(world, subject, where), world.now
 
     if snapshot is None:
         with nullcontext() if watch else unobtrusively():
@@ -101,30 +103,13 @@ def explain(
         ctx.exit(PENDING)
 
 
-async def _ask(client: HttpClient, subject: Subject, namespace: str) -> Answer:
-    from drayman.cli.reading import read_world
-
-    world = await read_world(
-        client,
-        namespace=namespace,
-        engine="drayman.explain.workload",
-        workloads=subject.needs_workloads,
-    )
-    return explanation_of(world, subject, namespace), world.now
-
-
 def show(found: Explanation, now: float, output_format: str | None) -> None:
     """Print it, as text or as data."""
     if output_format:
-        print_data(as_data(found), output_format)
+        from drayman.api import codec
+
+        print_data(codec.to_dict(found), output_format)
         return
     from drayman.cli.explain.drawing import Drawing
 
     console().print(Drawing(found, now))
-
-
-def as_data(found: Explanation) -> dict[str, object]:
-    """The content as plain values, empty parts left out."""
-    from drayman.api import codec
-
-    return dict(codec.to_dict(found))

@@ -1,90 +1,26 @@
-"""What is to be explained, as people name it: the ways of kubectl."""
+"""What is to be explained, as people type it: the ways of kubectl."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING
 
 import click
 
-CLUSTER: Final = "cluster"
-NAMESPACE: Final = "namespace"
-NODE: Final = "node"
-_UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
+from drayman.questions.errors import NamingError
+from drayman.questions.subjects import parse_subject
 
-KINDS: Final = {
-    "pod": ("pod", "pods", "po"),
-    "resourceclaim": ("resourceclaim", "resourceclaims", "claim", "claims"),
-    "job": ("job", "jobs"),
-    "deployment": ("deployment", "deployments", "deploy"),
-    "replicaset": ("replicaset", "replicasets", "rs"),
-    "statefulset": ("statefulset", "statefulsets", "sts"),
-    "daemonset": ("daemonset", "daemonsets", "ds"),
-    NODE: ("node", "nodes", "no"),
-    NAMESPACE: ("namespace", "namespaces", "ns"),
-}
-"""What can be explained, and the names that it goes by."""
-_GROUPS: Final = {
-    "resourceclaim": "resource.k8s.io",
-    "job": "batch",
-    **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
-}
-_NAMES: Final = {name: kind for kind, names in KINDS.items() for name in names}
+if TYPE_CHECKING:
+    from drayman.questions.subjects import Subject
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """An object by kind and name, or the whole cluster. The kind is one of those in `drayman explain --help`, or `cluster`."""
-
-    kind: str
-    name: str
-
-    @property
-    def is_namespaced(self) -> bool:
-        return self.kind not in _UNSCOPED
-
-    @property
-    def needs_workloads(self) -> bool:
-        """Whether deployments and the like have to be read for the answer."""
-        return self.kind in (CLUSTER, NAMESPACE) or _GROUPS.get(self.kind) == "apps"
-
-    def scope(self, namespace: str) -> str:
-        """The namespace that has to be readable for the answer, where `namespace` is that of whoever asks."""
-        return self.name if self.kind == NAMESPACE else namespace
-
-    def __str__(self) -> str:
-        return f"{self.kind}/{self.name}"
-
-
-def everything(namespace: str | None) -> Subject:
-    """All of a namespace, or of the cluster if none is named."""
-    return Subject(NAMESPACE, namespace) if namespace else Subject(CLUSTER, "")
-
-
-def parse_subject(words: Sequence[str]) -> Subject:
+def subject_of(words: Sequence[str]) -> Subject:
     """From `KIND/NAME` or `KIND NAME`. Raises UsageError."""
     if not words:
         raise click.UsageError("what is to be explained? Name it as KIND/NAME, or say --all.")
-    if len(words) == 1 and "/" in words[0]:
-        kind, _, name = words[0].partition("/")
-    elif len(words) == 1 and words[0].lower() in _NAMES:
-        raise click.UsageError(f"which {words[0]}? Name it: {words[0]}/NAME.")
-    elif len(words) == 1:
-        raise click.UsageError(f"what is {words[0]!r}? Say its kind too: pod/{words[0]}.")
-    elif len(words) == 2 and "/" not in words[0] + words[1]:
-        kind, name = words
-    else:
+    if len(words) > 2 or (len(words) == 2 and "/" in words[0] + words[1]):
         raise click.UsageError("one object at a time, as KIND/NAME.")
-    if not name or "/" in name:
-        raise click.UsageError(f"{'/'.join(words)!r} names no object; KIND/NAME does.")
-    return Subject(_kind(kind), name)
-
-
-def _kind(word: str) -> str:
-    """The kind that is meant: `pods`, `Job`, `deploy`, `resourceclaims.resource.k8s.io`."""
-    plural, _, group = word.lower().partition(".")
-    kind = _NAMES.get(plural)
-    if kind is None or (group and group != _GROUPS.get(kind, "")):
-        raise click.UsageError(f"{word!r} cannot be explained; these can: {', '.join(KINDS)}.")
-    return kind
+    try:
+        return parse_subject("/".join(words))
+    except NamingError as error:
+        raise click.UsageError(str(error)) from error

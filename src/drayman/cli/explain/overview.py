@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, plain, prose, section
-from drayman.cli.explain.naming import KINDS
 from drayman.cli.explain.tables import indented, table
 from drayman.explain.answer import DeviceCount, Explanation
 from drayman.placement.occupancy import State
+from drayman.questions.subjects import KINDS
 from drayman.reasons.reason import Kind
 from drayman.reasons.wording import counted
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from drayman.api.core import Node
 from drayman.cli.errors import printable
 from drayman.cli.map.bars import words
-from drayman.cli.map.node_layout import NodeLayout, NumaNode, Package, Root, layout, unit_locality
-from drayman.cli.top.reading import UNSEEN_HOLDER, Reading, Share
 from drayman.cli.top.refreshing import as_text
-from drayman.cli.top.rows import device_rows
 from drayman.cli.top.table import STYLES, cut
 from drayman.placement.fit.readiness import closed_by
 from drayman.placement.occupancy import Standing, State
+from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
+from drayman.questions.devices.node_map import node_map
+from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
+from drayman.questions.devices.rows import taint_text
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
 from drayman.topology import LevelKind, levels
@@ -42,14 +43,14 @@ _STATE: Final = 12
 _REACHED_SHOWN: Final = 8
 
 
-class NodeMap:
+class NodeDrawing:
     """The map of one node."""
 
     def __init__(self, reading: Reading, node: Node) -> None:
         self._reading = reading
         self._node = node
         self._layout: NodeLayout = layout(reading, node)
-        self._units = [unit for package in self._layout.packages for unit in _units_of(package)]
+        self._units = self._layout.units
         shown = [s.id.device for unit in self._units for s in unit.members if _has_line(s, unit)]
         self._name = min(max(map(len, shown), default=0), _LONGEST_NAME)
         self._styles: dict[str, str] = {}
@@ -60,21 +61,9 @@ class NodeMap:
                     self._styles.setdefault(holder, style)
 
     def data(self) -> Mapping[str, Any]:
-        devices = [
-            {**row.data(), "locality": _locality(unit)}
-            for unit in (*self._units, *self._layout.reached)
-            for row in device_rows(self._reading, unit.members)
-        ]
-        closed = closed_by(self._node)
-        return {
-            "node": self._node.metadata.name,
-            **({"closed": list(closed)} if closed else {}),
-            "levels": self._levels(),
-            "devices": devices,
-        }
+        from drayman.api import codec
 
-    def _levels(self) -> dict[str, str]:
-        return {each.label: each.value for each in levels(self._node.metadata.labels)}
+        return codec.to_dict(node_map(self._reading, self._node, self._layout))
 
     def plain(self, out: Console) -> str:
         return as_text(self.drawn(out), out)
@@ -173,7 +162,8 @@ class NodeMap:
         elif shares:
             line.append(", ".join(self._reading.holders(standing.id)), style=style)
         if standing.taints:
-            line.append(f"{'  ' if shares else ''}{_taints(standing)}", style="red")
+            taints = ", ".join(taint_text(*taint) for taint in standing.taints)
+            line.append(f"{'  ' if shares else ''}{taints}", style="red")
         line.append(standing.why, style="dim")
         yield line
         if standing.state is State.SHARED:
@@ -219,12 +209,6 @@ class NodeMap:
         return self._styles[holders[0]] if holders else ""
 
 
-def _units_of(package: Package) -> Iterator[Unit]:
-    for numa in package.numa_nodes.values():
-        for root in numa.roots.values():
-            yield from root.units
-
-
 def _has_line(standing: Standing, unit: Unit) -> bool:
     """Whether a device is shown by itself: every unit is, and every part of one that somebody has."""
     return len(unit.members) == 1 or standing.state in (State.USED, State.SHARED)
@@ -239,17 +223,6 @@ def profile_of(standing: Standing, unit: Unit) -> str:
     if found is not None and found.string is not None:
         return printable(found.string)
     return standing.id.device.removeprefix(f"{unit.id.name}-")
-
-
-def _taints(standing: Standing) -> str:
-    return ", ".join(
-        f"{key}{'=' if value else ''}{value}:{effect}" for key, value, effect in standing.taints
-    )
-
-
-def _locality(unit: Unit) -> dict[str, Any]:
-    place = unit_locality(unit)
-    return {"numaNode": place.numa, "pcieRoot": place.pcie_root, "pciBusID": place.bus_id}
 
 
 def _box(title: str | None, parts: list[RenderableType]) -> RenderableType:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli.connecting import cluster_options
-from drayman.cli.filters import no_such_node
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Picture, show, watch_option
 
 if TYPE_CHECKING:
-    from drayman.api.core import Node
-    from drayman.cli.top.reading import Reading
+    from drayman.questions.devices.reading import Reading
 
 _EPILOG: Final = """\b
 Examples:
@@ -70,21 +68,15 @@ def map_(
             from drayman.cli.map.overview import Overview
 
             return Overview(reading, unfold=unfold, kind=kind, order=sort_by)
-        node = _node(reading, node_name)
+        from drayman.questions.devices.reading import node_of
+
+        node = node_of(reading, node_name)
         if matrix:
-            from drayman.cli.map.distances import Distances
+            from drayman.cli.map.distances import DistanceDrawing
 
-            return Distances(reading, node)
-        from drayman.cli.map.boxes import NodeMap
+            return DistanceDrawing(reading, node)
+        from drayman.cli.map.boxes import NodeDrawing
 
-        return NodeMap(reading, node)
+        return NodeDrawing(reading, node)
 
     show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
-
-
-def _node(reading: Reading, name: str) -> Node:
-    """The node. Raises UserError, with what may have been meant."""
-    nodes = {node.metadata.name: node for node in reading.nodes}
-    if name not in nodes:
-        raise no_such_node(name, nodes)
-    return nodes[name]

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.cli.map.bars import SEGMENTS, bar, legend, words
-from drayman.cli.map.floor import Counts, Floor, NodeUse, Rack, floor, total
-from drayman.cli.top.reading import Reading
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import cut
 from drayman.placement.fit.readiness import Closed
 from drayman.placement.occupancy import State
+from drayman.questions.devices.cluster_map import cluster_map
+from drayman.questions.devices.floor import Counts, Floor, NodeUse, Rack, floor, total
+from drayman.questions.devices.reading import Reading
 from drayman.topology import Kind
 
 if TYPE_CHECKING:
@@ -64,11 +65,9 @@ class Overview:
         self._lines = [line for line in lines if line.counts]
 
     def data(self) -> Mapping[str, Any]:
-        return {
-            "devices": _data(self._floor.counts),
-            "racks": [_rack_data(rack) for rack in self._floor.racks],
-            "elsewhere": _data(self._floor.elsewhere),
-        }
+        from drayman.api import codec
+
+        return codec.to_dict(cluster_map(self._floor))
 
     def drawn(self, out: Console) -> RenderableType:
         from rich.text import Text
@@ -241,28 +240,3 @@ class _Drawing:
 
 def _counted(number: int, name: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else 's'}"
-
-
-def _data(counts: Counts) -> dict[str, Any]:
-    return {
-        kind.value: {
-            "total": sum(numbers.values()),
-            **{state.value: numbers[state] for state in State if numbers[state]},
-        }
-        for kind, numbers in counts.items()
-    }
-
-
-def _rack_data(rack: Rack) -> dict[str, Any]:
-    return {
-        "block": rack.block or None,
-        "rack": rack.rack or None,
-        "nvlinkDomain": rack.nvlink_domain or None,
-        "devices": _data(rack.counts),
-        "nodes": [_node_data(node) for node in rack.nodes],
-    }
-
-
-def _node_data(node: NodeUse) -> dict[str, Any]:
-    closed = {"closed": list(node.closed)} if node.closed else {}
-    return {"name": node.name, **closed, "devices": _data(node.counts)}

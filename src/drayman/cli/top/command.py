@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from drayman.cli.connecting import cluster_options
-from drayman.cli.filters import no_such_node, nothing_found
+from drayman.cli.filters import nothing_found
 from drayman.cli.lazy import LazyGroup
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Nothing, Picture, show, watch_option
@@ -19,8 +19,9 @@ from drayman.cli.top.refreshing import Asked, Nothing, Picture, show, watch_opti
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from drayman.cli.top.reading import Reading
+    from drayman.api.struct import ApiStruct
     from drayman.cli.top.table import Cell, Column
+    from drayman.questions.devices.reading import Reading
 
 _EPILOG: Final = """\b
 Examples:
@@ -43,32 +44,29 @@ def top() -> None:
     """Show how devices, claims and pools are used. Each device counts once: see `drayman top devices --help`."""
 
 
-class _Row(Protocol):
-    def cells(self) -> tuple[Cell, ...]: ...
-
-    def data(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Rows of one kind as a table, or as data under a name."""
 
     name: str
     columns: Sequence[Column]
-    rows: Sequence[_Row]
+    cells: Sequence[Sequence[Cell]]
+    rows: Sequence[ApiStruct]
 
     def data(self) -> Mapping[str, Any]:
-        return {self.name: [row.data() for row in self.rows]}
+        from drayman.api import codec
+
+        return {self.name: [codec.to_dict(row) for row in self.rows]}
 
     def drawn(self, out: Console) -> RenderableType:
         from drayman.cli.top.table import Table
 
-        return Table(self.columns, (row.cells() for row in self.rows)).text(out.width)
+        return Table(self.columns, self.cells).text(out.width)
 
     def plain(self, out: Console) -> str:
         from drayman.cli.top.table import Table
 
-        return Table(self.columns, (row.cells() for row in self.rows)).plain()
+        return Table(self.columns, self.cells).plain()
 
 
 @click.command(
@@ -114,18 +112,14 @@ def devices(
     """
 
     def picture(reading: Reading) -> Picture:
-        from drayman.cli.top.ordering import sorted_devices
-        from drayman.cli.top.rows import DEVICE_COLUMNS, device_rows
+        from drayman.cli.top.rows import DEVICE_COLUMNS, device_cells
+        from drayman.questions.devices.ordering import sorted_devices
+        from drayman.questions.devices.reading import refuse_unknown_node
+        from drayman.questions.devices.rows import device_rows
 
-        standings = [
-            standing
-            for standing in reading.occupancy.devices.values()
-            if node_name in (None, standing.node)
-            and driver in (None, standing.id.driver)
-            and (not states or standing.state in states)
-        ]
-        if not standings:
-            _refuse_unknown(node_name, reading)
+        rows = device_rows(reading, node=node_name, driver=driver, states=states)
+        if not rows:
+            refuse_unknown_node(reading, node_name)
             drivers = {standing.id.driver for standing in reading.occupancy.devices.values()}
             return Nothing(
                 "devices",
@@ -133,8 +127,8 @@ def devices(
                     "devices", node=node_name, driver=driver, drivers=drivers, states=states
                 ),
             )
-        rows = device_rows(reading, standings)
-        return Listing("devices", DEVICE_COLUMNS, sorted_devices(rows, sort_by))
+        rows = sorted_devices(rows, sort_by)
+        return Listing("devices", DEVICE_COLUMNS, [device_cells(row) for row in rows], rows)
 
     show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
 
@@ -164,21 +158,18 @@ def claims(
     """
 
     def picture(reading: Reading) -> Picture:
-        from drayman.apiserver.kinds.tables import age_of
-        from drayman.cli.top.claim_rows import CLAIM_COLUMNS, claim_row
-        from drayman.cli.top.ordering import sorted_claims
+        from drayman.cli.top.rows import CLAIM_COLUMNS, claim_cells
+        from drayman.questions.devices.claim_rows import claim_rows
+        from drayman.questions.devices.ordering import sorted_claims
+        from drayman.questions.devices.reading import refuse_unknown_node
 
         now = datetime.now(UTC)
-        rows = [
-            claim_row(claim, reading, age_of(claim.metadata.creation_timestamp, now))
-            for claim in reading.claims
-            if namespace in (None, claim.metadata.namespace)
-        ]
-        rows = [row for row in rows if node_name in (None, row.node)]
+        rows = claim_rows(reading, namespace=namespace, node=node_name)
         if not rows:
-            _refuse_unknown(node_name, reading)
+            refuse_unknown_node(reading, node_name)
             return Nothing("claims", nothing_found("claims", namespace=namespace, node=node_name))
-        return Listing("claims", CLAIM_COLUMNS, sorted_claims(rows, sort_by))
+        rows = sorted_claims(rows, sort_by)
+        return Listing("claims", CLAIM_COLUMNS, [claim_cells(row, now) for row in rows], rows)
 
     asked = Asked(kubeconfig, data_dir, context, output_format, watch, namespace, needs_claims=True)
     show(asked, picture)
@@ -211,31 +202,19 @@ def pools(
     """
 
     def picture(reading: Reading) -> Picture:
-        from drayman.cli.top.ordering import sorted_pools
-        from drayman.cli.top.rows import POOL_COLUMNS, pool_rows
+        from drayman.cli.top.rows import POOL_COLUMNS, pool_cells
+        from drayman.questions.devices.ordering import sorted_pools
+        from drayman.questions.devices.reading import refuse_unknown_node
+        from drayman.questions.devices.rows import pool_rows
 
-        rows = [
-            row
-            for row in pool_rows(reading)
-            if driver in (None, row.pool.id.driver)
-            and (node_name is None or node_name in row.pool.nodes)
-        ]
+        rows = pool_rows(reading, node=node_name, driver=driver)
         if not rows:
-            _refuse_unknown(node_name, reading)
+            refuse_unknown_node(reading, node_name)
             drivers = {pool.id.driver for pool in reading.occupancy.pools}
             return Nothing(
                 "pools", nothing_found("pools", node=node_name, driver=driver, drivers=drivers)
             )
-        return Listing("pools", POOL_COLUMNS, sorted_pools(rows, sort_by))
+        rows = sorted_pools(rows, sort_by)
+        return Listing("pools", POOL_COLUMNS, [pool_cells(row) for row in rows], rows)
 
     show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
-
-
-def _refuse_unknown(node_name: str | None, reading: Reading) -> None:
-    """Raise UserError for a node that is neither there nor named by a pool."""
-    if node_name is None:
-        return
-    known = {node.metadata.name for node in reading.nodes}
-    known.update(name for pool in reading.occupancy.pools for name in pool.nodes)
-    if node_name not in known:
-        raise no_such_node(node_name, known)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from drayman.cli.top.reading import Reading
     from drayman.cluster import HttpClient
     from drayman.cluster.kube.connection import Connection
+    from drayman.questions.devices.reading import Reading
 
 PAUSE_S: Final = 2.0
 """Between two looks at the cluster; longer if looking takes longer, so that nobody keeps a large one busy."""
@@ -96,7 +96,7 @@ def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
     with ExitStack() as until:
 
         async def work(client: HttpClient) -> None:
-            from drayman.cli.top.reading import read
+            from drayman.questions.devices.reading import read
 
             screen = _Screen(asked, client.connection, until)
             while True:

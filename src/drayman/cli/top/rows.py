@@ -1,88 +1,23 @@
-"""Devices and pools as lines: what each is, and how it reads in a table."""
+"""Devices, pools and claims as lines of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
-from drayman.cli.top.reading import UNSEEN_HOLDER, Reading
+from drayman.apiserver.kinds.tables import age_of
 from drayman.cli.top.table import STYLES, Cell, Column
-from drayman.inventory.pool import PoolState
-from drayman.inventory.published import PublishedPool
-from drayman.placement.occupancy import Standing, State, tally
-from drayman.simulate.capacity_left import CapacityUse, capacity_use
-from drayman.topology import kind
+from drayman.placement.occupancy import State
+from drayman.questions.devices.claim_rows import MANY_NODES, ClaimRow
+from drayman.questions.devices.reading import UNSEEN_HOLDER
+from drayman.questions.devices.rows import DeviceRow, PoolRow
 
 NOTHING: Final = "-"
-MANY_NODES: Final = "(several)"
+_USABLE: Final = "usable"
+_NAMES_SHOWN: Final = 3
 
 
 # --- Devices --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
-    """A device of `top devices`."""
-
-    standing: Standing
-    holders: tuple[str, ...]
-    capacity: tuple[CapacityUse, ...]
-
-    @property
-    def node(self) -> str:
-        return self.standing.node or MANY_NODES
-
-    @property
-    def kind(self) -> str:
-        record = self.standing.record
-        return kind(record.id.driver, record.device).value
-
-    @property
-    def state(self) -> str:
-        """The state, and what does not follow from it: that it is tainted, or its node closed."""
-        standing = self.standing
-        words = [standing.state.value, *standing.closed]
-        if standing.taints and standing.state is not State.TAINTED:
-            words.append(State.TAINTED)
-        return ",".join(words)
-
-    @property
-    def holder(self) -> str:
-        if self.standing.state is State.UNKNOWN:
-            return UNSEEN_HOLDER
-        return ",".join(self.holders) or NOTHING
-
-    def cells(self) -> tuple[Cell, ...]:
-        device = self.standing.id
-        left = ",".join(f"{each.name} {each.left}/{each.total}" for each in self.capacity)
-        pool = NOTHING if device.pool == self.standing.node else device.pool
-        return (
-            self.node,
-            device.driver,
-            pool,
-            device.device,
-            self.kind,
-            (self.state, STYLES[self.standing.state]),
-            self.holder,
-            left or NOTHING,
-        )
-
-    def data(self) -> dict[str, Any]:
-        standing = self.standing
-        return {
-            **standing.id._asdict(),
-            "node": standing.node or None,
-            "kind": self.kind,
-            "state": standing.state.value,
-            "taints": [_taint(*taint) for taint in standing.taints],
-            "holders": list(self.holders),
-            "unit": standing.unit.name,
-            "capacity": {each.name: each.data() for each in self.capacity},
-            **({"nodeClosed": list(standing.closed)} if standing.closed else {}),
-            **({"reason": standing.why} if standing.why else {}),
-        }
-
 
 DEVICE_COLUMNS: Final = (
     Column("NODE", may_be_cut=True),
@@ -96,75 +31,37 @@ DEVICE_COLUMNS: Final = (
 )
 
 
-def device_rows(reading: Reading, standings: Iterable[Standing] | None = None) -> list[DeviceRow]:
-    """A row for each device, or for each of some."""
-    chosen = reading.occupancy.devices.values() if standings is None else standings
-    return [
-        DeviceRow(standing, reading.holders(standing.id), _left_of(standing)) for standing in chosen
-    ]
+def device_cells(row: DeviceRow) -> tuple[Cell, ...]:
+    """A device of `top devices`."""
+    left = ",".join(f"{name} {each.left}/{each.total}" for name, each in row.capacity.items())
+    return (
+        row.node or MANY_NODES,
+        row.driver,
+        NOTHING if row.pool == row.node else row.pool,
+        row.device,
+        row.kind,
+        (device_state(row), STYLES[row.state]),
+        device_holder(row),
+        left or NOTHING,
+    )
 
 
-def _left_of(standing: Standing) -> tuple[CapacityUse, ...]:
-    """What is left of a device of which it cannot be told whether somebody has it is not known either."""
-    return () if standing.state is State.UNKNOWN else capacity_use(standing)
+def device_state(row: DeviceRow) -> str:
+    """The state, and what does not follow from it: that it is tainted, or its node closed."""
+    words = [row.state.value, *row.node_closed]
+    if row.taints and row.state is not State.TAINTED:
+        words.append(State.TAINTED)
+    return ",".join(words)
 
 
-def _taint(key: str, value: str, effect: str) -> str:
-    return f"{key}{'=' if value else ''}{value}:{effect}"
+def device_holder(row: DeviceRow) -> str:
+    """Who has it, as far as can be seen."""
+    if row.state is State.UNKNOWN:
+        return UNSEEN_HOLDER
+    return ",".join(row.holders) or NOTHING
 
 
 # --- Pools ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PoolRow:
-    """A pool of `top pools`."""
-
-    pool: PublishedPool
-    counts: Mapping[State, int]
-
-    @property
-    def nodes(self) -> str:
-        if self.pool.reaches_others or len(self.pool.nodes) > 1:
-            return MANY_NODES
-        return next(iter(self.pool.nodes), NOTHING)
-
-    def cells(self) -> tuple[Cell, ...]:
-        pool = self.pool
-        node = NOTHING if self.nodes == pool.id.pool else self.nodes
-        style = "" if pool.state is PoolState.USABLE else "red"
-        numbers = [
-            (str(self.counts[state]), STYLES[state] if self.counts[state] else "dim")
-            for state in _POOL_STATES
-        ]
-        return (
-            pool.id.driver,
-            pool.id.pool,
-            node,
-            str(pool.generation),
-            (f"{pool.slices}/{pool.wanted}", style),
-            (NOTHING if pool.state is PoolState.USABLE else pool.state.value, style),
-            str(sum(self.counts.values())),
-            *numbers,
-        )
-
-    def data(self) -> dict[str, Any]:
-        pool = self.pool
-        return {
-            **pool.id._asdict(),
-            "nodes": sorted(pool.nodes),
-            "selectsNodes": pool.reaches_others,
-            "generation": pool.generation,
-            "slices": pool.slices,
-            "wantedSlices": pool.wanted,
-            "state": pool.state.value,
-            **({"reason": pool.reason} if pool.reason else {}),
-            "devices": {
-                "total": sum(self.counts.values()),
-                **{state.value: self.counts[state] for state in State},
-            },
-        }
-
 
 _POOL_STATES: Final = (
     State.USED,
@@ -194,10 +91,65 @@ POOL_COLUMNS: Final = (
 )
 
 
-def pool_rows(reading: Reading) -> list[PoolRow]:
-    """A row for each pool."""
-    devices = reading.occupancy.devices
-    return [
-        PoolRow(pool, tally(devices[device] for device in pool.devices))
-        for pool in reading.occupancy.pools
+def pool_cells(row: PoolRow) -> tuple[Cell, ...]:
+    """A pool of `top pools`."""
+    node = _node_of(row)
+    style = "" if row.state == _USABLE else "red"
+    numbers = [
+        (str(row.devices[state]), STYLES[state] if row.devices[state] else "dim")
+        for state in _POOL_STATES
     ]
+    return (
+        row.driver,
+        row.pool,
+        NOTHING if node == row.pool else node,
+        str(row.generation),
+        (f"{row.slices}/{row.wanted_slices}", style),
+        (NOTHING if row.state == _USABLE else row.state, style),
+        str(row.devices["total"]),
+        *numbers,
+    )
+
+
+def _node_of(row: PoolRow) -> str:
+    if row.selects_nodes or len(row.nodes) > 1:
+        return MANY_NODES
+    return next(iter(row.nodes), NOTHING)
+
+
+# --- Claims ---------------------------------------------------------------------------------------
+
+CLAIM_COLUMNS: Final = (
+    Column("NAMESPACE", may_be_cut=True),
+    Column("NAME", may_be_cut=True, matters=True),
+    Column("STATE"),
+    Column("NODE", may_be_cut=True),
+    Column("DEVICES", is_number=True),
+    Column("PODS", may_be_cut=True),
+    Column("AGE"),
+    Column("DEVICE NAMES", may_be_cut=True, if_room=True),
+)
+
+
+def claim_cells(row: ClaimRow, now: datetime) -> tuple[Cell, ...]:
+    """A claim of `top claims`."""
+    # What is reserved is allocated, so one word says it.
+    word = "deleted" if row.state.startswith("deleted") else row.state.rpartition(",")[2]
+    marks = (*row.node_closed, *(("devices-gone",) if row.devices_gone else ()))
+    style = "yellow" if row.state == "pending" else "red" if row.devices_gone else ""
+    return (
+        row.namespace,
+        row.name,
+        (",".join((word, *marks)), style),
+        row.node or NOTHING,
+        str(len(row.devices)),
+        _listed(row.reserved_for),
+        age_of(row.created, now),
+        ",".join(device.rpartition("/")[2] for device in row.devices) or NOTHING,
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ",".join(names[:_NAMES_SHOWN]) or NOTHING
+    rest = len(names) - _NAMES_SHOWN
+    return f"{shown},+{rest}" if rest > 0 else shown

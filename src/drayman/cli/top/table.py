@@ -23,7 +23,6 @@ _LEGIBLE: Final = 10
 """Columns are made narrower than this only where nothing wider is left to be."""
 _FOLDS: Final = re.compile(r"[^,/:=.-]*[,/:=.-]?")
 """A name as far as it may be broken: after a sign that people read as the end of a part."""
-_DIGITS: Final = re.compile(r"(\d+)")
 
 STYLES: Final = {
     State.USED: "bright_blue",
@@ -172,10 +171,3 @@ def folded(text: str, width: int) -> list[str]:
         while len(pieces[-1]) > width:
             pieces[-1:] = [pieces[-1][:width], pieces[-1][width:]]
     return pieces
-
-
-def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """A key that sorts names with numbers as people do: node-2 before node-10."""
-    return tuple(
-        (0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part
-    )

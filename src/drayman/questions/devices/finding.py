@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import click
-
 from drayman.api.near_names import did_you_mean
-from drayman.cli.errors import UserError
+from drayman.questions.errors import NamingError, NoSuchObjectError, QuestionError
 
 if TYPE_CHECKING:
     from drayman.api.resource import DeviceTaint, DeviceTaintRule, ResourceSlice
@@ -59,20 +57,20 @@ def _of_slice(item: ResourceSlice) -> Iterable[Found]:
 
 
 async def find_device(client: Client, name: str) -> Found:
-    """The device that is meant. Raises UserError if there is none, or more than one."""
+    """The device that is meant, as POOL/NAME or DRIVER/POOL/NAME. Raises QuestionError if there is none, or more than one."""
     parts = name.split("/")
     if len(parts) not in (2, 3) or not all(parts):
-        raise click.UsageError(f"{name!r} is no device; write POOL/NAME or DRIVER/POOL/NAME")
+        raise NamingError(f"{name!r} is no device; write POOL/NAME or DRIVER/POOL/NAME")
     every = await devices(client)
     fitting = [found for found in every if list(found.key[-len(parts) :]) == parts]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         choices = ", ".join(map(str, fitting))
-        raise UserError(f"{name!r} can be any of {choices}: name the driver too")
+        raise QuestionError(f"{name!r} can be any of {choices}: name the driver too")
     names = {"/".join(found.key[-len(parts) :]) for found in every}
     meant = did_you_mean(name, names, "`drayman device list`")
-    raise UserError(f"there is no device {name!r}{meant}")
+    raise NoSuchObjectError(f"there is no device {name!r}{meant}")
 
 
 async def taint_rules(client: Client) -> tuple[DeviceTaintRule, ...]:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
-from drayman.cli.top.claim_rows import ClaimRow
-from drayman.cli.top.rows import DeviceRow, PoolRow
-from drayman.cli.top.table import natural
 from drayman.placement.occupancy import State
+from drayman.questions.devices.claim_rows import ClaimRow
+from drayman.questions.devices.rows import DeviceRow, PoolRow
+
+_DIGITS: Final = re.compile(r"(\d+)")
+_STATES: Final = tuple(State)
+
+
+def natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """A key that sorts names with numbers as people do: node-2 before node-10."""
+    return tuple(
+        (0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part
+    )
 
 
 def sorted_devices(rows: Iterable[DeviceRow], order: str) -> list[DeviceRow]:
     """By node first unless asked otherwise. Within a pool devices stay in the order in which they are published."""
     keys: dict[str, Callable[[DeviceRow], Any]] = {
         "node": lambda row: (),
-        "driver": lambda row: row.standing.id.driver,
-        "device": lambda row: natural(row.standing.id.device),
-        "state": lambda row: _STATES.index(row.standing.state),
+        "driver": lambda row: row.driver,
+        "device": lambda row: natural(row.device),
+        "state": lambda row: _STATES.index(row.state),
         "holder": lambda row: (not row.holders, row.holders),
     }
     chosen = keys[order]
@@ -28,18 +38,18 @@ def sorted_claims(rows: Iterable[ClaimRow], order: str) -> list[ClaimRow]:
     """By namespace and name; the oldest first, or those with most devices, if that is asked for."""
     keys: dict[str, Callable[[ClaimRow], Any]] = {
         "name": lambda row: (),
-        "node": lambda row: natural(row.node),
+        "node": lambda row: natural(row.node or ""),
         "state": lambda row: row.state,
         "devices": lambda row: -len(row.devices),
-        "age": lambda row: row.claim.metadata.creation_timestamp or "",
+        "age": lambda row: row.created or "",
     }
     chosen = keys[order]
     return sorted(
         rows,
         key=lambda row: (
             chosen(row),
-            natural(row.claim.metadata.namespace),
-            natural(row.claim.metadata.name),
+            natural(row.namespace),
+            natural(row.name),
         ),
     )
 
@@ -50,14 +60,10 @@ def sorted_pools(rows: Iterable[PoolRow], order: str) -> list[PoolRow]:
     def most(row: PoolRow) -> int:
         if order == "name":
             return 0
-        return -(sum(row.counts.values()) if order == "total" else row.counts[State(order)])
+        return -row.devices[order]
 
-    return sorted(rows, key=lambda row: (most(row), row.pool.id.driver, natural(row.pool.id.pool)))
-
-
-_STATES = tuple(State)
+    return sorted(rows, key=lambda row: (most(row), row.driver, natural(row.pool)))
 
 
 def _place(row: DeviceRow) -> tuple[object, ...]:
-    standing = row.standing
-    return not standing.node, natural(standing.node), standing.id.pool_id
+    return not row.node, natural(row.node or ""), row.driver, row.pool

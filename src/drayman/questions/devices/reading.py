@@ -1,4 +1,4 @@
-"""What `top` and `map` read from a cluster, with the rights of whoever asks.
+"""A cluster's devices at one moment, read with the rights of the asker: what `top` and `map` are about.
 
 Nodes and slices must be readable: without them there is nothing to show. Claims say who has what. Where those of other namespaces may not
 be listed, what the asker's own claims do not have is neither free nor used, as far as anybody can tell, and is shown as unknown.
@@ -15,8 +15,6 @@ from drayman.api.core import Node
 from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
-from drayman.cli.errors import UserError
-from drayman.cli.reading import IN_PAGES, denied
 from drayman.cluster import Client, HttpClient
 from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
@@ -28,6 +26,8 @@ from drayman.cluster.resources import (
 )
 from drayman.inventory import DeviceId
 from drayman.placement.occupancy import Occupancy, occupancy
+from drayman.questions.errors import MayNotListError, QuestionError, no_such_node
+from drayman.questions.reading import IN_PAGES, denied
 
 T = TypeVar("T")
 
@@ -75,7 +75,10 @@ class Reading:
 async def read(
     client: Client, namespace: str | None = None, *, needs_claims: bool = False
 ) -> Reading:
-    """The cluster as it is now. `namespace` is where to look for claims if they may not be listed everywhere. Raises UserError."""
+    """The cluster as it is now. `namespace` is where to look for claims if they may not be listed everywhere.
+
+    Raises QuestionError and ClusterError.
+    """
     nodes, slices, (rules, untainted), (claims, unseen) = await asyncio.gather(
         _needed(client, NODES),
         _needed(client, RESOURCE_SLICES),
@@ -95,14 +98,30 @@ def reading_of(
     all_claims: bool = True,
     remarks: tuple[str, ...] = (),
 ) -> Reading:
-    """What these objects come to. Raises UserError."""
+    """What these objects come to. Raises QuestionError."""
     nodes, claims = tuple(nodes), tuple(claims)
     try:
         counted = occupancy(nodes, slices, claims, rules, all_claims=all_claims)
     except SelectorError as error:
         text = f"a ResourceSlice selects nodes in a way that cannot be read: {error}"
-        raise UserError(text) from error
+        raise QuestionError(text) from error
     return Reading(nodes, claims, counted, _shares(claims), remarks)
+
+
+def node_of(reading: Reading, name: str) -> Node:
+    """The node of that name. Raises NoSuchObjectError."""
+    nodes = {node.metadata.name: node for node in reading.nodes}
+    if name not in nodes:
+        raise no_such_node(name, nodes)
+    return nodes[name]
+
+
+def refuse_unknown_node(reading: Reading, name: str | None) -> None:
+    """Raises NoSuchObjectError for a node that is neither there nor named by a pool."""
+    known = {node.metadata.name for node in reading.nodes}
+    known.update(node for pool in reading.occupancy.pools for node in pool.nodes)
+    if name is not None and name not in known:
+        raise no_such_node(name, known)
 
 
 def consumers(claim: ResourceClaim) -> tuple[str, ...]:
@@ -141,8 +160,10 @@ async def _claims(
         found = (await client.list_all(RESOURCE_CLAIMS, own, options=IN_PAGES)).items
     except ForbiddenError as error:
         if needed:
-            hint = "; name another with --namespace"
-            raise denied(RESOURCE_CLAIMS, own, error, hint) from error
+            refusal = str(error)
+            raise MayNotListError(
+                RESOURCE_CLAIMS.qualified, own, refusal, any_namespace=True
+            ) from error
         remark = "you may not list resourceclaims: who has which device is not shown, and no device is known to be free"
         return (), (remark,)
     remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"

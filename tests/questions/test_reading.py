@@ -1,4 +1,4 @@
-"""A cluster is read with the permissions of whoever asks."""
+"""A cluster is read with the permissions of the asker."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from apiserver.e2e.driving import Kubectl
 from cli.explain.people import HARDWARE, OWN, Person
-from drayman.cli.errors import UserError
-from drayman.cli.reading import read_world, sources
-from drayman.cli.worlds import read_with_rules
 from drayman.cluster import HttpClient
 from drayman.cluster.resources import typed
 from drayman.placement.followed import HELD, Read
 from drayman.placement.world import World
+from drayman.questions.errors import MayNotListError
+from drayman.questions.reading import read_world, sources
+from drayman.questions.worlds import read_with_rules
 
 
 def read(kubeconfig: Path, namespace: str | None = "team-a") -> World:
@@ -109,9 +109,9 @@ def test_what_there_is_no_answer_without(
     person: Person, own: str, cluster: str, namespace: str | None, missing: str
 ) -> None:
     """The error names the permission."""
-    with pytest.raises(UserError, match="this needs the permission to list") as error:
+    with pytest.raises(MayNotListError, match="this needs the permission to list") as error:
         read(person(own, cluster), namespace)
-    assert missing in error.value.message
+    assert missing in str(error.value)
 
 
 def test_limits_of_ones_own_namespace_are_taken_into_account(

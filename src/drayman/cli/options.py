@@ -1,21 +1,18 @@
-"""Options that the commands around an instance share."""
+"""Options that several commands have: where a cluster is, and how long a scheduler waits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
-
-if TYPE_CHECKING:
-    from drayman.apiserver.instance.folder import Folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def data_dir_option(function: F) -> F:
-    """`--data-dir`, as `data_dir`, which is None where it is not given: see `folder_of`."""
+    """`--data-dir`, as `data_dir`, which is None where it is not given."""
     return click.option(
         "--data-dir",
         type=click.Path(path_type=Path),
@@ -44,10 +41,3 @@ def waiting_options(function: F) -> F:
         help="Longest wait after an error before a pod is tried again.",
     )
     return timeout(backoff(function))
-
-
-def folder_of(data_dir: Path | None) -> Folder:
-    """The data directory that is meant. The server's packages are not imported before one is needed."""
-    from drayman.apiserver.instance.folder import Folder, default_folder
-
-    return Folder((data_dir or default_folder()).absolute())

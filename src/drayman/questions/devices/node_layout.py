@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.core import Node
-from drayman.cli.top.reading import Reading
 from drayman.inventory.device import DeviceRecord
 from drayman.placement.occupancy import Standing
+from drayman.questions.devices.reading import Reading
 from drayman.simulate.unit_counts import Unit, gather
 from drayman.topology import Kind, Locality, locality
 
@@ -51,6 +51,17 @@ class NodeLayout:
     packages: list[Package]
     reached: list[Unit]
     """Devices that other nodes can use as well."""
+
+    @property
+    def units(self) -> list[Unit]:
+        """The node's own."""
+        return [
+            unit
+            for package in self.packages
+            for numa in package.numa_nodes.values()
+            for root in numa.roots.values()
+            for unit in root.units
+        ]
 
 
 def own_and_reached(reading: Reading, node: Node) -> tuple[list[Standing], list[Standing]]:

@@ -1,4 +1,8 @@
-"""From what was named to what there is to say about it."""
+"""Explaining an object of a cluster: from what was named to what there is to say about it.
+
+What is said comes from `drayman.explain`, which reads nothing. Here is what it needs: the cluster as far as the answer takes it, and the
+object that was named.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,31 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drayman.api.near_names import did_you_mean
-from drayman.cli.errors import UserError
-from drayman.cli.explain.naming import CLUSTER, NAMESPACE, NODE, Subject
+from drayman.questions.errors import NoSuchObjectError, QuestionError
+from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, Subject
 
 if TYPE_CHECKING:
     from drayman.api.meta import ObjectMeta
+    from drayman.cluster import Client
     from drayman.cluster.resources import Resource
     from drayman.explain.answer import Explanation
     from drayman.placement.world import Objects, World
 
 
+async def read_for(client: Client, subject: Subject, namespace: str) -> World:
+    """As much of the cluster as an explanation needs. Raises MayNotListError and ClusterError."""
+    from drayman.questions.reading import read_world
+
+    return await read_world(
+        client,
+        namespace=namespace,
+        engine="drayman.explain.workload",
+        workloads=subject.needs_workloads,
+    )
+
+
 def explanation_of(world: World, subject: Subject, namespace: str) -> Explanation:
-    """What there is to say. Raises UserError where there is no such object."""
+    """What there is to say. Raises QuestionError where there is no such object, or the asker may not see it."""
     found = _explained(world, subject, namespace)
     if found is not None:
         return found
@@ -71,23 +88,24 @@ def _those(objects: Objects, kind: str) -> Iterable[object]:
     return those[kind]
 
 
-def _no_such_object(world: World, subject: Subject, namespace: str) -> UserError:
+def _no_such_object(world: World, subject: Subject, namespace: str) -> NoSuchObjectError:
     """The error, with what may have been meant: a similar name, or the same one in another namespace."""
     keys = [_key(each) for each in _those(world.objects, subject.kind)]
     if not subject.is_namespaced:
         meant = did_you_mean(subject.name, {name for _, name in keys})
-        return UserError(f"there is no {subject}{meant}")
+        return NoSuchObjectError(f"there is no {subject}{meant}")
     if not _is_known(world, namespace):
         known = {each.metadata.name for each in world.objects.namespaces}
         meant = did_you_mean(namespace, known, "`kubectl get namespaces`")
-        return UserError(f"there is no {subject}, because there is no namespace {namespace}{meant}")
-    meant = did_you_mean(subject.name, {name for where, name in keys if where == namespace})
+        return NoSuchObjectError(
+            f"there is no {subject}, because there is no namespace {namespace}{meant}"
+        )
+    said = f"there is no {subject} in namespace {namespace}"
     if elsewhere := sorted(where for where, name in keys if name == subject.name):
-        meant = f"; there is one in namespace {elsewhere[0]}: name it with --namespace"
-    return UserError(
-        f"there is no {subject} in namespace {namespace}"
-        f"{meant or '; name another with --namespace'}"
-    )
+        found_in = elsewhere[0]
+        return NoSuchObjectError(f"{said}; there is one in namespace {found_in}", found_in=found_in)
+    meant = did_you_mean(subject.name, {name for where, name in keys if where == namespace})
+    return NoSuchObjectError(f"{said}{meant}", is_elsewhere=not meant)
 
 
 def _is_known(world: World, namespace: str) -> bool:
@@ -102,7 +120,7 @@ def _key(value: object) -> tuple[str, str]:
 
 
 def _refuse_unseen(world: World, subject: Subject, namespace: str) -> None:
-    """Raises UserError where the object may be there, but is not for the asker to see."""
+    """Raises QuestionError where the object may be there, but is not for the asker to see."""
     from drayman.cluster.resources import (
         DAEMON_SETS,
         DEPLOYMENTS,
@@ -120,6 +138,6 @@ def _refuse_unseen(world: World, subject: Subject, namespace: str) -> None:
     )
     for resource in listed:
         if resource.kind.lower() == subject.kind and resource.qualified in world.unseen:
-            raise UserError(
+            raise QuestionError(
                 f"this needs the permission to list {resource.qualified} in {namespace}"
             )

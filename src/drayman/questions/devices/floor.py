@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.core import Node
-from drayman.cli.top.table import natural
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.occupancy import Occupancy, State
+from drayman.questions.devices.ordering import natural
 from drayman.simulate.unit_counts import Unit, count_by_kind, gather
 from drayman.topology import Kind, LevelKind, levels
 

@@ -9,8 +9,9 @@ import yaml
 
 from drayman.api.codec import decode
 from drayman.api.resource import ResourceClaim
-from drayman.cli.manifests import Manifests, ManifestsError, read_manifests
 from drayman.placement.world import World
+from drayman.questions.errors import ManifestsError
+from drayman.questions.manifests import Manifests, read_manifests
 from drayman.simulate.expanding import MOST_PODS
 from drayman.simulate.snapshot import snapshot
 from simulate.cluster import claim, cluster

@@ -10,9 +10,9 @@ import yaml
 
 from controllers.world import NAMESPACE, eventually
 from drayman.api.core import Pod
-from drayman.cli.manifests import read_manifests
-from drayman.cli.worlds import read_with_rules
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS, generic
+from drayman.questions.manifests import read_manifests
+from drayman.questions.worlds import read_with_rules
 from drayman.simulate.plan_report import PlanReport
 from drayman.simulate.planning import plan
 from scheduler.behaviour.stage import Stage, from_template, staged, wants

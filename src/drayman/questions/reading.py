@@ -14,12 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from drayman.api.volume_binding import class_name_of, is_bound, waits_for_consumer
-from drayman.cli.errors import UserError
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
 from drayman.cluster.resources import CSI_DRIVERS, STORAGE_CAPACITIES, Resource, typed
 from drayman.placement.followed import HELD, Held, Read
+from drayman.questions.errors import MayNotListError
 
 if TYPE_CHECKING:
     from drayman.placement.world import Objects, World
@@ -55,7 +55,7 @@ async def read_world(
     """The cluster as it is now, on demand with all that makes pods. A few lists are asked for at once, the long ones first.
 
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
-    long as a large cluster needs to answer. Raises UserError where a permission is missing without which there is no answer, and
+    long as a large cluster needs to answer. Raises MayNotListError where a permission is missing without which there is no answer, and
     ClusterError.
     """
     reader = _Reader(client, namespace, workloads)
@@ -202,10 +202,7 @@ def beyond(resource: Resource[Any], namespace: str) -> str:
 
 
 def denied(
-    resource: Resource[T], namespace: str | None, error: ForbiddenError, hint: str = ""
-) -> UserError:
+    resource: Resource[Any], namespace: str | None, error: ForbiddenError
+) -> MayNotListError:
     """The error where something may not be listed without which there is no answer."""
-    where = f"in namespace {namespace}" if namespace else "in the whole cluster"
-    return UserError(
-        f"this needs the permission to list {resource.qualified} {where}, which you do not have{hint}: {error}"
-    )
+    return MayNotListError(resource.qualified, namespace, str(error))

@@ -29,9 +29,10 @@ from drayman.api.workloads import (
 )
 from drayman.apiserver.served.resources import Resource
 from drayman.apiserver.served.strategy import Object
-from drayman.cli.intake import Intake, RefusedError
 from drayman.placement.followed import FOLLOWED, Read
 from drayman.placement.world import Objects, World
+from drayman.questions.errors import ManifestsError
+from drayman.questions.intake import Intake, RefusedError
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of
 from drayman.simulate.redaction import clean_claim_spec
@@ -61,14 +62,6 @@ _OUTDATED: Final = (f"{GROUP}/v1alpha2", f"{GROUP}/v1alpha3")
 _TEMPLATE: Final = "spec.template"
 _MOST_FINDINGS: Final = 50
 _POD: Final = {"apiVersion": "v1", "kind": "Pod"}
-
-
-class ManifestsError(Exception):
-    """Something in the files is wrong."""
-
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
-        super().__init__("\n".join(map(str, findings)))
-        self.findings = findings
 
 
 @dataclass(frozen=True, slots=True)

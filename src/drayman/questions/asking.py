@@ -1,0 +1,232 @@
+"""Questions to a cluster from Python: what `from drayman import Cluster, explain, plan, capacity` gives.
+
+They are plain calls that return when the answer is there. Somebody in a notebook or a script asks one question after the other, and most of
+an answer is a search, for which an event loop would have to wait as well. A notebook already runs an event loop in its thread, in which
+nothing else can be run to its end, so a Cluster has a thread with a loop of its own. Asynchronous code asks with `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+from weakref import finalize
+
+from drayman.cluster import HttpClient
+from drayman.explain.answer import Explanation
+from drayman.placement.world import World
+from drayman.questions import capacity as capacity_question
+from drayman.questions import plan as plan_question
+from drayman.questions.explaining import explanation_of, read_for
+from drayman.questions.subjects import Subject, everything, parse_subject
+from drayman.questions.which_cluster import client_for_people, connection_to
+from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
+from drayman.simulate.capacity import Capacity
+
+T = TypeVar("T")
+
+_TEXT = "<text>"
+"""What errors call manifests that come from no file."""
+
+
+class Cluster:
+    """A cluster to ask questions of: one that runs (`connect`), or one that was saved in a file (`from_snapshot`).
+
+    A running cluster is read anew for every question, with the permissions of the kubeconfig's user. Close it when done, or use it in a
+    `with` block; one that is forgotten is closed when the program ends.
+    """
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._loop = asyncio.new_event_loop()
+        thread = Thread(target=self._loop.run_forever, name="drayman-cluster", daemon=True)
+        thread.start()
+        self._end = finalize(self, _shut_down, source, self._loop, thread)
+
+    @classmethod
+    def connect(
+        cls,
+        kubeconfig: str | Path | None = None,
+        *,
+        context: str = "",
+        data_dir: str | Path | None = None,
+    ) -> Cluster:
+        """The cluster that is named, or the one that every command would talk to: `questions.which_cluster` has the rule.
+
+        Nothing is sent before the first question. Raises QuestionError where nothing names a cluster, or what is named is not there.
+        """
+        named = None if kubeconfig is None else Path(kubeconfig)
+        folder = None if data_dir is None else Path(data_dir)
+        return cls(_Running(client_for_people(connection_to(named, folder, context))))
+
+    @classmethod
+    def from_snapshot(cls, path: str | Path) -> Cluster:
+        """The cluster that `drayman snapshot` has saved in a file. Raises QuestionError, and OSError if the file cannot be read."""
+        return cls(_Saved(str(path), read_file(str(path), Path(path).read_bytes())))
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of whatever names none: that of the kubeconfig's context."""
+        return self._source.namespace
+
+    def __repr__(self) -> str:
+        return f"<Cluster: {self._source}>"
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection. A cluster that is closed answers no more questions."""
+        self._end()
+
+    def _answer(self, question: Coroutine[Any, Any, T]) -> T:
+        """Wait for the answer. An interrupt ends the question too, so that the next one need not wait for it."""
+        if not self._end.alive:
+            question.close()
+            raise ValueError("this cluster is closed; connect to it again")
+        future = asyncio.run_coroutine_threadsafe(question, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+
+def explain(
+    cluster: Cluster, what: str | None = None, *, namespace: str | None = None
+) -> Explanation:
+    """Why something waits and what would help, or why it is where it is: what `drayman explain` says, as data.
+
+    `what` is named as kubectl names it: `pod/trainer`, `job/sweep`, `node/example-0`. Without it, the answer is about all that waits in the
+    namespace, or in the whole cluster where none is given. Raises QuestionError and ClusterError.
+    """
+    subject = everything(namespace) if what is None else parse_subject(what)
+    where = subject.scope(namespace or cluster.namespace)
+    return cluster._answer(_explained(cluster._source, subject, where))
+
+
+def plan(
+    cluster: Cluster,
+    manifests: str | bytes,
+    *,
+    namespace: str | None = None,
+    times: int = 1,
+    ignore_pending: bool = False,
+    with_explanations: bool = False,
+) -> plan_question.PlanAnswer:
+    """Where the pods of manifests would go, with which devices, or why they would wait: what `drayman plan` says, as data.
+
+    Manifests are text of YAML or JSON, and nothing of it is submitted. `times` plans so many copies; `ignore_pending` plans as if no pods
+    waited in the cluster; `with_explanations` adds all about what would wait. Raises QuestionError and ClusterError.
+    """
+    where = namespace or cluster.namespace
+    ask = partial(
+        plan_question.plan,
+        inputs=[(_TEXT, _bytes(manifests))],
+        namespace=where,
+        times=times,
+        pending_first=not ignore_pending,
+        with_explanations=with_explanations,
+    )
+    return cluster._answer(_of_world(cluster._source, where, ask))
+
+
+def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = None) -> Capacity:
+    """How many copies of a claim fit now and with nothing in use, and what runs out first: what `drayman capacity` says, as data.
+
+    The claim is text of YAML or JSON: one ResourceClaim or ResourceClaimTemplate, and the device classes it needs that the cluster does not
+    have. Raises QuestionError and ClusterError.
+    """
+    where = namespace or cluster.namespace
+    ask = partial(capacity_question.capacity, name=_TEXT, data=_bytes(claim), namespace=where)
+    return cluster._answer(_of_world(cluster._source, where, ask))
+
+
+# Coroutines hold on to the source alone: a cluster that is forgotten is closed, and not by the thread that would have to do it.
+
+
+async def _explained(source: _Source, subject: Subject, namespace: str) -> Explanation:
+    return explanation_of(await source.read_for(subject, namespace), subject, namespace)
+
+
+async def _of_world(source: _Source, namespace: str, ask: Callable[[World], Awaitable[T]]) -> T:
+    return await ask(await source.read_with_rules(namespace))
+
+
+def _shut_down(source: _Source, loop: asyncio.AbstractEventLoop, thread: Thread) -> None:
+    asyncio.run_coroutine_threadsafe(source.close(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+class _Source(Protocol):
+    """Where the objects of a cluster come from."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    async def read_for(self, subject: Subject, namespace: str) -> World: ...
+
+    async def read_with_rules(self, namespace: str) -> World: ...
+
+    async def close(self) -> None: ...
+
+
+class _Running:
+    """A cluster that is read anew for every question."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    def __str__(self) -> str:
+        return str(self._client.connection)
+
+    @property
+    def namespace(self) -> str:
+        return self._client.default_namespace
+
+    async def read_for(self, subject: Subject, namespace: str) -> World:
+        return await read_for(self._client, subject, namespace)
+
+    async def read_with_rules(self, namespace: str) -> World:
+        return await read_with_rules(self._client, namespace)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class _Saved:
+    """A cluster that was read from a file, once."""
+
+    namespace = DEFAULT_NAMESPACE
+
+    def __init__(self, name: str, world: World) -> None:
+        self._name = name
+        self._world = world
+
+    def __str__(self) -> str:
+        return self._name
+
+    async def read_for(self, subject: Subject, namespace: str) -> World:
+        return self._world
+
+    async def read_with_rules(self, namespace: str) -> World:
+        return self._world
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""What the devices of a cluster are used for, and where they are."""

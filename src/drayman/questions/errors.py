@@ -1,0 +1,92 @@
+"""Every exception of the `questions` package.
+
+    QuestionError                 there is no answer
+    ├── NoClusterMeantError       nothing says which cluster is meant
+    ├── NothingRunsError          nothing runs on the data directory that was named
+    ├── MayNotListError           the asker may not list something without which there is no answer
+    ├── NamingError               what was given does not name an object
+    ├── NoSuchObjectError         the object that was named does not exist
+    └── ManifestsError            something in manifests is wrong; carries a finding for each mistake
+
+What a cluster itself refuses, or that nobody answers, is a `cluster.errors.ClusterError`. Messages name the object and the field; how to
+mend it with the options of a command is for that command to say, so the parts that it needs for that are attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from drayman.api.loading import Finding
+
+
+class QuestionError(Exception):
+    """There is no answer; the message says why."""
+
+
+class NoClusterMeantError(QuestionError):
+    """Nothing says which cluster is meant."""
+
+
+class NothingRunsError(QuestionError):
+    """No embedded cluster runs on the data directory that was named."""
+
+
+class MayNotListError(QuestionError):
+    """The asker may not list something without which there is no answer.
+
+    `any_namespace` tells whether another namespace would do as well.
+    """
+
+    def __init__(
+        self, resource: str, namespace: str | None, refusal: str, *, any_namespace: bool = False
+    ) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self.refusal = refusal
+        self.any_namespace = any_namespace
+        super().__init__(self.with_advice(""))
+
+    def with_advice(self, advice: str) -> str:
+        """The sentence with a part about what to do, which comes before the words of the server."""
+        where = f"in namespace {self.namespace}" if self.namespace else "in the whole cluster"
+        return (
+            f"this needs the permission to list {self.resource} {where}, which you do not have"
+            f"{advice}: {self.refusal}"
+        )
+
+
+class NamingError(QuestionError):
+    """What was given does not name an object."""
+
+
+class NoSuchObjectError(QuestionError):
+    """The object that was named does not exist.
+
+    `found_in` is another namespace that has one of that name. `is_elsewhere` tells that nothing in the namespace has a similar name, so
+    that the namespace may be the mistake.
+    """
+
+    def __init__(self, message: str, *, found_in: str = "", is_elsewhere: bool = False) -> None:
+        super().__init__(message)
+        self.found_in = found_in
+        self.is_elsewhere = is_elsewhere
+
+
+def no_such_node(name: str, known: Iterable[str]) -> NoSuchObjectError:
+    """The error for a node that does not exist, with the nearest names of those that do."""
+    from drayman.api.near_names import (
+        did_you_mean,  # this module is imported before anything is asked
+    )
+
+    meant = did_you_mean(name, known, "`kubectl get nodes`")
+    return NoSuchObjectError(f"there is no node {name!r}{meant}")
+
+
+class ManifestsError(QuestionError):
+    """Something in manifests is wrong."""
+
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        super().__init__("\n".join(map(str, findings)))
+        self.findings = findings

@@ -1,0 +1,60 @@
+"""What would become of manifests in a cluster, before anything is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import asdict
+
+from drayman.explain.answer import Explanation
+from drayman.explain.pod import explain_pod
+from drayman.placement.world import World
+from drayman.questions.errors import QuestionError
+from drayman.questions.manifests import Manifests, read_manifests
+from drayman.simulate.plan_report import PlanReport
+from drayman.simulate.planning import Planning, TooManyPodsError
+
+
+class PlanAnswer(PlanReport):
+    """A plan, and what else there is to say about the manifests."""
+
+    explanations: tuple[Explanation, ...] = ()
+    """On demand all about what would wait, for one pod of each workload and reason."""
+    ignored: tuple[str, ...] = ()
+    """Kinds of objects that may come to pods, but not now, or nobody here knows how."""
+
+
+async def plan(
+    world: World,
+    inputs: Iterable[tuple[str, bytes]],
+    namespace: str,
+    *,
+    times: int = 1,
+    pending_first: bool = True,
+    with_explanations: bool = False,
+) -> PlanAnswer:
+    """Where the pods of files, given as names and bytes, would go. Raises QuestionError.
+
+    With `pending_first`, pods that wait in the cluster already take their turns too; with `with_explanations`, the answer
+    explains what would wait.
+    """
+    manifests = await read_manifests(inputs, world, namespace)
+    _refuse_nothing(manifests)
+    planning = Planning(world, manifests.wanted, times)
+    try:
+        report = planning.carried_out(pending_first=pending_first)
+    except TooManyPodsError as error:
+        raise QuestionError(str(error)) from error
+    explanations = _explanations(planning) if with_explanations else ()
+    return PlanAnswer(**asdict(report), explanations=explanations, ignored=manifests.ignored)
+
+
+def _refuse_nothing(manifests: Manifests) -> None:
+    if not manifests.wanted.workloads:
+        ignored = f"; not planned: {', '.join(manifests.ignored)}" if manifests.ignored else ""
+        raise QuestionError(f"the files hold nothing that comes to pods now{ignored}")
+
+
+def _explanations(planning: Planning) -> tuple[Explanation, ...]:
+    world, planned, pods = planning.afterwards()
+    return tuple(explain_pod(world, pod, planned=planned) for pod in pods)

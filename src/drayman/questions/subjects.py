@@ -1,0 +1,82 @@
+"""What is to be explained, as people name it: the ways of kubectl."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.questions.errors import NamingError
+
+CLUSTER: Final = "cluster"
+NAMESPACE: Final = "namespace"
+NODE: Final = "node"
+_UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
+
+KINDS: Final = {
+    "pod": ("pod", "pods", "po"),
+    "resourceclaim": ("resourceclaim", "resourceclaims", "claim", "claims"),
+    "job": ("job", "jobs"),
+    "deployment": ("deployment", "deployments", "deploy"),
+    "replicaset": ("replicaset", "replicasets", "rs"),
+    "statefulset": ("statefulset", "statefulsets", "sts"),
+    "daemonset": ("daemonset", "daemonsets", "ds"),
+    NODE: ("node", "nodes", "no"),
+    NAMESPACE: ("namespace", "namespaces", "ns"),
+}
+"""What can be explained, and the names that it goes by."""
+_GROUPS: Final = {
+    "resourceclaim": "resource.k8s.io",
+    "job": "batch",
+    **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
+}
+_NAMES: Final = {name: kind for kind, names in KINDS.items() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object by kind and name, or the whole cluster. The kind is one of `KINDS`, or `cluster`."""
+
+    kind: str
+    name: str
+
+    @property
+    def is_namespaced(self) -> bool:
+        return self.kind not in _UNSCOPED
+
+    @property
+    def needs_workloads(self) -> bool:
+        """Whether deployments and the like have to be read for the answer."""
+        return self.kind in (CLUSTER, NAMESPACE) or _GROUPS.get(self.kind) == "apps"
+
+    def scope(self, namespace: str) -> str:
+        """The namespace that has to be readable for the answer, where `namespace` is that of the asker."""
+        return self.name if self.kind == NAMESPACE else namespace
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+def everything(namespace: str | None) -> Subject:
+    """All of a namespace, or of the cluster if none is named."""
+    return Subject(NAMESPACE, namespace) if namespace else Subject(CLUSTER, "")
+
+
+def parse_subject(text: str) -> Subject:
+    """From `KIND/NAME`. Raises NamingError."""
+    kind, slash, name = text.partition("/")
+    if not slash and kind.lower() in _NAMES:
+        raise NamingError(f"which {kind}? Name it: {kind}/NAME.")
+    if not slash:
+        raise NamingError(f"what is {kind!r}? Say its kind too: pod/{kind}.")
+    if not name or "/" in name:
+        raise NamingError(f"{text!r} names no object; KIND/NAME does.")
+    return Subject(_kind(kind), name)
+
+
+def _kind(word: str) -> str:
+    """The kind that is meant: `pods`, `Job`, `deploy`, `resourceclaims.resource.k8s.io`."""
+    plural, _, group = word.lower().partition(".")
+    kind = _NAMES.get(plural)
+    if kind is None or (group and group != _GROUPS.get(kind, "")):
+        raise NamingError(f"{word!r} cannot be explained; these can: {', '.join(KINDS)}.")
+    return kind

@@ -1,0 +1,66 @@
+"""The cluster that a question is asked about: one that runs, with the rules of its API server, or one in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from drayman.cluster.errors import ForbiddenError
+from drayman.cluster.resources import generic
+from drayman.placement.followed import RULES
+from drayman.questions.errors import QuestionError
+from drayman.questions.reading import beyond, read_world
+
+if TYPE_CHECKING:
+    from drayman.api.struct import Json
+    from drayman.cluster import Client
+    from drayman.placement.world import World
+
+DEFAULT_NAMESPACE: Final = "default"
+"""Of whatever names none, in a cluster that nobody has chosen a namespace of."""
+
+
+def read_file(name: str, data: bytes) -> World:
+    """The cluster in a snapshot; `name` is what errors call the file. Raises QuestionError."""
+    from drayman.simulate.snapshot import SnapshotError, read_snapshot
+
+    try:
+        return read_snapshot(name, data, now=time.time())
+    except SnapshotError as error:
+        raise QuestionError(str(error)) from error
+
+
+async def read_with_rules(
+    client: Client, namespace: str | None, *, workloads: bool = False
+) -> World:
+    """The cluster with what its API server goes by when pods are made. Raises MayNotListError and ClusterError."""
+    world, (rules, unseen) = await asyncio.gather(
+        read_world(client, namespace=namespace, workloads=workloads),
+        _read_rules(client, namespace),
+    )
+    world = world.with_objects(replace(world.objects, rules=rules))
+    world.unseen = (*world.unseen, *unseen)
+    return world
+
+
+async def _read_rules(
+    client: Client, namespace: str | None
+) -> tuple[tuple[dict[str, Json], ...], list[str]]:
+    found: list[dict[str, Json]] = []
+    unseen: list[str] = []
+    for rule in RULES:
+        resource = generic(rule.api_version, rule.plural, rule.kind, namespaced=rule.namespaced)
+        scopes = (None, namespace) if resource.namespaced and namespace else (None,)
+        for scope in scopes:
+            try:
+                found.extend((await client.list_all(resource, scope)).items)
+            except ForbiddenError:
+                continue
+            if scope:
+                unseen.append(beyond(resource, scope))
+            break
+        else:
+            unseen.append(resource.qualified)
+    return tuple(found), unseen
