@@ -28,7 +28,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 test: lint pytest ## lint, types, import layers, then every test
 
-# The same tests with more rounds of every hypothesis law.
+# The same tests with more rounds of every hypothesis law, and the recorded scenarios of scheduling with more patience and policies.
 test-long: export HYPOTHESIS_PROFILE = long
 test-long: test ## the same with many more rounds of each law
 

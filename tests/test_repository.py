@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import re
 import tomllib
 from pathlib import Path
@@ -11,11 +12,11 @@ import drayman
 
 ROOT = Path(__file__).parent.parent
 MOST_LINES = 500
-TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".lock", ""}
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".lock", ".gz", ""}
 
 
 def text_files() -> list[Path]:
-    """Every text file of the project, without caches and environments."""
+    """Every text file of the project, compressed ones included, without caches and environments."""
     folders = ["src", "tests", "benchmarks", "docs", "examples", ".ci"]
     inside = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     top = list(ROOT.glob("*"))
@@ -24,6 +25,10 @@ def text_files() -> list[Path]:
         for path in (*inside, *top)
         if path.is_file() and path.suffix in TEXT_SUFFIXES and "__pycache__" not in path.parts
     ]
+
+
+def content(path: Path) -> str:
+    return gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
 
 
 def test_lock_pins_every_package_by_hash_and_names_no_address() -> None:
@@ -57,7 +62,7 @@ def test_no_file_names_a_machine() -> None:
         f"{path.relative_to(ROOT)}: {match.group()}"
         for path in text_files()
         if path.name != Path(__file__).name
-        for match in [absolute.search(path.read_text())]
+        for match in [absolute.search(content(path))]
         if match
     ]
     assert found == []

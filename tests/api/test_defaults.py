@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from drayman.api import codec, versions
-from drayman.api.catalog import KINDS
+from drayman.api import codec
 from drayman.api.defaults import with_defaults
 from drayman.api.resource import (
     DeviceClass,
@@ -22,7 +17,6 @@ from drayman.api.resource import (
 )
 from drayman.api.struct import ApiStruct
 
-RECORDS = Path(__file__).parents[3] / "shared" / "conformance" / "api" / "defaults.jsonl"
 NOW = "2024-05-01T00:00:00Z"
 
 
@@ -134,56 +128,3 @@ def test_v1beta1_leaves_a_request_without_class_alone() -> None:
     assert exactly is not None
     assert (exactly.allocation_mode, exactly.count) == ("", 0)
     assert exactly.tolerations[0].operator == "Equal"
-
-
-def recorded() -> list[dict[str, Any]]:
-    """Records about resource.k8s.io kinds that exist here: an object written once and read in every version."""
-    if not RECORDS.exists():
-        return []
-    records = [json.loads(line) for line in RECORDS.read_text().splitlines()]
-    return [r for r in records if r["name"].split("/")[0] in versions.VERSIONS]
-
-
-def meaning(value: Any) -> Any:
-    """JSON without what means nothing: nulls, empty values and zeros that Go writes, and the zone of a time."""
-    if isinstance(value, dict):
-        kept = {key: meaning(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in (None, "", 0, {}, [])}
-    if isinstance(value, list):
-        return [meaning(item) for item in value]
-    if value == NOW:
-        return "<time>"
-    return normal_time(value) if isinstance(value, str) and value.startswith("2024-") else value
-
-
-def normal_time(text: str) -> str:
-    time = datetime.fromisoformat(text).astimezone(UTC).replace(microsecond=0)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@pytest.mark.skipif(
-    not RECORDS.exists(), reason="the recorded answers are not beside this checkout"
-)
-@pytest.mark.parametrize("record", recorded(), ids=lambda record: record["name"])
-def test_reads_as_from_the_api_server(record: dict[str, Any]) -> None:
-    """What is written in one version reads in every other as the API server shows it."""
-    stored: Any = None
-    for step in record["steps"]:
-        _, _, _, version, *rest = step["path"].split("/")
-        plural = rest[2] if rest[0] == "namespaces" else rest[0]
-        kind = next(kind for kind in KINDS if kind.plural == plural)
-        if step["method"] in ("POST", "PUT"):
-            converted = versions.to_v1(step["body"])
-            new: Any = with_defaults(
-                codec.convert(kind.type, converted.value), now=NOW, version=version
-            )
-            if rest[-1] == "status":
-                new = replace(stored, status=new.status)
-            elif "status" in kind.type.__struct_fields__:
-                new = replace(new, status=stored.status if stored else type(new.status)())
-            stored = new
-        shown = versions.from_v1(codec.to_dict(stored), version)
-        wanted = step["expect"]["body"]
-        assert meaning({k: shown.get(k) for k in ("spec", "status")}) == meaning(
-            {k: wanted.get(k) for k in ("spec", "status")}
-        )

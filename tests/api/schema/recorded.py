@@ -1,4 +1,4 @@
-"""The recorded behaviour of the API server, where it is there to be read."""
+"""The recorded behaviour of the API server; exchanges with kubectl where they are there to be read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Any
 
 import pytest
 
+from conformance.records import API, records
+
 SHARED = Path(__file__).resolve().parents[4] / "shared"
-VECTOR_FILES = ("validation.jsonl", "defaults.jsonl", "scenarios.jsonl")
 
 
 def vectors() -> Iterator[dict[str, Any]]:
-    """All vectors of the API. Skips the test that asks where there are none."""
-    folder = SHARED / "conformance" / "api"
-    if not folder.is_dir():
-        pytest.skip("the recorded vectors are not on this machine")
-    for name in VECTOR_FILES:
-        with (folder / name).open() as lines:
-            yield from map(json.loads, lines)
+    """All vectors of the API."""
+    for file in API:
+        yield from records(file)
 
 
 def transcripts() -> Iterator[dict[str, Any]]:

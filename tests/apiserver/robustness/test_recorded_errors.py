@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from robustness.hostile import is_as_the_real_one
 
-VECTORS = Path(__file__).parents[4] / "shared" / "conformance" / "api"
-FILES = ("validation.jsonl", "defaults.jsonl", "scenarios.jsonl")
+from conformance.records import API, records
+
 PLACEHOLDER = "<rv>"
 
 
 def recorded() -> Iterator[tuple[str, int, str]]:
     """Each answer with a 5xx: the vector it is in, its code and its message."""
-    for name in FILES:
-        for line in (VECTORS / name).read_text().splitlines():
-            vector = json.loads(line)
+    for file in API:
+        for vector in records(file):
             for step in vector["steps"]:
                 expected = step["expect"]
                 if expected["status"] >= 500:
@@ -26,7 +23,6 @@ def recorded() -> Iterator[tuple[str, int, str]]:
                     yield vector["name"], expected["status"], message.replace(PLACEHOLDER, "1")
 
 
-@pytest.mark.skipif(not VECTORS.is_dir(), reason="the recorded exchanges are not here")
 def test_recorded_errors_are_the_tolerated_ones() -> None:
     """What the real server was seen to answer with a 5xx is tolerated of this one."""
     found = list(recorded())

@@ -1,44 +1,26 @@
-"""Recorded results of Kubernetes 1.36.4: which expressions compile, what they evaluate to, what they cost."""
+"""Recorded CEL selectors: which expressions compile, what they evaluate to on each device, what they cost."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from conformance.records import JsonObject, records
 from drayman.api.codec import convert
 from drayman.api.resource import Device
 from drayman.cel import CompileError, EvaluationError, Selector, check_selector, compile_selector
 
-VECTORS = Path(__file__).parents[3] / "shared" / "conformance" / "cel"
-
-pytestmark = pytest.mark.skipif(
-    not VECTORS.is_dir(),
-    reason="the recorded vectors are not beside the repository (../shared/conformance/cel)",
-)
-
-Json = Any
-
 
 @cache
 def devices() -> dict[str, tuple[str, Device]]:
-    entries = json.loads((VECTORS / "devices.json").read_text())
+    entries = records("cel/devices")
     return {e["name"]: (e["driver"], convert(Device, e["device"])) for e in entries}
 
 
-def vectors() -> list[Json]:
-    if not VECTORS.is_dir():
-        return []
-    lines = (VECTORS / "vectors.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def compiled(vector: Json) -> Selector | None:
+def compiled(expression: str) -> Selector | None:
     try:
-        return compile_selector(vector["expression"])
+        return compile_selector(expression)
     except CompileError:
         return None
 
@@ -50,11 +32,11 @@ def outcome(selector: Selector, driver: str, device: Device) -> str:
         return "error"
 
 
-@pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector["id"])
-def test_recorded_results(vector: Json) -> None:
+@pytest.mark.parametrize("vector", records("cel/vectors"), ids=lambda vector: vector["id"])
+def test_recorded_results(vector: JsonObject) -> None:
     """Compilation, estimate, results and costs are the recorded ones."""
     want = vector["compile"]
-    selector = compiled(vector)
+    selector = compiled(vector["expression"])
     assert (selector is not None) == want["ok"]
     problem = check_selector(vector["expression"], stored=False)
     assert (problem is None or problem.kind == "Forbidden") == vector["compile_new_ok"]
