@@ -137,6 +137,18 @@ async def give_back(stage: Stage, *pods: str) -> None:
         await stage.patch(CLAIM_VALUES, f"{pod}-claim", empty, "status")
 
 
+async def protect(stage: Stage, *pods: str) -> None:
+    """A disruption budget under which none of the pods may go."""
+    for name in pods:
+        await stage.patch(POD_VALUES, name, {"metadata": {"labels": {"app": "kept"}}})
+    budget = {"selector": {"matchLabels": {"app": "kept"}}, "minAvailable": len(pods)}
+    await stage.create(BUDGET_VALUES, {"metadata": {"name": "kept"}, "spec": budget})
+    await eventually(
+        lambda: stage.client.get(BUDGET_VALUES, "kept", NAMESPACE),
+        lambda found: found.get("status", {}).get("expectedPods") == len(pods),
+    )
+
+
 @pytest.mark.parametrize("grace", [0, 30])
 async def test_one_victim_where_one_suffices(cluster: Cluster, grace: int) -> None:
     """A pod that needs one device of one node costs one pod, though a replacement of it waits in line at once."""
@@ -338,18 +350,24 @@ async def test_pods_under_a_budget_are_spared(cluster: Cluster) -> None:
     """Where another node will do, the pod that a disruption budget protects stays."""
     async with cluster() as stage:
         await two_full_nodes(stage)
-        await stage.patch(POD_VALUES, "first", {"metadata": {"labels": {"app": "kept"}}})
-        budget = {"selector": {"matchLabels": {"app": "kept"}}, "minAvailable": 1}
-        await stage.create(BUDGET_VALUES, {"metadata": {"name": "kept"}, "spec": budget})
-        await eventually(
-            lambda: stage.client.get(BUDGET_VALUES, "kept", NAMESPACE),
-            lambda found: found.get("status", {}).get("expectedPods") == 1,
-        )
+        await protect(stage, "first")
         await important(stage, "urgent")
         assert await until_asked(stage) == ["second"]
         await let_go(stage, "second")
         assert await stage.bound("urgent") == "node-b"
         await stage.stays_bound("first")
+
+
+async def test_a_budget_gives_way_where_nobody_else_could_go(cluster: Cluster) -> None:
+    """Where all who could go are protected, one of them goes all the same: a budget is a wish, as in Kubernetes."""
+    async with cluster() as stage:
+        await two_full_nodes(stage)
+        await protect(stage, "first", "second")
+        await important(stage, "urgent")
+        (victim,) = await until_asked(stage)
+        await let_go(stage, victim)
+        await stage.bound("urgent")
+        assert await asked(stage) == [victim]
 
 
 async def test_victims_make_way_for_a_pod_that_minds_them(
