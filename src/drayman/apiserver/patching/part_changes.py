@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from drayman.api.struct import Json
-from drayman.apiserver.patching.field_set import EMPTY, Path, named_path
-from drayman.apiserver.patching.shapes import Shape
+from drayman.apiserver.patching.field_set import EMPTY, Path, element_order, named_path
+from drayman.apiserver.patching.list_items import item_element
+from drayman.apiserver.patching.shapes import ListShape, MapShape, ScalarShape, Shape
 from drayman.apiserver.patching.tracing import MISSING, Comparison, compare_at
+
+FieldsV1 = dict[str, Json]
 
 _places: dict[tuple[str, Path], Shape] = {}
 """Shapes by kind and path: as many as there are parts that somebody writes."""
@@ -51,3 +54,46 @@ def _shape_at(kind: str, shape: Shape, path: Path) -> Shape:
             shape = inner
         known = _places[kind, path] = shape
     return known
+
+
+def added_fields(kind: str, shape: Shape, path: Path, value: Json) -> FieldsV1:
+    """What somebody owns who sets a part that was not there before, as FieldsV1 has it: what `compare_parts` would find.
+
+    Written down at once, for that is what most writes of parts come to. Raises `ItemError`.
+    """
+    return _with_self(_fields(_shape_at(kind, shape, path), value))
+
+
+def _with_self(below: FieldsV1) -> FieldsV1:
+    """A field that is owned as such, and what is owned below it."""
+    return {".": {}, **below} if below else below
+
+
+def _fields(shape: Shape, value: Json) -> FieldsV1:
+    part = shape.part(value)
+    if isinstance(part, ScalarShape) or part.atomic or not value:
+        return {}
+    if isinstance(part, MapShape):
+        return _member_fields(part, value) if isinstance(value, dict) else {}
+    return _item_fields(part, value) if isinstance(value, list) else {}
+
+
+def _member_fields(shape: MapShape, value: dict[str, Json]) -> FieldsV1:
+    found: FieldsV1 = {}
+    for name in sorted(value):
+        inner = shape.member(name)
+        if inner is not None:
+            found[f"f:{name}"] = _with_self(_fields(inner, value[name]))
+    return found
+
+
+def _item_fields(shape: ListShape, value: list[Json]) -> FieldsV1:
+    item = shape.item()
+    found: FieldsV1 = {}
+    for one in value:
+        element = item_element(shape, one)
+        # Of items with the same keys nobody can own the fields.
+        found[element] = {} if element in found else _with_self(_fields(item, one))
+    if len(found) < 2:
+        return found
+    return {element: found[element] for element in sorted(found, key=element_order)}

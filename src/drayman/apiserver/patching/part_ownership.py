@@ -9,14 +9,16 @@ as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from drayman.api.struct import Json
-from drayman.apiserver.patching.field_set import FieldSet, decode, encode
+from drayman.apiserver.patching.field_set import FieldSet, Path, decode, encode
 from drayman.apiserver.patching.managed_fields import MAX_UPDATE_MANAGERS, Manager
 from drayman.apiserver.patching.ownership import UNTRACKED
+from drayman.apiserver.patching.part_changes import FieldsV1
 from drayman.apiserver.patching.tracing import Comparison
 
 Entry = dict[str, Json]
-FieldsV1 = dict[str, Json]
 
 
 def entries_after(
@@ -44,6 +46,41 @@ def entries_after(
     if len(left) > 1:
         left.sort(key=_order)
     return left
+
+
+def entries_with(
+    entries: list[Entry], additions: Mapping[Path, FieldsV1], writer: Manager, now: str
+) -> list[Entry] | None:
+    """The entries after `writer` set parts that were not there before: what each has, as FieldsV1, by its path of names.
+
+    None where that takes a comparison: somebody owns one of the parts all the same, or fields in another version.
+    """
+    left: list[Entry] = []
+    own: FieldsV1 = {}
+    for entry in entries:
+        if entry["apiVersion"] != writer.api_version or _has_any(entry["fieldsV1"], additions):
+            return None
+        if _is_of(entry, writer):
+            own = entry["fieldsV1"]
+        else:
+            left.append(entry)
+    fields = dict(own)
+    for (holder, name), below in additions.items():
+        place = f"f:{holder}"
+        members = {**fields.get(place, {}), f"f:{name}": below}
+        fields[place] = dict(sorted(members.items()))
+    left.append(_entry(writer, dict(sorted(fields.items())), now))
+    if len(left) > MAX_UPDATE_MANAGERS:
+        return None
+    left.sort(key=_order)
+    return left
+
+
+def _has_any(fields: FieldsV1, paths: Iterable[Path]) -> bool:
+    for holder, name in paths:
+        if f"f:{name}" in fields.get(f"f:{holder}", {}):
+            return True
+    return False
 
 
 def _kept(entry: Entry, change: Comparison) -> Entry:

@@ -20,8 +20,8 @@ from drayman.api.struct import Json
 from drayman.apiserver.patching.field_manager import UNKNOWN, FieldManager
 from drayman.apiserver.patching.list_items import ItemError
 from drayman.apiserver.patching.managed_fields import Manager
-from drayman.apiserver.patching.part_changes import compare_parts
-from drayman.apiserver.patching.part_ownership import entries_after
+from drayman.apiserver.patching.part_changes import added_fields, compare_parts
+from drayman.apiserver.patching.part_ownership import entries_after, entries_with
 from drayman.apiserver.patching.tracing import MISSING
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.shaping import in_order, message_at, message_of
@@ -137,4 +137,12 @@ def _owners(
     """Who owns what once `writer` has changed some members, or None where that takes the rules for whole objects."""
     kind = f"{manager.api_version} {manager.kind}"
     shape = manager.versions.shapes[manager.api_version]
+    if not any(name in old[holder] for holder, name in changed):
+        additions: dict[Path, Object] = {
+            (holder, name): added_fields(kind, shape, (holder, name), new[holder][name])
+            for holder, name in changed
+        }
+        entries = entries_with(before, additions, writer, now)
+        if entries is not None:
+            return entries
     return entries_after(before, compare_parts(kind, shape, old, new, changed), writer, now)
