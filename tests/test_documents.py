@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -49,6 +50,16 @@ def test_commands_name_files_that_are_there(document: Path) -> None:
             ):
                 missing.append(f"{named.path} in `{command}`")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_maps_of_the_code_name_modules_that_are_there(page: str) -> None:
+    """A page that tells where something is done names modules and packages that exist."""
+    text = (ROOT / "docs" / page).read_text()
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.py)?)`", text)
+    missing = {path for path in named if not (ROOT / "src" / "drayman" / path).exists()}
+    assert named
+    assert missing - {"src/drayman"} == set()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=IDS)
