@@ -22,7 +22,6 @@ from drayman.api.core import Pod, Volume
 from drayman.api.meta import ObjectMeta, OwnerReference, controller_of
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolumeClaim
-from drayman.cli.worlds import read_with_rules
 from drayman.cluster import Client
 from drayman.cluster.resources import (
     DAEMON_SETS,
@@ -42,6 +41,7 @@ from drayman.controllers.volumes import EphemeralVolumeController
 from drayman.controllers.workloads import CONTROLLERS, JobController, JobOptions
 from drayman.placement.world import World
 from drayman.questions.manifests import read_manifests
+from drayman.questions.worlds import read_with_rules
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Expansion
 from drayman.simulate.group_claims import GroupClaims

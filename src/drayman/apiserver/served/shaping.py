@@ -17,7 +17,7 @@ from drayman.apiserver.served.strategy import Object
 
 _SPEC: Final = "spec"
 _specs: Final[Recurring[Object]] = Recurring()
-"""Specs as they are kept, by message and text, which takes 25 of the 215 us of CPU off the creation of a pod (bench-api)."""
+"""Specs as they are kept, by message and text. `make bench-api`: the creation of a pod takes 240 us of CPU without it, and 215 with it."""
 
 
 @cache
