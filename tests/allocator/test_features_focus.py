@@ -9,7 +9,7 @@ import pytest
 
 from drayman.allocator import Plan, Question, Refusal, search, signature
 from drayman.allocator.problem.focus import focused
-from drayman.allocator.problem.outcome import Reason
+from drayman.allocator.problem.outcome import RejectionReason
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass
@@ -135,7 +135,7 @@ def test_a_refusal_counts_the_devices_that_were_left_out() -> None:
     refused = search(cluster.view("n1"), cluster.question)
     assert isinstance(refused, Refusal)
     counted = [(r.reason, r.count, r.remaining) for r in refused.rejections]
-    assert counted == [(Reason.CLASS_SELECTOR, 2, 4), (Reason.COUNT, 4, 4)]
+    assert counted == [(RejectionReason.CLASS_SELECTOR, 2, 4), (RejectionReason.COUNT, 4, 4)]
 
 
 def test_a_plan_for_shared_devices_holds_on_every_node() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from drayman.allocator import Kind, Plan, Refusal
+from drayman.allocator import Finality, Plan, Refusal
 from oracle.first_fit import Fatal, prepare
 from oracle.model import Model
 from oracle.nodes import JsonObject
@@ -40,7 +40,7 @@ def test_never_stays_refused_on_the_emptied_node(policy: Any, problem: JsonObjec
     """Giving everything back helps exactly where the refusal does not say never."""
     refused = refusal(problem, policy)
     emptied = ask({**problem, "allocated": NOTHING}, policy)
-    assert isinstance(emptied, Plan) == (refused.kind is not Kind.NEVER), refused
+    assert isinstance(emptied, Plan) == (refused.kind is not Finality.NEVER), refused
 
 
 @POLICIES

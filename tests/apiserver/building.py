@@ -10,7 +10,7 @@ from typing import Any
 
 from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
 from drayman.apiserver.protocol.exchange import Answer, LongResponse, Query, Request, Response
-from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 from drayman.apiserver.serving.server import ApiServer
 from drayman.apiserver.verbs.core import Core
@@ -77,13 +77,13 @@ class FinalizeStrategy(Strategy):
         restore(new, old, "status")
 
 
-def resources() -> list[Resource]:
+def resources() -> list[ApiResource]:
     """A few kinds with the simplest rules there are."""
     status = Subresource(name="status", strategy=StatusStrategy())
     finalize = Subresource(name="finalize", verbs=("update",), strategy=FinalizeStrategy())
     verbs = ("create", "delete", "get", "list", "patch", "update", "watch")
     return [
-        Resource(
+        ApiResource(
             group="",
             versions=("v1",),
             kind="Namespace",
@@ -95,10 +95,10 @@ def resources() -> list[Resource]:
             subresources=(finalize, status),
             delete_handler=delete_namespace,
         ),
-        Resource(
+        ApiResource(
             group="", versions=("v1",), kind="ConfigMap", plural="configmaps", namespaced=True
         ),
-        Resource(
+        ApiResource(
             group="",
             versions=("v1",),
             kind="Pod",
@@ -111,7 +111,7 @@ def resources() -> list[Resource]:
             subresources=(status,),
             selectable={"spec.nodeName": lambda obj: obj["spec"].get("nodeName", "")},
         ),
-        Resource(
+        ApiResource(
             group="coordination.k8s.io",
             versions=("v1",),
             kind="Lease",

@@ -13,10 +13,10 @@ import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.protocol.access import ADMIN, Attributes, Decision, User
+from drayman.apiserver.protocol.access import ADMIN, AccessDecision, Attributes, User
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
-from drayman.apiserver.protocol.limits import SMALL_BODY, Limits
+from drayman.apiserver.protocol.limits import SMALL_BODY, ServerLimits
 from drayman.apiserver.serving.http import (
     BODY_LIMIT,
     WARNING_LIMIT,
@@ -135,7 +135,7 @@ async def test_bodies_beyond_what_may_be_held_at_once_are_told_to_come_again() -
     """429 for large ones; small ones get through."""
     harness = Harness()
     base = await harness.namespace()
-    harness.server.limits = Limits(most_body_bytes=LARGE_ENOUGH)
+    harness.server.limits = ServerLimits(most_body_bytes=LARGE_ENOUGH)
     async with running(harness) as (_, session):
         for size, status in ((LARGE_ENOUGH, 429), (10, 201)):
             body = config(f"a{size}", k="x" * size)
@@ -172,8 +172,8 @@ class Nobody:
 class Nothing:
     """Allows nothing."""
 
-    def authorize(self, user: User, attributes: Attributes) -> Decision:
-        return Decision(allowed=False)
+    def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
+        return AccessDecision(allowed=False)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from building import Harness, PlainStrategy, config, decoded
-from drayman.apiserver.protocol.access import Attributes, Decision, User
+from drayman.apiserver.protocol.access import AccessDecision, Attributes, User
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.cluster.embedded.store import Key, Put, Store
 
@@ -102,8 +102,8 @@ async def test_discovery_lists_what_is_served() -> None:
 
 
 class NobodyMay:
-    def authorize(self, user: User, attributes: Attributes) -> Decision:
-        return Decision(allowed=False)
+    def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
+        return AccessDecision(allowed=False)
 
 
 async def test_who_may_not_is_told_what() -> None:

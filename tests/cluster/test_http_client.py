@@ -36,7 +36,7 @@ from drayman.cluster.errors import (
 )
 from drayman.cluster.kube.connection import Connection, Trust
 from drayman.cluster.kube.retries import RetryPolicy
-from drayman.cluster.kube.transport import Limits
+from drayman.cluster.kube.transport import ClientLimits
 from drayman.cluster.patches import apply_patch, json_patch, strategic_merge_patch
 from drayman.cluster.resources import CONFIG_MAPS, NAMESPACES, PODS
 from drayman.cluster.watching import Bookmark
@@ -51,11 +51,13 @@ def config_map(name: str, **data: str) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def pair(limits: Limits | None = None) -> AsyncIterator[tuple[FakeApiServer, HttpClient]]:
+async def pair(
+    limits: ClientLimits | None = None,
+) -> AsyncIterator[tuple[FakeApiServer, HttpClient]]:
     """A server and a client of it."""
     async with (
         FakeApiServer().running() as server,
-        HttpClient(Connection(server.url), retries=SOON, limits=limits or Limits()) as client,
+        HttpClient(Connection(server.url), retries=SOON, limits=limits or ClientLimits()) as client,
     ):
         yield server, client
 
@@ -276,7 +278,7 @@ async def test_requests_in_flight_are_bounded_and_watches_do_not_count() -> None
     """No more requests run at once than allowed, and open watches leave them their room."""
     running = most = 0
 
-    async with pair(Limits(in_flight=3)) as (server, client):
+    async with pair(ClientLimits(in_flight=3)) as (server, client):
         answer = server._answer
 
         async def slow(seen: Seen, where):

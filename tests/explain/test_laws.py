@@ -20,7 +20,7 @@ from drayman.placement.demand import Demand
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import Objects, state_of
 from drayman.reasons.headline import Headlines, headline
-from drayman.reasons.reason import Kind, Reason
+from drayman.reasons.reason import Outlook, Reason
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU
@@ -137,12 +137,12 @@ def test_the_kind_of_a_headline_is_what_the_emptied_cluster_says(
         assert told == kept.of(demand, found)
         assert told.reason.kind is not None, "a pod that fits nowhere has a reason to wait"
         fits = found_when_empty(objects, demand)
-        if told.reason.kind is Kind.NEVER:
+        if told.reason.kind is Outlook.NEVER:
             assert not fits, told
-        elif told.reason.kind is Kind.NOT_NOW:
+        elif told.reason.kind is Outlook.NOT_NOW:
             assert fits, told
         elif fits:
-            assert told.reason.kind is Kind.NOT_HERE or told.reason is Reason.SEARCH_LIMIT, told
+            assert told.reason.kind is Outlook.NOT_HERE or told.reason is Reason.SEARCH_LIMIT, told
 
 
 @given(fleets(), st.lists(casts(), min_size=1, max_size=6))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drayman.api.struct import Json
 from drayman.api.syntax.yaml_text import parse_yaml
-from drayman.migrate.text.files import Change, read_documents, write_documents
+from drayman.migrate.text.files import DocumentEdit, read_documents, write_documents
 from drayman.migrate.text.patching import patched
 from drayman.migrate.text.rendering import block_lines
 from drayman.migrate.text.tree import parse_tree
@@ -67,7 +67,7 @@ def test_no_change_leaves_every_byte(value: Json, lists_indented: bool) -> None:
     """A text whose value stays is the same text."""
     text, _ = commented(value, lists_indented=lists_indented)
     documents = read_documents("test", text)
-    assert write_documents(text, documents, [Change(each.value) for each in documents]) == (
+    assert write_documents(text, documents, [DocumentEdit(each.value) for each in documents]) == (
         text,
         [],
     )
@@ -129,7 +129,7 @@ def test_an_alias_that_loses_its_anchor_is_written_anew() -> None:
     text = "a: {b: &b {k: 1}}\nc:\n  <<: *b\n  d: 1\n"
     documents = read_documents("test", text)
     wanted: Json = {"a": {"b": 2}, "c": {"k": 1, "d": 1}}
-    written, anew = write_documents(text, documents, [Change(wanted)])
+    written, anew = write_documents(text, documents, [DocumentEdit(wanted)])
     assert (value_of(written), anew) == (wanted, [0])
 
 
@@ -137,7 +137,7 @@ def test_what_an_alias_shares_is_written_anew() -> None:
     """A change to one use of an anchor cannot be made in the text; the document says the right thing all the same."""
     text = "a: &x # shared\n  k: 1\nb: *x\n"
     documents = read_documents("test", text)
-    written, anew = write_documents(text, documents, [Change({"a": {"k": 2}, "b": {"k": 1}})])
+    written, anew = write_documents(text, documents, [DocumentEdit({"a": {"k": 2}, "b": {"k": 1}})])
     assert (value_of(written), anew) == ({"a": {"k": 2}, "b": {"k": 1}}, [0])
 
 
@@ -145,6 +145,8 @@ def test_only_the_changed_document_is_touched() -> None:
     """Separators, directives, comments between documents and documents without content stay."""
     text = "%YAML 1.1\n---\n# one\na:   1\n--- # two\na: 2\n...\n---\n---\na:   3"
     documents = read_documents("test", text)
-    changes = [Change({"a": 9} if each.value == {"a": 2} else each.value) for each in documents]
+    changes = [
+        DocumentEdit({"a": 9} if each.value == {"a": 2} else each.value) for each in documents
+    ]
     written, _ = write_documents(text, documents, changes)
     assert written == text.replace("a: 2", "a: 9")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
-from drayman.placement.claims import Lack
+from drayman.placement.claims import ClaimLack
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.outcomes import BeingWritten, Fitting, Lacking, NoNode, Outcome
 from drayman.placement.decision.placements import Placement, take_back
@@ -184,4 +184,4 @@ def test_claims_that_are_not_ours_to_make_are_lacking() -> None:
     assert isinstance(Decider(state).round(NOW).consider(asked), Fitting)
     others = Decider(state, makes_claims_of=lambda _: False).round(NOW).consider(asked)
     assert isinstance(others, Lacking)
-    assert (others.error.lack, others.error.name) == (Lack.GENERATED, "one")
+    assert (others.error.lack, others.error.name) == (ClaimLack.GENERATED, "one")

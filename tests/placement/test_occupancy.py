@@ -39,7 +39,7 @@ from drayman.placement.fit.readiness import Closed
 from drayman.placement.occupancy import NO_NODE, Occupancy, State, occupancy, tally
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import count_by_kind, gather
-from drayman.topology import Kind
+from drayman.topology import DeviceKind
 
 DRIVER = "gpu.example.com"
 GPU = "gpu.nvidia.com"
@@ -143,7 +143,7 @@ def test_people_count_gpus_and_not_their_partitions() -> None:
     )
     assert len(found.devices) == 208
     assert count_by_kind(gather(found.devices.values())) == {
-        Kind.GPU: {State.USED: 1, State.PARTITIONED: 1, State.FREE: 6}
+        DeviceKind.GPU: {State.USED: 1, State.PARTITIONED: 1, State.FREE: 6}
     }
 
 

@@ -21,7 +21,7 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.inventory import DeviceId, NodeView
-from drayman.placement.occupancy import Occupancy, Standing, State, count, obtainable, tally
+from drayman.placement.occupancy import DeviceStanding, Occupancy, State, count, obtainable, tally
 from oracle.nodes import JsonObject
 from oracle.strategies import problems
 from oracle.strategies_split import split_problems
@@ -117,7 +117,7 @@ def test_a_partitioned_device_is_lost_because_of_its_parts(asked: JsonObject) ->
 def test_units_cover_the_devices(asked: JsonObject) -> None:
     """Devices of one unit are of one pool, and a unit named after a device contains it."""
     found, _ = counted(asked)
-    units: dict[tuple[str, ...], list[Standing]] = {}
+    units: dict[tuple[str, ...], list[DeviceStanding]] = {}
     for standing in found.devices.values():
         units.setdefault(tuple(map(str, standing.unit)), []).append(standing)
     for members in units.values():

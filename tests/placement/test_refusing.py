@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from drayman.allocator import Defect, Exhausted, Fault, Kind, Plan, Policy, Scope
-from drayman.allocator import Reason as Step
+from drayman.allocator import Defect, Exhausted, Fault, Finality, Plan, Policy, Scope
+from drayman.allocator import RejectionReason as Step
 from drayman.placement.refusing import (
     DevicesVerdict,
     Flaw,
@@ -55,25 +55,25 @@ def gpus(*names: str, **fields: Any) -> JsonObject:
 Numbers = tuple[int, str, int, int, int, dict[Step, int], Step]
 """Claim, request, wanted, matching, free, what was lost to which test, and what is wrong with the rest."""
 
-CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
+CASES: dict[str, tuple[JsonObject, Finality, Numbers]] = {
     "too few": (
         problem([gpus("d0")], claim(exactly("mine", 2))),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 2, 1, 1, {}, Step.COUNT),
     ),
     "another class": (
         problem([gpus("d0", "d1")], claim(exactly("mine", 1, "nic"))),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 1, 0, 0, {}, Step.COUNT),
     ),
     "in use": (
         problem([gpus("d0", "d1")], claim(exactly("mine", 2)), allocated=in_use("d0")),
-        Kind.NOT_NOW,
+        Finality.NOT_NOW,
         (0, "mine", 2, 2, 1, {Step.IN_USE: 1}, Step.COUNT),
     ),
     "tainted": (
         problem([gpus("d0", taints=[taint("lease")])], claim(exactly("mine"))),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 1, 1, 0, {Step.TAINTED: 1}, Step.COUNT),
     ),
     "too small": (
@@ -81,7 +81,7 @@ CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
             [piece([shared("d0", {"memory": capacity(4)})])],
             claim(exactly("mine", asks={"memory": 8})),
         ),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 1, 1, 0, {Step.CAPACITY: 1}, Step.COUNT),
     ),
     "no counters": (
@@ -89,7 +89,7 @@ CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
             partitioned([device("d0", spends={"card": {"units": 3}})], {"card": {"units": 2}}),
             claim(exactly("mine")),
         ),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 1, 1, 0, {Step.COUNTERS: 1}, Step.COUNT),
     ),
     "counters that others have used": (
@@ -101,7 +101,7 @@ CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
             claim(exactly("mine")),
             allocated=in_use("d0"),
         ),
-        Kind.NOT_NOW,
+        Finality.NOT_NOW,
         (0, "mine", 1, 2, 0, {Step.IN_USE: 1, Step.COUNTERS: 1}, Step.COUNT),
     ),
     "several tests": (
@@ -110,7 +110,7 @@ CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
             claim(exactly("mine", 2, select=[MODEL_A_GUARDED])),
             allocated=in_use("d0"),
         ),
-        Kind.NOT_NOW,
+        Finality.NOT_NOW,
         (0, "mine", 2, 2, 1, {Step.IN_USE: 1}, Step.COUNT),
     ),
     "constraint": (
@@ -118,22 +118,22 @@ CASES: dict[str, tuple[JsonObject, Kind, Numbers]] = {
             [piece([device("d0", attrs={NUMA: 0}), device("d1", attrs={NUMA: 1})])],
             claim(exactly("mine", 2), match=[NUMA]),
         ),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 2, 2, 2, {}, Step.CONSTRAINT),
     ),
     "all of none": (
         problem([gpus("d0")], claim(everything("mine", "nic"))),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 0, 0, 0, {}, Step.COUNT),
     ),
     "no devices at all": (
         problem([], claim(exactly("mine"))),
-        Kind.NEVER,
+        Finality.NEVER,
         (0, "mine", 1, 0, 0, {}, Step.NO_DEVICES),
     ),
     "the second claim": (
         problem([gpus("d0", "d1")], claim(exactly("one")), claim(exactly("other", 3))),
-        Kind.NEVER,
+        Finality.NEVER,
         (1, "other", 3, 2, 2, {}, Step.COUNT),
     ),
 }
@@ -187,7 +187,7 @@ def test_a_pool_that_is_broken_does_not_hide_what_is_short() -> None:
     verdict = refused(made)
     assert verdict.flaw is not None
     assert verdict.flaw.defect is Defect.POOL
-    assert (verdict.kind, verdict.is_temporary) == (Kind.NOT_NOW, True)
+    assert (verdict.kind, verdict.is_temporary) == (Finality.NOT_NOW, True)
     assert [s.lost for s in verdict.shortages] == [((Step.IN_USE, 1),)]
 
 

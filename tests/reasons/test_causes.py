@@ -7,7 +7,7 @@ import pytest
 from drayman.allocator import Defect
 from drayman.placement.fit import Cause
 from drayman.reasons.causes import CAUSES, DEFECTS, DEVICE_TESTS, ON_ONE_NODE, FitTest
-from drayman.reasons.reason import Kind
+from drayman.reasons.reason import Outlook
 
 REFUSING = [cause for cause in Cause if cause is not Cause.NOTHING]
 
@@ -30,7 +30,7 @@ def test_what_is_short_now_is_not_said_to_be_short_for_ever() -> None:
     """The column for what others have names nothing that no hardware could do."""
     rows = (*CAUSES.values(), *DEVICE_TESTS.values())
     kinds = {row.now.kind for row in rows if row.now is not None}
-    assert kinds == {Kind.NOT_NOW, Kind.NOT_HERE}
+    assert kinds == {Outlook.NOT_NOW, Outlook.NOT_HERE}
 
 
 def test_each_defect_has_a_reason() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Entry, Queue
+from drayman.scheduler.queue import Queue, QueuedPod
 
 
 def pod(name: str, priority: int = 0) -> Pod:
@@ -29,7 +29,7 @@ def taken(queue: Queue, now: float = 0.0, most: int = 100) -> list[str]:
     return [entry.uid for entry in queue.take(most, now)]
 
 
-def asleep(queue: Queue, shape: str = "shape", interest: Wake = Wake.ANYTHING) -> list[Entry]:
+def asleep(queue: Queue, shape: str = "shape", interest: Wake = Wake.ANYTHING) -> list[QueuedPod]:
     entries = queue.take(100, 0.0)
     for entry in entries:
         queue.sleep(entry, shape, interest)

@@ -9,7 +9,7 @@ import pytest
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Entry, Queue
+from drayman.scheduler.queue import Queue, QueuedPod
 
 SHAPE = "shape"
 
@@ -27,11 +27,11 @@ def asleep(*names: str) -> Queue:
     return queue
 
 
-def taken(queue: Queue) -> list[Entry]:
+def taken(queue: Queue) -> list[QueuedPod]:
     return queue.take(100, 0.0)
 
 
-GOES_WITHOUT_ANSWER: dict[str, Callable[[Queue, Entry], object]] = {
+GOES_WITHOUT_ANSWER: dict[str, Callable[[Queue, QueuedPod], object]] = {
     "removed": lambda queue, entry: queue.remove(entry.uid),
     "waits for a claim": lambda queue, entry: queue.wait(entry),
     "fails": lambda queue, entry: queue.hold_back(entry, 0.0),

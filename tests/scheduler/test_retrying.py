@@ -12,7 +12,7 @@ from drayman.api.core import Node, Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.features import Features
-from drayman.placement.claims import ClaimsNotReadyError, Lack
+from drayman.placement.claims import ClaimLack, ClaimsNotReadyError
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.outcomes import (
     BeingWritten,
@@ -69,7 +69,7 @@ class Desk:
 
 
 def lacking(at: Desk) -> None:
-    error = ClaimsNotReadyError("not there", Lack.CLAIM, "c")
+    error = ClaimsNotReadyError("not there", ClaimLack.CLAIM, "c")
     at.retrying.refused(at.entries["first"], Lacking(error), at.now)
 
 

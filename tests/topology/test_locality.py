@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.api.resource import Device, DeviceAttribute
-from drayman.topology import Kind, Locality, kind, locality
+from drayman.topology import DeviceKind, Locality, kind, locality
 
 
 def text(value: str) -> DeviceAttribute:
@@ -118,24 +118,24 @@ def test_locality_reads_what_drivers_publish(
 
 
 KINDS = {
-    "a GPU": ("gpu.nvidia.com", "gpu", Kind.GPU),
-    "a MIG partition": ("gpu.nvidia.com", "mig", Kind.GPU),
-    "an AMD partition": ("gpu.amd.com", "amdgpu-partition", Kind.GPU),
-    "an NVLink channel": ("compute-domain.nvidia.com", "channel", Kind.OTHER),
-    "a TPU": ("tpu.google.com", None, Kind.GPU),
-    "a network interface": ("dra.net", "device", Kind.NIC),
-    "CPUs": ("dra.cpu", None, Kind.CPU),
-    "an unknown driver with a telling name": ("gpu.example.com", None, Kind.GPU),
-    "a telling word inside a label": ("fast-nic.example.com", None, Kind.NIC),
-    "a top-level domain tells nothing": ("storage.example.net", None, Kind.OTHER),
-    "an unknown driver with a telling type": ("devices.example.com", "nic", Kind.NIC),
-    "an unknown driver": ("devices.example.com", None, Kind.OTHER),
-    "a crypto accelerator is none of them": ("qat.intel.com", "gpu", Kind.OTHER),
+    "a GPU": ("gpu.nvidia.com", "gpu", DeviceKind.GPU),
+    "a MIG partition": ("gpu.nvidia.com", "mig", DeviceKind.GPU),
+    "an AMD partition": ("gpu.amd.com", "amdgpu-partition", DeviceKind.GPU),
+    "an NVLink channel": ("compute-domain.nvidia.com", "channel", DeviceKind.OTHER),
+    "a TPU": ("tpu.google.com", None, DeviceKind.GPU),
+    "a network interface": ("dra.net", "device", DeviceKind.NIC),
+    "CPUs": ("dra.cpu", None, DeviceKind.CPU),
+    "an unknown driver with a telling name": ("gpu.example.com", None, DeviceKind.GPU),
+    "a telling word inside a label": ("fast-nic.example.com", None, DeviceKind.NIC),
+    "a top-level domain tells nothing": ("storage.example.net", None, DeviceKind.OTHER),
+    "an unknown driver with a telling type": ("devices.example.com", "nic", DeviceKind.NIC),
+    "an unknown driver": ("devices.example.com", None, DeviceKind.OTHER),
+    "a crypto accelerator is none of them": ("qat.intel.com", "gpu", DeviceKind.OTHER),
 }
 
 
 @pytest.mark.parametrize(("driver", "type_", "want"), KINDS.values(), ids=KINDS)
-def test_kind_is_told_by_the_driver(driver: str, type_: str | None, want: Kind) -> None:
+def test_kind_is_told_by_the_driver(driver: str, type_: str | None, want: DeviceKind) -> None:
     """The driver's name says what sort of device it is; the `type` attribute helps where it does not."""
     attributes = {} if type_ is None else {"type": text(type_)}
     assert kind(driver, Device(name="d", attributes=attributes)) is want

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drayman.api.resource import Device
 from drayman.drivers.profiles import dgx_h100
-from drayman.topology import Kind, Matrix, matrix
+from drayman.topology import DeviceKind, Matrix, matrix
 
 
 def dgx() -> Matrix:
@@ -44,7 +44,11 @@ def test_matrix_is_symmetric() -> None:
 def test_gpus_come_before_nics_whatever_the_order_of_slices() -> None:
     """Rows are sorted by kind and keep the drivers' order within it."""
     nic, gpu = ("dra.net", Device(name="n")), ("gpu.nvidia.com", Device(name="g"))
-    assert [row.kind for row in matrix([nic, gpu, nic]).rows] == [Kind.GPU, Kind.NIC, Kind.NIC]
+    assert [row.kind for row in matrix([nic, gpu, nic]).rows] == [
+        DeviceKind.GPU,
+        DeviceKind.NIC,
+        DeviceKind.NIC,
+    ]
 
 
 def test_legend_explains_the_codes_that_occur_and_no_others() -> None:

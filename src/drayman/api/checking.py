@@ -16,7 +16,7 @@ from drayman.api.carrying import Carried
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.defaults import with_defaults
 from drayman.api.formats import dns_label_problems
-from drayman.api.loading import Finding, LoadedObject, Severity, load_files
+from drayman.api.loading import LoadedObject, LoadFinding, Severity, load_files
 from drayman.api.resource import (
     DeviceTaintRule,
     ResourceClaim,
@@ -44,14 +44,14 @@ class Report:
     """What checking files found."""
 
     objects: tuple[LoadedObject, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LoadFinding, ...]
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[LoadFinding, ...]:
         return tuple(f for f in self.findings if f.severity is Severity.ERROR)
 
     @property
-    def warnings(self) -> tuple[Finding, ...]:
+    def warnings(self) -> tuple[LoadFinding, ...]:
         return tuple(f for f in self.findings if f.severity is Severity.WARNING)
 
     @property
@@ -68,7 +68,7 @@ class _Collector:
     """Findings up to what anybody would read. A warning too many is only counted; an error too many ends the checking."""
 
     def __init__(self) -> None:
-        self._findings: list[Finding] = []
+        self._findings: list[LoadFinding] = []
         self._kept: Counter[Severity] = Counter()
         self._unsaid = 0
 
@@ -76,7 +76,7 @@ class _Collector:
     def full(self) -> bool:
         return self._kept[Severity.ERROR] >= MAX_ERRORS
 
-    def extend(self, findings: Iterable[Finding]) -> None:
+    def extend(self, findings: Iterable[LoadFinding]) -> None:
         for finding in findings:
             if self.full:
                 return
@@ -86,7 +86,7 @@ class _Collector:
             self._kept[finding.severity] += 1
             self._findings.append(finding)
 
-    def result(self) -> tuple[Finding, ...]:
+    def result(self) -> tuple[LoadFinding, ...]:
         closing = []
         if self.full:
             message = f"{MAX_ERRORS} errors are enough; nothing beyond them has been checked"
@@ -95,8 +95,8 @@ class _Collector:
             closing.append(self._remark(Severity.WARNING, f"{self._unsaid} more warnings left out"))
         return (*self._findings, *closing)
 
-    def _remark(self, severity: Severity, message: str) -> Finding:
-        return Finding(severity, self._findings[-1].file, 0, "", "", message)
+    def _remark(self, severity: Severity, message: str) -> LoadFinding:
+        return LoadFinding(severity, self._findings[-1].file, 0, "", "", message)
 
 
 def check_files(inputs: Iterable[tuple[str, bytes]], selectors: SelectorChecker) -> Report:
@@ -129,7 +129,7 @@ def _namespaces(objects: Iterable[LoadedObject]) -> dict[str, Namespace]:
 
 def _check(
     loaded: LoadedObject, selectors: SelectorChecker, namespaces: dict[str, Namespace]
-) -> Iterator[Finding]:
+) -> Iterator[LoadFinding]:
     if loaded.carried is None:
         return
     value = defaulted(loaded.carried, loaded.version).object
@@ -173,7 +173,7 @@ def _rules(value: ApiStruct, selectors: SelectorChecker) -> Iterator[FieldError]
     yield from validation.validate(value, selectors)
 
 
-def _duplicates(objects: Iterable[LoadedObject]) -> Iterator[Finding]:
+def _duplicates(objects: Iterable[LoadedObject]) -> Iterator[LoadFinding]:
     """Objects that are there twice and say different things.
 
     Applied one file after the other, which is ordinary, the later one replaces the earlier one. Within a file it is a slip.

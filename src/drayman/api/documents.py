@@ -52,7 +52,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where an object stands. `index` counts the objects of the file from 0; `start` is the line of what holds the object."""
 
     file: str
@@ -79,15 +79,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Document(Place):
+class Document(SourcePlace):
     """One object as it stands in a file."""
 
     value: dict[str, Json]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SourcePlace:
         """Where it stands, without it: for whoever has made an object of it and needs no second copy."""
-        return Place(self.file, self.index, self.start, self._source, self._within)
+        return SourcePlace(self.file, self.index, self.start, self._source, self._within)
 
 
 def read_documents(file: str, data: bytes) -> Iterator[Document]:

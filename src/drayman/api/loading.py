@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from drayman.api import codec, versions
 from drayman.api.carrying import Carried, unknown_fields
 from drayman.api.catalog import Kind, kind_of
-from drayman.api.documents import Document, Place, read_documents
+from drayman.api.documents import Document, SourcePlace, read_documents
 from drayman.api.errors import DecodeError, DocumentError
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import GROUP
@@ -41,7 +41,7 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LoadFinding:
     """Something to say about a place in a file. `object` names the object, or is empty where there is none yet."""
 
     severity: Severity
@@ -72,17 +72,17 @@ def found(
     path: str,
     message: str,
     error: FieldError | None = None,
-) -> Finding:
+) -> LoadFinding:
     """A finding whose parts are cut to what somebody can read: files may hold names of any length."""
     path, message = elided(path, LONGEST_NAME), elided(message, LONGEST_MESSAGE)
-    return Finding(severity, file, line, title, path, message, error)
+    return LoadFinding(severity, file, line, title, path, message, error)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
     """An object from a file. `carried` is None for kinds Drayman does not know, of which `raw` has a canonical text."""
 
-    document: Place
+    document: SourcePlace
     api_version: str
     kind_name: str
     metadata: ObjectMeta
@@ -129,7 +129,7 @@ class LoadedObject:
         *,
         severity: Severity = Severity.ERROR,
         error: FieldError | None = None,
-    ) -> Finding:
+    ) -> LoadFinding:
         """A finding about a field of this object, in the terms of v1."""
         source = path
         if self.kind is not None and self.version:
@@ -137,13 +137,13 @@ class LoadedObject:
         line = self.document.line_of(source)
         return found(severity, self.document.file, line, self.title, path, message, error)
 
-    def unknown_field(self, path: str) -> Finding:
+    def unknown_field(self, path: str) -> LoadFinding:
         """A warning about a field at a path of the document itself."""
         file, line = self.document.file, self.document.line_of(path)
         return found(Severity.WARNING, file, line, self.title, path, "unknown field")
 
 
-def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | Finding]:
+def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | LoadFinding]:
     """The objects in files, given as names and bytes, with findings where something is none."""
     for file, data in inputs:
         try:
@@ -153,7 +153,7 @@ def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | F
             yield found(Severity.ERROR, error.file, error.line, "", "", error.message)
 
 
-def load_document(document: Document) -> Iterator[LoadedObject | Finding]:
+def load_document(document: Document) -> Iterator[LoadedObject | LoadFinding]:
     """The object in a document, and findings about it: errors where it cannot be decoded, unknown fields as warnings."""
     value = document.value
     for name in ("apiVersion", "kind"):
@@ -172,14 +172,14 @@ def load_document(document: Document) -> Iterator[LoadedObject | Finding]:
         yield _unreadable(document, error.path, error.message, kind)
 
 
-def _load_versioned(document: Document, kind: Kind) -> Iterator[LoadedObject | Finding]:
+def _load_versioned(document: Document, kind: Kind) -> Iterator[LoadedObject | LoadFinding]:
     converted = versions.to_v1(document.value)
     yield from _load(document, kind, converted.value, converted.version, converted.ignored)
 
 
 def _load(
     document: Document, kind: Kind, value: Json, version: str, ignored: tuple[str, ...]
-) -> Iterator[LoadedObject | Finding]:
+) -> Iterator[LoadedObject | LoadFinding]:
     carried: Carried[ApiStruct] = Carried.convert(kind.type, value)
     loaded = LoadedObject(
         document.place,
@@ -197,7 +197,7 @@ def _load(
             yield loaded.unknown_field(path)
 
 
-def _load_unknown(document: Document) -> Iterator[LoadedObject | Finding]:
+def _load_unknown(document: Document) -> Iterator[LoadedObject | LoadFinding]:
     value = document.value
     api_version, kind = value["apiVersion"], value["kind"]
     if (objection := _impossible_kind(api_version, kind)) is not None:
@@ -228,7 +228,9 @@ def _impossible_kind(api_version: str, kind: str) -> tuple[str, str] | None:
     return None
 
 
-def _unreadable(document: Document, path: str, message: str, kind: Kind | None = None) -> Finding:
+def _unreadable(
+    document: Document, path: str, message: str, kind: Kind | None = None
+) -> LoadFinding:
     source = path
     version = str(document.value.get("apiVersion")).rpartition("/")[2]
     if kind is not None and kind.group == GROUP:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from drayman.api.checking import defaulted
 from drayman.api.errors import DocumentError
-from drayman.api.loading import Finding, load_files
+from drayman.api.loading import LoadFinding, load_files
 from drayman.api.struct import ApiStruct
 
 
@@ -17,7 +17,7 @@ def load(text: str | bytes, name: str = "<text>") -> tuple[ApiStruct, ...]:
     data = text.encode() if isinstance(text, str) else text
     found = []
     for result in load_files([(name, data)]):
-        if isinstance(result, Finding):
+        if isinstance(result, LoadFinding):
             subject = ": ".join(part for part in (result.object, result.path) if part)
             message = f"{subject}: {result.message}" if subject else result.message
             raise DocumentError(name, result.line, message)

@@ -15,7 +15,7 @@ from drayman.cel import ast, types
 from drayman.cel.declarations import Declarations, Name
 from drayman.cel.errors import CompileError, Issue
 from drayman.cel.functions import Function, Message, Overload
-from drayman.cel.types import DYN, ERROR, Kind, Type
+from drayman.cel.types import DYN, ERROR, Type, TypeKind
 from drayman.cel.unify import Substitution, assign, assign_all, most_general, substitute
 from drayman.cel.values import UInt
 
@@ -173,15 +173,15 @@ class _Checker:
         """The type of a field, and whether the operand was an optional."""
         target, is_optional = unwrap_optional(substitute(self.substitution, operand))
         match target.kind:
-            case Kind.MAP:
+            case TypeKind.MAP:
                 return target.parameters[1], is_optional
-            case Kind.OBJECT:
+            case TypeKind.OBJECT:
                 found = self._declarations.fields.get(target.name, {}).get(field)
                 if found is not None:
                     return found, is_optional
                 self._report(node_id, f"undefined field '{field}'")
                 return ERROR, is_optional
-            case Kind.PARAMETER:
+            case TypeKind.PARAMETER:
                 self._assign(DYN, target)
             case _ if not target.is_dynamic:
                 self._report(node_id, f"type '{target}' does not support field selection")
@@ -212,7 +212,7 @@ class _Checker:
         if not optional:
             return type_
         inner, is_optional = unwrap_optional(type_)
-        if not is_optional and type_.kind not in (Kind.DYN, Kind.ANY):
+        if not is_optional and type_.kind not in (TypeKind.DYN, TypeKind.ANY):
             self._mismatch(expr, types.optional_of(type_), type_)
         return inner
 
@@ -243,7 +243,7 @@ class _Checker:
         message = None if name is None else self._declarations.messages.get(name.name)
         if name is None:
             self._undeclared(expr.id, expr.type_name)
-        elif name.type.kind is not Kind.TYPE:
+        elif name.type.kind is not TypeKind.TYPE:
             self._report(expr.id, f"'{name.type}' is not a type")
         elif message is None:
             self._report(expr.id, f"'{name.name}' is not a message type")
@@ -303,7 +303,7 @@ class _Checker:
             matching.append(overload.id)
             if result is None:
                 result = found
-            elif result.kind not in (Kind.DYN, Kind.ANY) and found != result:
+            elif result.kind not in (TypeKind.DYN, TypeKind.ANY) and found != result:
                 result = DYN
         if result is None:
             shown = [substitute(self.substitution, t, free_to_dyn=True) for t in arg_types]
@@ -369,12 +369,12 @@ class _Checker:
         """The types of the iteration variables; the second is only meaningful if there are two."""
         type_ = substitute(self.substitution, self._type(iter_range))
         match type_.kind:
-            case Kind.LIST:
+            case TypeKind.LIST:
                 element = type_.parameters[0]
                 return (types.INT, element) if two else (element, element)
-            case Kind.MAP:
+            case TypeKind.MAP:
                 return type_.parameters[0], type_.parameters[1]
-            case Kind.DYN | Kind.ERROR | Kind.PARAMETER:
+            case TypeKind.DYN | TypeKind.ERROR | TypeKind.PARAMETER:
                 self._assign(DYN, type_)
                 return DYN, DYN
         self._report(
@@ -394,7 +394,7 @@ def _parameters(signature_types: Sequence[Type]) -> dict[Type, None]:
     pending = list(signature_types)
     while pending:
         type_ = pending.pop(0)
-        if type_.kind is Kind.PARAMETER:
+        if type_.kind is TypeKind.PARAMETER:
             found[type_] = None
         pending.extend(type_.parameters)
     return found

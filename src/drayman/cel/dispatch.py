@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 from drayman.cel.errors import EvaluationError
 from drayman.cel.functions import Function, Overload
-from drayman.cel.types import Kind, Type
+from drayman.cel.types import Type, TypeKind
 from drayman.cel.values import LISTS, MapValue, no_such_overload, type_name
 
 _CONTAINERS = (*LISTS, MapValue)  # whether they fit depends on what is in them
-_ANYTHING = frozenset((Kind.DYN, Kind.ANY, Kind.PARAMETER))
+_ANYTHING = frozenset((TypeKind.DYN, TypeKind.ANY, TypeKind.PARAMETER))
 
 # Functions that upstream implements by what a value can do rather than by signatures: their errors name no types.
 _BY_TRAIT = frozenset(
@@ -38,9 +38,9 @@ def fits(type_: Type, value: object) -> bool:
         return True
     if type_.name != type_name(value):
         return False
-    if type_.kind is Kind.LIST and isinstance(value, LISTS) and len(value):
+    if type_.kind is TypeKind.LIST and isinstance(value, LISTS) and len(value):
         return fits(type_.parameters[0], value[0])
-    if type_.kind is Kind.MAP and isinstance(value, MapValue) and value:
+    if type_.kind is TypeKind.MAP and isinstance(value, MapValue) and value:
         key, first = next(value.pairs())
         return fits(type_.parameters[0], key) and fits(type_.parameters[1], first)
     return True

@@ -34,15 +34,24 @@ from drayman.cel.costs import (
 )
 from drayman.cel.declarations import Declarations
 from drayman.cel.standard_macros import ACCUMULATOR, OLD_ACCUMULATOR
-from drayman.cel.types import DYN, Kind, Type
+from drayman.cel.types import DYN, Type, TypeKind
 from drayman.cel.values import size_of
 
 Path: TypeAlias = tuple[str, ...]
 # The size of what a path leads to, if the environment declares one. Elements are `@items`, `@keys`, `@values`, `@indices`.
 InputSizes: TypeAlias = Callable[[Path], SizeEstimate | None]
 
-_SCALARS = frozenset((Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT, Kind.TIMESTAMP, Kind.UINT))
-_SELECTABLE = frozenset((Kind.MAP, Kind.OBJECT, Kind.PARAMETER))
+_SCALARS = frozenset(
+    (
+        TypeKind.BOOL,
+        TypeKind.DOUBLE,
+        TypeKind.DURATION,
+        TypeKind.INT,
+        TypeKind.TIMESTAMP,
+        TypeKind.UINT,
+    )
+)
+_SELECTABLE = frozenset((TypeKind.MAP, TypeKind.OBJECT, TypeKind.PARAMETER))
 _SIZED_LITERALS = (str, bytes, bool, float, int)
 
 
@@ -309,7 +318,9 @@ class _Estimator:
     def _push_iteration(self, name: str, iter_range: ast.Expr, *, key: bool) -> None:
         """The variable that gets keys or indices, or the one that gets values."""
         entry = self._entry(iter_range)
-        is_list = entry.is_list if entry is not None else self._type(iter_range).kind is Kind.LIST
+        is_list = (
+            entry.is_list if entry is not None else self._type(iter_range).kind is TypeKind.LIST
+        )
         if key:
             step = "@indices" if is_list else "@keys"
         else:
@@ -319,7 +330,7 @@ class _Estimator:
 
     def _is_list(self, iter_range: ast.Expr) -> bool:
         entry = self._entry(iter_range)
-        return entry.is_list if entry is not None else self._type(iter_range).kind is Kind.LIST
+        return entry.is_list if entry is not None else self._type(iter_range).kind is TypeKind.LIST
 
     def _comprehension(self, expr: ast.Comprehension) -> CostEstimate:
         total = self.cost(expr.iter_range) + self.cost(expr.accu_init)

@@ -19,7 +19,7 @@ from drayman.cel.folds import Fold, fold_step, local_step
 from drayman.cel.regex import compile_pattern
 from drayman.cel.runtime import State, Step
 from drayman.cel.standard.collections import check_key
-from drayman.cel.types import Kind
+from drayman.cel.types import TypeKind
 from drayman.cel.values import (
     LISTS,
     NONE,
@@ -94,7 +94,7 @@ class _Planner:
         if reference is not None and reference.value is not None:
             return _Constant(reference.value)
         type_ = self._checked.types.get(expr.id)
-        if type_ is not None and type_.kind is Kind.TYPE:
+        if type_ is not None and type_.kind is TypeKind.TYPE:
             # Upstream takes every identifier of this type for the name of a type, also where it is a variable.
             raise EvaluationError(f"reference to undefined type: {expr.name}")
         for name, read, local in reversed(self._locals):

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from msgspec import Struct
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     NULL = auto()
     BOOL = auto()
     INT = auto()
@@ -33,7 +33,7 @@ class Kind(Enum):
 
 
 class Type(Struct, frozen=True):
-    kind: Kind
+    kind: TypeKind
     name: str
     parameters: tuple[Type, ...] = ()
 
@@ -57,47 +57,47 @@ class Type(Struct, frozen=True):
 
     @property
     def is_optional(self) -> bool:
-        return self.kind is Kind.OPAQUE and self.name == "optional_type"
+        return self.kind is TypeKind.OPAQUE and self.name == "optional_type"
 
 
-_DYNAMIC = frozenset((Kind.DYN, Kind.ANY, Kind.ERROR))
+_DYNAMIC = frozenset((TypeKind.DYN, TypeKind.ANY, TypeKind.ERROR))
 
-NULL = Type(Kind.NULL, "null_type")
-BOOL = Type(Kind.BOOL, "bool")
-INT = Type(Kind.INT, "int")
-UINT = Type(Kind.UINT, "uint")
-DOUBLE = Type(Kind.DOUBLE, "double")
-STRING = Type(Kind.STRING, "string")
-BYTES = Type(Kind.BYTES, "bytes")
-TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
-DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
-DYN = Type(Kind.DYN, "dyn")
-ANY = Type(Kind.ANY, "any")
-ERROR = Type(Kind.ERROR, "!error!")
+NULL = Type(TypeKind.NULL, "null_type")
+BOOL = Type(TypeKind.BOOL, "bool")
+INT = Type(TypeKind.INT, "int")
+UINT = Type(TypeKind.UINT, "uint")
+DOUBLE = Type(TypeKind.DOUBLE, "double")
+STRING = Type(TypeKind.STRING, "string")
+BYTES = Type(TypeKind.BYTES, "bytes")
+TIMESTAMP = Type(TypeKind.TIMESTAMP, "google.protobuf.Timestamp")
+DURATION = Type(TypeKind.DURATION, "google.protobuf.Duration")
+DYN = Type(TypeKind.DYN, "dyn")
+ANY = Type(TypeKind.ANY, "any")
+ERROR = Type(TypeKind.ERROR, "!error!")
 
 
 def list_of(element: Type) -> Type:
-    return Type(Kind.LIST, "list", (element,))
+    return Type(TypeKind.LIST, "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    return Type(Kind.MAP, "map", (key, value))
+    return Type(TypeKind.MAP, "map", (key, value))
 
 
 def type_of(instance: Type) -> Type:
-    return Type(Kind.TYPE, "type", (instance,))
+    return Type(TypeKind.TYPE, "type", (instance,))
 
 
 def optional_of(value: Type) -> Type:
-    return Type(Kind.OPAQUE, "optional_type", (value,))
+    return Type(TypeKind.OPAQUE, "optional_type", (value,))
 
 
 def opaque(name: str, *parameters: Type) -> Type:
-    return Type(Kind.OPAQUE, name, parameters)
+    return Type(TypeKind.OPAQUE, name, parameters)
 
 
 def object_type(name: str) -> Type:
-    return Type(Kind.OBJECT, name)
+    return Type(TypeKind.OBJECT, name)
 
 
 def wrapper(wrapped: Type) -> Type:
@@ -106,7 +106,7 @@ def wrapper(wrapped: Type) -> Type:
 
 
 def parameter(name: str) -> Type:
-    return Type(Kind.PARAMETER, name)
+    return Type(TypeKind.PARAMETER, name)
 
 
-TYPE = Type(Kind.TYPE, "type")
+TYPE = Type(TypeKind.TYPE, "type")

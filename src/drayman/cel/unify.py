@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from drayman.cel.types import DYN, Kind, Type
+from drayman.cel.types import DYN, Type, TypeKind
 
 Substitution: TypeAlias = Mapping[Type, Type]
 
-_NULLABLE = frozenset((Kind.OPAQUE, Kind.OBJECT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP))
-_CONTAINERS = frozenset((Kind.OPAQUE, Kind.LIST, Kind.MAP))
-_PARAMETRIC = frozenset((Kind.OPAQUE, Kind.LIST, Kind.MAP, Kind.TYPE))
+_NULLABLE = frozenset(
+    (TypeKind.OPAQUE, TypeKind.OBJECT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP)
+)
+_CONTAINERS = frozenset((TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP))
+_PARAMETRIC = frozenset((TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP, TypeKind.TYPE))
 
 
 def assign(known: Substitution, value: Type, target: Type) -> Substitution | None:
@@ -33,7 +35,7 @@ def assign_all(
 
 def substitute(known: Substitution, type_: Type, *, free_to_dyn: bool = False) -> Type:
     """The type with parameters replaced by what they stand for; free ones by `dyn` if asked."""
-    while type_.kind is Kind.PARAMETER:
+    while type_.kind is TypeKind.PARAMETER:
         replacement = known.get(type_)
         if replacement is None:
             return DYN if free_to_dyn else type_
@@ -56,21 +58,21 @@ def equivalent(left: Type, right: Type) -> bool:
     left, right = left.unwrapped, right.unwrapped
     if left.kind is not right.kind or len(left.parameters) != len(right.parameters):
         return False
-    if left.kind is not Kind.PARAMETER and left.name != right.name:
+    if left.kind is not TypeKind.PARAMETER and left.name != right.name:
         return False
     return all(equivalent(a, b) for a, b in zip(left.parameters, right.parameters, strict=True))
 
 
 def _is_dyn(type_: Type) -> bool:
-    return type_.kind in (Kind.DYN, Kind.ANY)
+    return type_.kind in (TypeKind.DYN, TypeKind.ANY)
 
 
 def _less_specific(left: Type, right: Type) -> bool:
-    if _is_dyn(left) or left.kind is Kind.PARAMETER:
+    if _is_dyn(left) or left.kind is TypeKind.PARAMETER:
         return True
-    if _is_dyn(right) or right.kind is Kind.PARAMETER or left.kind is not right.kind:
+    if _is_dyn(right) or right.kind is TypeKind.PARAMETER or left.kind is not right.kind:
         return False
-    if left.kind is Kind.TYPE:
+    if left.kind is TypeKind.TYPE:
         return True
     if left.kind in _CONTAINERS:
         if left.name != right.name or len(left.parameters) != len(right.parameters):
@@ -81,19 +83,19 @@ def _less_specific(left: Type, right: Type) -> bool:
 
 
 def _assignable(known: dict[Type, Type], left: Type, right: Type) -> bool:
-    if right.kind is Kind.PARAMETER:
+    if right.kind is TypeKind.PARAMETER:
         valid, bound = _substitutes(known, left, right)
         if valid or bound:
             return valid
-    if left.kind is Kind.PARAMETER:
+    if left.kind is TypeKind.PARAMETER:
         return _substitutes(known, right, left)[0]
     if left.is_dynamic or right.is_dynamic:
         return True
-    if left.kind is Kind.NULL or right.kind is Kind.NULL:
-        other = right if left.kind is Kind.NULL else left
-        return other.kind is Kind.NULL or other.kind in _NULLABLE or other.is_wrapper
-    if left.kind is Kind.TYPE:
-        return right.kind is Kind.TYPE
+    if left.kind is TypeKind.NULL or right.kind is TypeKind.NULL:
+        other = right if left.kind is TypeKind.NULL else left
+        return other.kind is TypeKind.NULL or other.kind in _NULLABLE or other.is_wrapper
+    if left.kind is TypeKind.TYPE:
+        return right.kind is TypeKind.TYPE
     if left.kind in _CONTAINERS:
         same = left.kind is right.kind and left.name == right.name
         return same and _all_assignable(known, left.parameters, right.parameters)
@@ -129,7 +131,7 @@ def _substitutes(known: dict[Type, Type], type_: Type, parameter: Type) -> tuple
 def _occurs(known: Substitution, parameter: Type, within: Type) -> bool:
     if parameter == within:
         return True
-    if within.kind is Kind.PARAMETER:
+    if within.kind is TypeKind.PARAMETER:
         bound = known.get(within)
         return bound is not None and _occurs(known, parameter, bound)
     if within.kind in _PARAMETRIC:

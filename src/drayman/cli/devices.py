@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from drayman.api.codec import convert
 from drayman.api.errors import DecodeError, JsonError
-from drayman.api.loading import Finding, LoadedObject, Severity, load_files
+from drayman.api.loading import LoadedObject, LoadFinding, Severity, load_files
 from drayman.api.resource import Device, ResourceSlice
 from drayman.api.struct import Json
 from drayman.api.syntax import json_text
@@ -60,7 +60,7 @@ def _entry(where: str, entry: Json) -> NamedDevice:
 def _from_slices(file: str, data: bytes) -> list[NamedDevice]:
     found: list[_Published] = []
     for result in load_files([(file, data)]):
-        if isinstance(result, Finding):
+        if isinstance(result, LoadFinding):
             if result.severity is Severity.ERROR:
                 raise UserError(str(result))
             continue

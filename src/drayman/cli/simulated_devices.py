@@ -16,7 +16,7 @@ import click
 from drayman.cli.connecting import announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.lazy import LazyGroup
-from drayman.questions.devices.finding import Found, find_device, is_about, taint_rules
+from drayman.questions.devices.finding import PublishedDevice, find_device, is_about, taint_rules
 from drayman.questions.errors import NamingError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: s
     talk(kubeconfig, data_dir, work, context=context)
 
 
-async def _found(client: Client, name: str) -> Found:
+async def _found(client: Client, name: str) -> PublishedDevice:
     """The device that is meant. Raises UsageError for what names none, and QuestionError."""
     try:
         return await find_device(client, name)
@@ -161,7 +161,7 @@ async def _is_simulated(client: Client, node_name: str) -> bool:
     return found.metadata.labels.get(SIMULATED) == "true"
 
 
-def _rule(found: Found, wanted: DeviceTaint) -> DeviceTaintRule:
+def _rule(found: PublishedDevice, wanted: DeviceTaint) -> DeviceTaintRule:
     from drayman.api.meta import ObjectMeta
     from drayman.api.resource import DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
     from drayman.cluster.resources import DEVICE_TAINT_RULES

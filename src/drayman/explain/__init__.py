@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from drayman.explain.overview import explain_all, explain_namespace
     from drayman.explain.pod import explain_pod
     from drayman.explain.workload import explain_job, explain_workload
-    from drayman.reasons.reason import Kind, Reason
+    from drayman.reasons.reason import Outlook, Reason
 
 __all__ = [
     "Explanation",
-    "Kind",
+    "Outlook",
     "Reason",
     "explain_all",
     "explain_claim",

@@ -19,7 +19,7 @@ from drayman.explain.qualities import quality_numbers
 from drayman.placement.claims import ClaimsNotReadyError, claims_of
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.demand import Demand
-from drayman.placement.placing import Standing
+from drayman.placement.placing import NodeStanding
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.node_fit import NodeFit
@@ -70,13 +70,13 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
         yield Decider(state).round(world.now).demand_with(homeless, freed)
 
 
-def _listed(standings: Sequence[Standing], chosen: str) -> tuple[Alternative, ...]:
+def _listed(standings: Sequence[NodeStanding], chosen: str) -> tuple[Alternative, ...]:
     best = standings[:MOST_ALTERNATIVES]
     its_own = [s for s in standings[MOST_ALTERNATIVES:] if s.node.facts.name == chosen]
     return tuple(_alternative(standing, chosen) for standing in (*best, *its_own))
 
 
-def _alternative(standing: Standing, chosen: str) -> Alternative:
+def _alternative(standing: NodeStanding, chosen: str) -> Alternative:
     name = standing.node.facts.name
     return Alternative(
         node=name,

@@ -53,21 +53,21 @@ class Comparison(Struct, frozen=True):
     values: tuple[Written, ...]
 
 
-class Condition(Struct, frozen=True):
+class SelectorCondition(Struct, frozen=True):
     """One of the conditions that a selector joins with `&&`, and where it begins there."""
 
     text: str
     begin: int
 
 
-def conditions_of(expression: str) -> tuple[Condition, ...]:
+def conditions_of(expression: str) -> tuple[SelectorCondition, ...]:
     """The conditions of an expression; the expression itself if it is not made of several."""
     tokens, issues = tokenize(expression)
-    whole = (Condition(expression, 0),)
+    whole = (SelectorCondition(expression, 0),)
     if issues:
         return whole
     depth, begin = 0, 0
-    parts: list[Condition] = []
+    parts: list[SelectorCondition] = []
     for token in tokens:
         if token.kind is not TokenKind.SYMBOL:
             continue
@@ -83,9 +83,9 @@ def conditions_of(expression: str) -> tuple[Condition, ...]:
     return (*parts, _condition(expression, begin, len(expression)))
 
 
-def _condition(expression: str, begin: int, end: int) -> Condition:
+def _condition(expression: str, begin: int, end: int) -> SelectorCondition:
     text = expression[begin:end]
-    return Condition(text.strip(), begin + len(text) - len(text.lstrip()))
+    return SelectorCondition(text.strip(), begin + len(text) - len(text.lstrip()))
 
 
 def comparison_of(condition: str, *, list_attributes: bool) -> Comparison | None:

@@ -39,7 +39,7 @@ _ALL_FIT: Final = len(FitTest)
 _Key: TypeAlias = tuple[object, ...]
 
 
-class Progress(Struct, frozen=True):
+class DeviceProgress(Struct, frozen=True):
     """How far the devices of a node come."""
 
     stage: int
@@ -48,14 +48,14 @@ class Progress(Struct, frozen=True):
     """For each request the alternative that comes furthest."""
 
 
-def progress(requests: tuple[tuple[Sieve, ...], ...], shareable: int) -> Progress:
+def progress(requests: tuple[tuple[Sieve, ...], ...], shareable: int) -> DeviceProgress:
     """By the request that comes least far; what is missing is added up. `shareable` devices serve many requests."""
     best = tuple(min(alternatives, key=_remoteness) for alternatives in requests if alternatives)
     stage = min((_stage(sieve) for sieve in best), default=_ALL_PASSED)
     missing = sum(sieve.missing for sieve in best)
     if stage == _ALL_PASSED and best:
         missing = _unmatched(best, shareable)
-    return Progress(stage, missing, best)
+    return DeviceProgress(stage, missing, best)
 
 
 def _remoteness(sieve: Sieve) -> tuple[int, int]:
@@ -74,12 +74,12 @@ def _unmatched(served: Sequence[Sieve], shareable: int) -> int:
     return len(rows) - largest_matching(rows)
 
 
-def progress_now(outlook: Outlook) -> Progress:
+def progress_now(outlook: Outlook) -> DeviceProgress:
     """As things are."""
     return progress(outlook.now, outlook.view.hardware.shareable)
 
 
-def progress_ever(outlook: Outlook) -> Progress:
+def progress_ever(outlook: Outlook) -> DeviceProgress:
     """With nothing in use and nothing tainted."""
     return progress(outlook.ever, outlook.view.hardware.shareable)
 
@@ -174,7 +174,7 @@ def nearest_miss(survey: Survey, site: Site, known: Holders, *, searched: bool =
 def _sentence(
     survey: Survey,
     site: Site,
-    found: Progress,
+    found: DeviceProgress,
     blocking: Blocking,
     *,
     never: bool,
@@ -196,7 +196,7 @@ def _sentence(
     return f"Node {site.name}: {'; '.join(parts)}."
 
 
-def _together(survey: Survey, site: Site, found: Progress, searched: bool) -> str:
+def _together(survey: Survey, site: Site, found: DeviceProgress, searched: bool) -> str:
     """For a node on which every request finds devices, and which still does not serve the pod."""
     flaws = [flaw for flaw in site.outlook.wanted.question.pointless if flaw is not None]
     if flaws or survey.demand.impossible is not None:

@@ -20,7 +20,7 @@ from drayman.placement.fit import FITS
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
 from drayman.placement.nodes import NodeState
-from drayman.placement.occupancy import Standing, State, count, doubted
+from drayman.placement.occupancy import DeviceStanding, State, count, doubted
 from drayman.placement.world import World
 from drayman.reasons.causes import ON_ONE_NODE, FitTest
 from drayman.reasons.lost import node_state
@@ -56,7 +56,7 @@ def explain_node(world: World, node: Node) -> Explanation:
     )
 
 
-def _standings(world: World, node: Node) -> list[Standing]:
+def _standings(world: World, node: Node) -> list[DeviceStanding]:
     """The devices that sit on the node."""
     name, state = node.metadata.name, world.state
     slices = [
@@ -69,7 +69,7 @@ def _standings(world: World, node: Node) -> list[Standing]:
     return [doubted(standing) for standing in own] if hides_use(world.unseen) else own
 
 
-def _headline(world: World, node: Node, standings: list[Standing], pods: int) -> Headline:
+def _headline(world: World, node: Node, standings: list[DeviceStanding], pods: int) -> Headline:
     name, closed = node.metadata.name, closed_by(node)
     has = f"It has {counted(pods, 'pod')}{_devices_told(standings)}."
     if Closed.NOT_READY in closed:
@@ -85,7 +85,7 @@ def _headline(world: World, node: Node, standings: list[Standing], pods: int) ->
     return Headline.of(Reason.RUNS, f"Node {name} is ready and takes pods{whom}. {has}")
 
 
-def _devices_told(standings: list[Standing]) -> str:
+def _devices_told(standings: list[DeviceStanding]) -> str:
     if not standings:
         return " and no devices"
     totals = Counter(standing.state for standing in standings)
@@ -103,7 +103,7 @@ def _taints(node: Node) -> Iterator[str]:
             yield taint_title((taint.key, taint.value, taint.effect))
 
 
-def _counts(standings: list[Standing]) -> Iterator[DeviceCount]:
+def _counts(standings: list[DeviceStanding]) -> Iterator[DeviceCount]:
     drivers: dict[str, Counter[State]] = {}
     for standing in standings:
         drivers.setdefault(standing.id.driver, Counter())[standing.state] += 1
@@ -112,7 +112,7 @@ def _counts(standings: list[Standing]) -> Iterator[DeviceCount]:
         yield DeviceCount(driver=driver, total=totals.total(), states=states)
 
 
-def _holders(world: World, standings: list[Standing]) -> list[Holder]:
+def _holders(world: World, standings: list[DeviceStanding]) -> list[Holder]:
     """Who has devices of the node, the workloads with most of them first."""
     known = Holders(world)
     held: dict[str, dict[DeviceId, None]] = {}

@@ -29,7 +29,7 @@ from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.lost import LOST, claims_in_use, results_of
 from drayman.reasons.planned import Planned
-from drayman.reasons.reason import Headline, Kind, Reason
+from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.volumes import volumes_under_way
 from drayman.reasons.waiting import waiting
 from drayman.reasons.wording import and_list
@@ -186,7 +186,7 @@ def _pending(
         spelling=misspelt(survey, KnownNames(world.objects.slices)),
         values=tuple(mistake.told for mistake in mistakes),
     )
-    if first.reason.kind in (Kind.NOT_NOW, Kind.NOT_HERE):
+    if first.reason.kind in (Outlook.NOT_NOW, Outlook.NOT_HERE):
         who, more = holders(survey, site, known)
         base = msgspec.structs.replace(base, holders=who, holders_left_out=more)
     if not with_remedies:

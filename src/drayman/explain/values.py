@@ -27,7 +27,7 @@ from drayman.explain.conditions import (
     DRIVER,
     TOP_DOWN,
     Comparison,
-    Condition,
+    SelectorCondition,
     Written,
     comparison_of,
     conditions_of,
@@ -81,7 +81,7 @@ class _Part(Struct, frozen=True):
     """A condition and the selector that it is in."""
 
     expression: str
-    condition: Condition
+    condition: SelectorCondition
 
 
 def mistaken_values(survey: Survey) -> tuple[Mistake, ...]:

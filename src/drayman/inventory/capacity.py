@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.resource import CapacityRequestPolicy
-from drayman.inventory.device import Amount, Capacity
+from drayman.inventory.device import Amount, CapacityRecord
 
 
 def consumption(
-    capacities: tuple[Capacity, ...], requests: Mapping[str, Amount]
+    capacities: tuple[CapacityRecord, ...], requests: Mapping[str, Amount]
 ) -> tuple[Amount, ...] | None:
     """How much of each capacity one allocation takes; None if the device cannot serve such a request at all.
 
@@ -26,7 +26,7 @@ def consumption(
     return tuple(amounts)
 
 
-def _consumed(capacity: Capacity, requested: Amount | None) -> Amount:
+def _consumed(capacity: CapacityRecord, requested: Amount | None) -> Amount:
     policy = capacity.policy
     if requested is None:
         return policy.default.amount if policy and policy.default else capacity.value

@@ -19,7 +19,7 @@ Amount: TypeAlias = int | Fraction
 """An exact quantity. A Fraction only where it is not whole, because integers are many times faster."""
 
 
-class Capacity:
+class CapacityRecord:
     """One capacity of a device: how much there is and how requests for it are rounded."""
 
     __slots__ = ("name", "policy", "value")
@@ -35,7 +35,7 @@ class DeviceRecord:
 
     __slots__ = ("capacities", "counters", "device", "id", "shareable", "slice")
 
-    capacities: tuple[Capacity, ...]
+    capacities: tuple[CapacityRecord, ...]
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class DeviceRecord:
         else:
             self.capacities = tuple(
                 [
-                    Capacity(name, each.value.amount, each.request_policy)
+                    CapacityRecord(name, each.value.amount, each.request_policy)
                     for name, each in capacity.items()
                 ]
             )

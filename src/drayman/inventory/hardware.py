@@ -17,7 +17,7 @@ from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.capacity import consumption
 from drayman.inventory.counters import Consumption, CounterSetInfo, CounterTables
-from drayman.inventory.device import Amount, Capacity, DeviceRecord
+from drayman.inventory.device import Amount, CapacityRecord, DeviceRecord
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.numbering import Numbering
@@ -177,13 +177,13 @@ class NodeHardware:
                 devices[record.id] = devices.get(record.id, ()) + consumed
         return found
 
-    def _capacities(self) -> tuple[tuple[tuple[Capacity, ...], ...], list[int], list[int]]:
+    def _capacities(self) -> tuple[tuple[tuple[CapacityRecord, ...], ...], list[int], list[int]]:
         """The kinds of capacities that there are, the kind of each device, and the devices of each kind."""
         kinds: dict[object, int] = {}
-        distinct: list[tuple[Capacity, ...]] = []
+        distinct: list[tuple[CapacityRecord, ...]] = []
         members: list[list[int]] = []
         of_device: list[int] = []
-        before: tuple[Capacity, ...] | None = None
+        before: tuple[CapacityRecord, ...] | None = None
         kind = 0
         for position, record in enumerate(self.records):
             capacities = record.capacities

@@ -19,7 +19,7 @@ from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.numbering import Numbering
 from drayman.inventory.pool import Pool, PoolState, ResolvedPool
-from drayman.inventory.reach import Place, Places
+from drayman.inventory.reach import Locale, Places
 from drayman.inventory.selectors import SelectorCache
 from drayman.inventory.sight import NodeSight, Sight
 from drayman.inventory.taints import Taints
@@ -205,7 +205,7 @@ class Inventory:
         self._foreseen[node.metadata.name] = sight
         return sight.hardware
 
-    def _own_pools(self, name: str, named: Place | None) -> Set[PoolId]:
+    def _own_pools(self, name: str, named: Locale | None) -> Set[PoolId]:
         """The pools with something for the node of this name."""
         return self._local.get(name, frozenset()) | (named.pools if named is not None else set())
 
@@ -241,7 +241,7 @@ class Inventory:
         return local, self._floating_sight(node, places, own)
 
     def _local_sight(
-        self, node: Node, pools: Set[PoolId], named: Place | None, places: frozenset[Place]
+        self, node: Node, pools: Set[PoolId], named: Locale | None, places: frozenset[Locale]
     ) -> Sight:
         name = node.metadata.name
         revision = max(self._local_revision.get(name, 0), 0 if named is None else named.revision)
@@ -250,7 +250,7 @@ class Inventory:
         key = (name, reached, revision)
         return self._sights.get(key) or self._new_sight(key, node, frozenset(pools))
 
-    def _floating_sight(self, node: Node, places: frozenset[Place], but: Set[PoolId]) -> Sight:
+    def _floating_sight(self, node: Node, places: frozenset[Locale], but: Set[PoolId]) -> Sight:
         """What is in the places, but for some pools: one sight for all nodes that are in the same places."""
         excluded = frozenset[PoolId]().union(*(place.pools & but for place in places))
         key = (excluded, places, max((place.revision for place in places), default=0))

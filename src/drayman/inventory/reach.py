@@ -15,7 +15,7 @@ from drayman.inventory.identity import PoolId
 from drayman.inventory.pool import PlaceKey, SliceRecord
 
 
-class Place:
+class Locale:
     """Somewhere that slices, or single devices of them, are for."""
 
     __slots__ = ("key", "pools", "revision")
@@ -41,11 +41,11 @@ class Places:
     """The places of all floating slices."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Place] = {}
-        self._selecting: dict[NodeSelector | None, Place] = {}
-        self._of_pool: dict[PoolId, frozenset[Place]] = {}
+        self._named: dict[str, Locale] = {}
+        self._selecting: dict[NodeSelector | None, Locale] = {}
+        self._of_pool: dict[PoolId, frozenset[Locale]] = {}
 
-    def of_node(self, node: Node) -> tuple[Place | None, frozenset[Place]]:
+    def of_node(self, node: Node) -> tuple[Locale | None, frozenset[Locale]]:
         """The place that is this node alone, and the others that take it in."""
         found = [place for place in self._selecting.values() if place.takes_in(node)]
         return self._named.get(node.metadata.name), frozenset(found)
@@ -68,10 +68,10 @@ class Places:
         else:
             self._of_pool.pop(pool, None)
 
-    def _place(self, key: PlaceKey) -> Place:
+    def _place(self, key: PlaceKey) -> Locale:
         if isinstance(key, str):
-            return self._named.setdefault(key, Place(key))
-        return self._selecting.setdefault(key, Place(key))
+            return self._named.setdefault(key, Locale(key))
+        return self._selecting.setdefault(key, Locale(key))
 
     def _remove(self, key: PlaceKey) -> None:
         if isinstance(key, str):

@@ -16,7 +16,7 @@ from drayman.migrate import alpha2, gangs, leftovers, pods, versions
 from drayman.migrate.model import MigratedFile, Migration, Remark, Scope
 from drayman.migrate.shapes import Object, text
 from drayman.migrate.survey import Survey, survey
-from drayman.migrate.text.files import Change, Document, read_documents, write_documents
+from drayman.migrate.text.files import Document, DocumentEdit, read_documents, write_documents
 
 _RULES: Final = (alpha2.rewrite, versions.to_v1, pods.rewrite, gangs.rewrite, leftovers.rewrite)
 _LIST: Final = "List"
@@ -52,15 +52,17 @@ class _Page:
     document: Document
     units: list[_Unit]
 
-    def change(self) -> Change:
+    def change(self) -> DocumentEdit:
         value = self.document.value
         if not self.units:
-            return Change(value)
+            return DocumentEdit(value)
         if self.units[0].within:
             assert isinstance(value, dict)
-            return Change({**value, "items": [item for unit in self.units for item in unit.result]})
+            return DocumentEdit(
+                {**value, "items": [item for unit in self.units for item in unit.result]}
+            )
         (unit,) = self.units
-        return Change(unit.value, tuple(unit.scope.created), unit.scope.is_removed)
+        return DocumentEdit(unit.value, tuple(unit.scope.created), unit.scope.is_removed)
 
 
 def migrate(files: Iterable[tuple[str, str]], *, with_pod_groups: bool = False) -> Migration:

@@ -37,7 +37,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True)
-class Progress:
+class PodProgress:
     """What the status is made of, besides the pod itself."""
 
     stage: Stage = Stage.PREPARING
@@ -53,7 +53,7 @@ class Progress:
     """Why it does not get on."""
 
 
-def status_of(pod: Pod, progress: Progress) -> dict[str, Json]:
+def status_of(pod: Pod, progress: PodProgress) -> dict[str, Json]:
     """The part of a pod's status that its node owns."""
     host = node_address(pod.spec.node_name)
     stage = progress.stage
@@ -86,7 +86,7 @@ def pod_address(uid: str) -> str:
     return f"10.{number & 127}.{number >> 8 & 255}.{1 + (number >> 16) % 254}"
 
 
-def _phase(progress: Progress) -> str:
+def _phase(progress: PodProgress) -> str:
     match progress.stage:
         case Stage.PREPARING | Stage.INITIALISING | Stage.STARTING:
             return "Pending"
@@ -96,7 +96,7 @@ def _phase(progress: Progress) -> str:
             return "Running"
 
 
-def _conditions(progress: Progress) -> list[dict[str, Json]]:
+def _conditions(progress: PodProgress) -> list[dict[str, Json]]:
     stage = progress.stage
     is_initialised = stage not in (Stage.PREPARING, Stage.INITIALISING)
     why = ""
@@ -125,7 +125,7 @@ def _foreign_conditions(pod: Pod) -> list[dict[str, Json]]:
     return [to_dict(c) for c in pod.status.conditions if c.type_ not in _OWN]
 
 
-def _since(progress: Progress) -> str:
+def _since(progress: PodProgress) -> str:
     return progress.ended or progress.started or progress.begun
 
 
@@ -143,7 +143,7 @@ def _condition(kind: str, holds: bool, since: str, reason: str, message: str) ->
     return condition
 
 
-def _container(container: Container, progress: Progress, pod: Pod) -> dict[str, Json]:
+def _container(container: Container, progress: PodProgress, pod: Pod) -> dict[str, Json]:
     status = _named(container, pod)
     status["restartCount"] = progress.restarts
     ended = {
@@ -176,7 +176,7 @@ def _container(container: Container, progress: Progress, pod: Pod) -> dict[str, 
     return status
 
 
-def _init_container(container: Container, progress: Progress, pod: Pod) -> dict[str, Json]:
+def _init_container(container: Container, progress: PodProgress, pod: Pod) -> dict[str, Json]:
     status = _named(container, pod)
     stays = is_sidecar(container)
     stage = progress.stage

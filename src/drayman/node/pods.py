@@ -46,7 +46,7 @@ _QUIET_ATTEMPTS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodRunContext:
     """What pods are run with."""
 
     claims: Cache[ResourceClaim]
@@ -61,7 +61,7 @@ class Surroundings:
 class SimulatedPods:
     """Every pod that is bound to a simulated node, by uid."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: PodRunContext) -> None:
         self._with = surroundings
         self._runs: dict[str, PodRun] = {}
         self._attempts: dict[str, int] = {}

@@ -13,7 +13,7 @@ from drayman.api.core import Pod
 from drayman.api.pods import is_finished
 from drayman.api.times import parse_duration
 from drayman.node.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
-from drayman.node.pod_status import SIGTERM_STATUS, Progress, Stage
+from drayman.node.pod_status import SIGTERM_STATUS, PodProgress, Stage
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -48,7 +48,7 @@ class PodRun:
 
     pod: Pod
     wishes: Wishes = Wishes()
-    progress: Progress = field(default_factory=Progress)
+    progress: PodProgress = field(default_factory=PodProgress)
     claims: tuple[str, ...] = ()
     """Uids of the claims that are prepared for it."""
     is_leaving: bool = False

@@ -29,7 +29,7 @@ from drayman.node.claim_status import awaits_binding, bound_devices, devices_wri
 from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.heartbeats import Heartbeats
 from drayman.node.model import BINDING, MANAGER, SIMULATED, SimulatedNode, Timing, is_failed
-from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, SimulatedPods, Surroundings
+from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, PodRunContext, SimulatedPods
 from drayman.node.preparing import results
 from drayman.node.publication import Report
 from drayman.node.published import PublishedDevices
@@ -75,7 +75,7 @@ class SimulatedNodes:
         self._node_cache = informers.informer(NODES).cache
         self._published = PublishedDevices()
         self._pods = SimulatedPods(
-            Surroundings(
+            PodRunContext(
                 self._claim_cache, self._published, self._recorder, self._agenda, timing, _time
             )
         )

@@ -27,7 +27,7 @@ MakeClaim = Callable[[Pod, PodResourceClaim], ResourceClaim | None]
 """A claim that does not exist yet for an entry of a pod; None where that cannot be."""
 
 
-class Lack(Enum):
+class ClaimLack(Enum):
     """What a pod lacks before nodes can be looked for."""
 
     CLAIM = "claim"  # one that it names does not exist
@@ -43,7 +43,7 @@ class ClaimsNotReadyError(Exception):
     `name` is that of what is lacking: a claim, a group, or for a claim that is still to be made the template.
     """
 
-    def __init__(self, message: str, lack: Lack, name: str) -> None:
+    def __init__(self, message: str, lack: ClaimLack, name: str) -> None:
         super().__init__(message)
         self.lack = lack
         self.name = name
@@ -66,7 +66,7 @@ def claims_of(
         if not entry.resource_claim_template_name:
             raise ClaimsNotReadyError(
                 f"entry {entry.name} of the pod names neither a claim nor a template",
-                Lack.CLAIM,
+                ClaimLack.CLAIM,
                 entry.name,
             )
         if name is None:
@@ -77,7 +77,7 @@ def claims_of(
             raise ClaimsNotReadyError(
                 f"waiting for the claim of entry {entry.name} to be made from"
                 f" template {entry.resource_claim_template_name}",
-                Lack.GENERATED,
+                ClaimLack.GENERATED,
                 entry.resource_claim_template_name,
             )
         if not name:
@@ -86,7 +86,7 @@ def claims_of(
         if not is_made_for(claim, pod):
             raise ClaimsNotReadyError(
                 f"resource claim {claim.metadata.name} of entry {entry.name} was not made for this pod",
-                Lack.FOREIGN,
+                ClaimLack.FOREIGN,
                 claim.metadata.name,
             )
         claims.append(claim)
@@ -96,9 +96,11 @@ def claims_of(
 def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
     claim = find(pod.metadata.namespace, name)
     if claim is None:
-        raise ClaimsNotReadyError(f'resource claim "{name}" does not exist', Lack.CLAIM, name)
+        raise ClaimsNotReadyError(f'resource claim "{name}" does not exist', ClaimLack.CLAIM, name)
     if claim.metadata.deletion_timestamp is not None:
-        raise ClaimsNotReadyError(f'resource claim "{name}" is being deleted', Lack.DELETING, name)
+        raise ClaimsNotReadyError(
+            f'resource claim "{name}" is being deleted', ClaimLack.DELETING, name
+        )
     return claim
 
 

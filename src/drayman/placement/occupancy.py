@@ -57,7 +57,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DeviceStanding:
     """A device and what it is counted as."""
 
     record: DeviceRecord
@@ -86,7 +86,7 @@ class Standing:
 class Occupancy:
     """All devices of a cluster."""
 
-    devices: Mapping[DeviceId, Standing]
+    devices: Mapping[DeviceId, DeviceStanding]
     """By driver and pool, and within a pool in the order of its slices."""
     pools: tuple[PublishedPool, ...]
     inventory: Inventory
@@ -121,7 +121,7 @@ def occupancy(
     return replace(counted, devices=devices)
 
 
-def doubted(standing: Standing) -> Standing:
+def doubted(standing: DeviceStanding) -> DeviceStanding:
     """The same for somebody who may not see all claims: what looks free need not be."""
     return replace(standing, state=State.UNKNOWN) if standing.state is State.FREE else standing
 
@@ -137,7 +137,7 @@ def count(
     seen, problems = _seen(inventory, ledger, nodes)
     pools = published(slices, problems)
     features = inventory.features
-    found: dict[DeviceId, Standing] = {}
+    found: dict[DeviceId, DeviceStanding] = {}
     for pool in pools:
         for device, (slice_, published_as) in pool.devices.items():
             if device in seen:
@@ -149,7 +149,7 @@ def count(
     return Occupancy(found, pools, inventory, ledger)
 
 
-def tally(standings: Iterable[Standing]) -> Counter[State]:
+def tally(standings: Iterable[DeviceStanding]) -> Counter[State]:
     """How many devices are in each state."""
     return Counter(standing.state for standing in standings)
 
@@ -159,12 +159,12 @@ def tally(standings: Iterable[Standing]) -> Counter[State]:
 
 def _seen(
     inventory: Inventory, ledger: Ledger, nodes: Iterable[Node]
-) -> tuple[dict[DeviceId, Standing], dict[tuple[str, str], ResolvedPool]]:
+) -> tuple[dict[DeviceId, DeviceStanding], dict[tuple[str, str], ResolvedPool]]:
     """The devices in the nodes' views, each view that several nodes share looked at once, and the pools with problems.
 
     What a node that takes pods can use is not closed, so those nodes come first.
     """
-    found: dict[DeviceId, Standing] = {}
+    found: dict[DeviceId, DeviceStanding] = {}
     problems: dict[tuple[str, str], ResolvedPool] = {}
     looked_at: set[Usage] = set()
     for node, closed in sorted(
@@ -184,7 +184,7 @@ def _seen(
     return found, problems
 
 
-def _closed(standing: Standing, closed: tuple[Closed, ...]) -> Standing:
+def _closed(standing: DeviceStanding, closed: tuple[Closed, ...]) -> DeviceStanding:
     """A device of nodes that take no pods: nobody gets it there."""
     if standing.state is not State.FREE:
         return replace(standing, closed=closed)
@@ -193,7 +193,7 @@ def _closed(standing: Standing, closed: tuple[Closed, ...]) -> Standing:
     return replace(standing, closed=closed, state=State.UNAVAILABLE, why=why)
 
 
-def _standings(usage: Usage, taints: Taints) -> Iterator[Standing]:
+def _standings(usage: Usage, taints: Taints) -> Iterator[DeviceStanding]:
     hardware = usage.hardware
     tolerated = taints.tolerated(()) if hardware.features.device_taints else hardware.everything
     free = obtainable(usage, tolerated) & ~usage.shared
@@ -214,7 +214,7 @@ def _standings(usage: Usage, taints: Taints) -> Iterator[Standing]:
             state = State.FREE
         else:
             state, why = State.UNAVAILABLE, _obstacle(usage, bit)
-        yield Standing(
+        yield DeviceStanding(
             record,
             state,
             layout.of_device[position],
@@ -272,7 +272,7 @@ def _unseen(
     rules: tuple[DeviceTaintRule, ...],
     features: Features,
     held: Iterable[Holding],
-) -> Standing:
+) -> DeviceStanding:
     """A device of a pool that is not usable, or for nodes that do not exist. Whoever holds it still does."""
     taints = Taints((record,), rules).blocking(record) if features.device_taints else ()
     whole = [not features.consumable_capacity or holding.share_id is None for holding in held]
@@ -283,4 +283,4 @@ def _unseen(
         state = State.TAINTED
     else:
         state, why = State.UNAVAILABLE, pool.reason or NO_NODE
-    return Standing(record, state, UnitId(*record.id), taints, (), why)
+    return DeviceStanding(record, state, UnitId(*record.id), taints, (), why)

@@ -59,7 +59,7 @@ class NotFound(Struct, frozen=True):
     """Whether a search gave up before it knew: to be tried again, even if nothing changes."""
 
 
-class Standing(Struct, frozen=True):
+class NodeStanding(Struct, frozen=True):
     """A node that will do, and what it is compared by."""
 
     node: NodeState
@@ -116,7 +116,7 @@ class Placer:
             return None
         return self._take(checks, node)
 
-    def standings(self, demand: Demand) -> list[Standing]:
+    def standings(self, demand: Demand) -> list[NodeStanding]:
         """All nodes that will do, in the order in which `find` would take them."""
         checks = self._prepared(demand)
         if isinstance(checks, Verdict):
@@ -126,7 +126,7 @@ class Placer:
         if self._weighs_wishes(checks):
             wishes = self._wishes(checks, fitting)
         found = [
-            Standing(node, wish, answer.quality, balance(demand.needs, node.facts, node.usage))
+            NodeStanding(node, wish, answer.quality, balance(demand.needs, node.facts, node.usage))
             for (node, answer), wish in zip(fitting, wishes, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.wishes, s.quality, -s.balance, s.node.index))

@@ -22,7 +22,7 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.placement.victims import Attempt, Way, ways
+from drayman.placement.victims import RoomSearch, Way, ways
 
 Fits = Callable[[NodeState], Found | None]
 _LOWEST: Final = -(2**31)
@@ -118,7 +118,7 @@ class Preemption:
             for node in sorted(nodes, key=lambda node: node.facts.name)
         ]
         unasked = (
-            Attempt[Occupant](crowd.node, leaving=crowd.leaving)
+            RoomSearch[Occupant](crowd.node, leaving=crowd.leaving)
             for crowd in crowds
             if crowd.leaving or unused
         )
@@ -141,14 +141,14 @@ class Preemption:
         violations = 0 if any(not self._violating((pod,)) for pod in pods) else 1
         return violations, lowest, lowest - _LOWEST, 1
 
-    def _asking(self, crowds: Sequence[_Crowd]) -> Iterator[Attempt[Occupant]]:
+    def _asking(self, crowds: Sequence[_Crowd]) -> Iterator[RoomSearch[Occupant]]:
         """Protected pods are given back first, then the most important."""
         for crowd in crowds:
             if crowd.lower:
                 lower = sorted(crowd.lower, key=lambda o: (-o.priority, _age(o.pod)))
                 protected = self._violating([o.pod for o in lower])
                 lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
-                yield Attempt(crowd.node, tuple(lower), crowd.leaving)
+                yield RoomSearch(crowd.node, tuple(lower), crowd.leaving)
 
     def _victims(self, way: Way[Occupant, Found]) -> Victims:
         # Those alone whom nobody could spare count: budgets are asked about them once more.

@@ -14,7 +14,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator import Defect, Exhausted, Fault, Kind, Reason, Refusal, Rejection
+from drayman.allocator import (
+    Defect,
+    Exhausted,
+    Fault,
+    Finality,
+    Refusal,
+    Rejection,
+    RejectionReason,
+)
 from drayman.api.claim_generation import POD_CLAIM_NAME
 from drayman.api.resource import ResourceClaim
 from drayman.placement.fit import Cause, Verdict
@@ -23,17 +31,17 @@ CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 _MOST_VERDICTS: Final = 1 << 12
 _MARKER: Final = re.compile("\x00([0-9]+)\x00")
 _DECISIVE: Final = (
-    Reason.COUNT,
-    Reason.CONSTRAINT,
-    Reason.COMBINATION,
-    Reason.TOO_MANY,
-    Reason.NO_DEVICES,
+    RejectionReason.COUNT,
+    RejectionReason.CONSTRAINT,
+    RejectionReason.COMBINATION,
+    RejectionReason.TOO_MANY,
+    RejectionReason.NO_DEVICES,
 )
 _SELECTING: Final = (
-    Reason.CLASS_SELECTOR,
-    Reason.REQUEST_SELECTOR,
-    Reason.SELECTOR_FAILED,
-    Reason.NODE_SELECTION,
+    RejectionReason.CLASS_SELECTOR,
+    RejectionReason.REQUEST_SELECTOR,
+    RejectionReason.SELECTOR_FAILED,
+    RejectionReason.NODE_SELECTION,
 )
 
 
@@ -48,13 +56,13 @@ class Shortage(Struct, frozen=True):
     """Devices that pass class and selectors."""
     free: int
     """Those of them that could be had, each by itself."""
-    lost: tuple[tuple[Reason, int], ...]
+    lost: tuple[tuple[RejectionReason, int], ...]
     """How many of the matching ones drop out at which test."""
-    lacks: Reason | None
+    lacks: RejectionReason | None
     """What is wrong with those that are left; None if there are enough."""
     detail: str = ""
 
-    def lost_to(self, reason: Reason) -> int:
+    def lost_to(self, reason: RejectionReason) -> int:
         return sum(number for lost, number in self.lost if lost is reason)
 
 
@@ -70,7 +78,7 @@ class Flaw(Struct, frozen=True):
 class DevicesVerdict(Verdict, frozen=True, eq=False):
     """A refusal for want of devices. Like all verdicts, equal ones are the same object."""
 
-    kind: Kind | None = None
+    kind: Finality | None = None
     """How final it is; None if the question could not be answered."""
     shortages: tuple[Shortage, ...] = ()
     flaw: Flaw | None = None
@@ -78,7 +86,7 @@ class DevicesVerdict(Verdict, frozen=True, eq=False):
     @property
     def is_temporary(self) -> bool:
         """Whether the devices would do if nothing were in use."""
-        return self.kind in (Kind.NOT_NOW, Kind.NOT_HERE)
+        return self.kind in (Finality.NOT_NOW, Finality.NOT_HERE)
 
     @property
     def least_missing(self) -> int:
@@ -88,10 +96,10 @@ class DevicesVerdict(Verdict, frozen=True, eq=False):
 
 @lru_cache(maxsize=_MOST_VERDICTS)
 def _refused(
-    kind: Kind | None, shortages: tuple[Shortage, ...], flaw: Flaw | None = None
+    kind: Finality | None, shortages: tuple[Shortage, ...], flaw: Flaw | None = None
 ) -> DevicesVerdict:
     # Other pods may hold what is missing: if less important ones went, there might be enough. But not of what was never there.
-    resolvable = flaw is None and kind is not Kind.NEVER
+    resolvable = flaw is None and kind is not Finality.NEVER
     reasons = (CANNOT_ALLOCATE,)
     return DevicesVerdict(False, Cause.DEVICES, reasons, resolvable, kind, shortages, flaw)
 
@@ -155,11 +163,11 @@ def _shortages(refusal: Refusal, places: dict[str, int]) -> tuple[Shortage, ...]
 
 
 def _shortage(claim: int, request: str, rejections: Sequence[Rejection]) -> Shortage:
-    lost: dict[Reason, int] = {}
+    lost: dict[RejectionReason, int] = {}
     lacks, detail = None, ""
     for rejection in rejections:
         if rejection.reason in _DECISIVE:
-            if lacks is not Reason.NO_DEVICES:
+            if lacks is not RejectionReason.NO_DEVICES:
                 lacks, detail = rejection.reason, rejection.detail
         elif rejection.reason not in _SELECTING:
             lost[rejection.reason] = lost.get(rejection.reason, 0) + rejection.count
@@ -178,7 +186,7 @@ def _shortage(claim: int, request: str, rejections: Sequence[Rejection]) -> Shor
 
 def _missing(shortage: Shortage) -> int:
     """The devices that a request lacks. What somebody gives back may be worth several, where it frees counters."""
-    if shortage.lacks is not Reason.COUNT or shortage.lost_to(Reason.COUNTERS):
+    if shortage.lacks is not RejectionReason.COUNT or shortage.lost_to(RejectionReason.COUNTERS):
         return 1
     return max(shortage.wanted - shortage.free, 1)
 

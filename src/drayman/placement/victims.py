@@ -30,7 +30,7 @@ P = TypeVar("P", bound=Party)
 F = TypeVar("F")
 
 
-class Attempt(Struct, Generic[P], frozen=True):
+class RoomSearch(Struct, Generic[P], frozen=True):
     """A node on which room is to be looked for, and those in the way."""
 
     node: NodeState
@@ -56,7 +56,7 @@ class Way(Struct, Generic[P, F], frozen=True):
 
 def ways(
     state: ClusterState,
-    attempts: Iterable[Attempt[P]],
+    attempts: Iterable[RoomSearch[P]],
     fits: Callable[[NodeState], F | None],
     unused: Iterable[ResourceClaim] = (),
 ) -> Iterator[Way[P, F]]:
@@ -72,7 +72,7 @@ def ways(
 
 def _way(
     state: ClusterState,
-    attempt: Attempt[P],
+    attempt: RoomSearch[P],
     fits: Callable[[NodeState], F | None],
     unused: Iterable[ResourceClaim],
 ) -> Way[P, F] | None:

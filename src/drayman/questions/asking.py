@@ -22,7 +22,7 @@ from drayman.placement.world import World
 from drayman.questions import capacity as capacity_question
 from drayman.questions import plan as plan_question
 from drayman.questions.explaining import explanation_of, read_for
-from drayman.questions.subjects import Subject, everything, parse_subject
+from drayman.questions.subjects import Target, everything, parse_subject
 from drayman.questions.which_cluster import client_for_people, connection_to
 from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
 from drayman.simulate.capacity import Capacity
@@ -156,7 +156,7 @@ def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = No
 # Coroutines hold on to the source alone: a cluster that is forgotten is closed, and not by the thread that would have to do it.
 
 
-async def _explained(source: _Source, subject: Subject, namespace: str) -> Explanation:
+async def _explained(source: _Source, subject: Target, namespace: str) -> Explanation:
     return explanation_of(await source.read_for(subject, namespace), subject, namespace)
 
 
@@ -181,7 +181,7 @@ class _Source(Protocol):
     @property
     def namespace(self) -> str: ...
 
-    async def read_for(self, subject: Subject, namespace: str) -> World: ...
+    async def read_for(self, subject: Target, namespace: str) -> World: ...
 
     async def read_with_rules(self, namespace: str) -> World: ...
 
@@ -201,7 +201,7 @@ class _Running:
     def namespace(self) -> str:
         return self._client.default_namespace
 
-    async def read_for(self, subject: Subject, namespace: str) -> World:
+    async def read_for(self, subject: Target, namespace: str) -> World:
         return await read_for(self._client, subject, namespace)
 
     async def read_with_rules(self, namespace: str) -> World:
@@ -223,7 +223,7 @@ class _Saved:
     def __str__(self) -> str:
         return self._name
 
-    async def read_for(self, subject: Subject, namespace: str) -> World:
+    async def read_for(self, subject: Target, namespace: str) -> World:
         return self._world
 
     async def read_with_rules(self, namespace: str) -> World:

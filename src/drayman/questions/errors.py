@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from drayman.api.loading import Finding
+    from drayman.api.loading import LoadFinding
 
 
 class QuestionError(Exception):
@@ -87,6 +87,6 @@ def no_such_node(name: str, known: Iterable[str]) -> NoSuchObjectError:
 class ManifestsError(QuestionError):
     """Something in manifests is wrong."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[LoadFinding, ...]) -> None:
         super().__init__("\n".join(map(str, findings)))
         self.findings = findings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drayman.api.near_names import did_you_mean
 from drayman.questions.errors import NoSuchObjectError, QuestionError
-from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, Subject
+from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, Target
 
 if TYPE_CHECKING:
     from drayman.api.meta import ObjectMeta
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from drayman.placement.world import Objects, World
 
 
-async def read_for(client: Client, subject: Subject, namespace: str) -> World:
+async def read_for(client: Client, subject: Target, namespace: str) -> World:
     """As much of the cluster as an explanation needs. Raises MayNotListError and ClusterError."""
     from drayman.questions.reading import read_world
 
@@ -33,7 +33,7 @@ async def read_for(client: Client, subject: Subject, namespace: str) -> World:
     )
 
 
-def explanation_of(world: World, subject: Subject, namespace: str) -> Explanation:
+def explanation_of(world: World, subject: Target, namespace: str) -> Explanation:
     """What there is to say. Raises QuestionError where there is no such object, or the asker may not see it."""
     found = _explained(world, subject, namespace)
     if found is not None:
@@ -42,7 +42,7 @@ def explanation_of(world: World, subject: Subject, namespace: str) -> Explanatio
     raise _no_such_object(world, subject, namespace)
 
 
-def _explained(world: World, subject: Subject, namespace: str) -> Explanation | None:
+def _explained(world: World, subject: Target, namespace: str) -> Explanation | None:
     from drayman.explain.overview import explain_all, explain_namespace
 
     if subject.kind == CLUSTER:
@@ -88,7 +88,7 @@ def _those(objects: Objects, kind: str) -> Iterable[object]:
     return those[kind]
 
 
-def _no_such_object(world: World, subject: Subject, namespace: str) -> NoSuchObjectError:
+def _no_such_object(world: World, subject: Target, namespace: str) -> NoSuchObjectError:
     """The error, with what may have been meant: a similar name, or the same one in another namespace."""
     keys = [_key(each) for each in _those(world.objects, subject.kind)]
     if not subject.is_namespaced:
@@ -119,7 +119,7 @@ def _key(value: object) -> tuple[str, str]:
     return metadata.namespace, metadata.name
 
 
-def _refuse_unseen(world: World, subject: Subject, namespace: str) -> None:
+def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:
     """Raises QuestionError where the object may be there, but is not for the asker to see."""
     from drayman.cluster.resources import (
         DAEMON_SETS,

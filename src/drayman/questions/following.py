@@ -27,7 +27,7 @@ from drayman.explain.answer import Explanation
 from drayman.placement.world import World
 from drayman.questions.explaining import explanation_of, read_for
 from drayman.questions.reading import sources
-from drayman.questions.subjects import Subject
+from drayman.questions.subjects import Target
 
 SHORTEST_PAUSE_S: Final = 0.5
 """Between two readings: changes come in groups, such as those of a pod and its claims."""
@@ -41,7 +41,7 @@ HEARTBEAT_S: Final = 1.0
 
 async def follow(
     client: Client,
-    subject: Subject,
+    subject: Target,
     namespace: str,
     *,
     heartbeat: Callable[[], None],

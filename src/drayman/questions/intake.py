@@ -23,7 +23,7 @@ from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.requests.bodies import read_value
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.encoding import stored_form
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import plan_creation
@@ -37,7 +37,7 @@ _WRONG_TYPE: Final = re.compile(r" field \w+\.(?P<path>\S+) of type ")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ServerRefusal:
     """What the server has against an object. The path is that of a field in the form that is stored."""
 
     path: str
@@ -47,7 +47,7 @@ class Refusal:
 class RefusedError(Exception):
     """The server would not take an object."""
 
-    def __init__(self, refusals: Iterable[Refusal]) -> None:
+    def __init__(self, refusals: Iterable[ServerRefusal]) -> None:
         super().__init__("the object is refused")
         self.refusals = tuple(refusals)
 
@@ -104,13 +104,13 @@ class Intake:
             if resource is not None:
                 await self._put(resource, value)
 
-    async def _put(self, resource: Resource, value: Object) -> None:
+    async def _put(self, resource: ApiResource, value: Object) -> None:
         metadata = value["metadata"]
         key = Key(resource.storage_name, metadata.get("namespace", ""), metadata["name"])
         await self._core.store.write([Put(key, stored_form(value, resource.hub_kind), expected=0)])
         self._of_cluster.add(key)
 
-    def resource_of(self, value: dict[str, Json]) -> Resource | None:
+    def resource_of(self, value: dict[str, Json]) -> ApiResource | None:
         """What the object is, by what it says of itself; None for a kind that is not served."""
         group, _, version = str(value.get("apiVersion")).rpartition("/")
         return self._core.resources.find_kind(group, version, str(value.get("kind")))
@@ -119,7 +119,7 @@ class Intake:
         group, _, version = api_version.rpartition("/")
         return self._core.resources.serves(group, version)
 
-    async def take(self, resource: Resource, value: dict[str, Json], namespace: str) -> Object:
+    async def take(self, resource: ApiResource, value: dict[str, Json], namespace: str) -> Object:
         """The object as it would be stored, which others then can refer to. Raises RefusedError."""
         call = self._call(resource, value, namespace)
         await self._make_way(Key(resource.storage_name, namespace, _name_in(call)))
@@ -138,7 +138,7 @@ class Intake:
             assert latest is not None
             await self._core.store.write([Delete(key, lambda _: latest.data)])
 
-    def tried(self, resource: Resource, value: dict[str, Json], namespace: str) -> Object:
+    def tried(self, resource: ApiResource, value: dict[str, Json], namespace: str) -> Object:
         """The same for an object that somebody else would make. Nothing is kept. Raises RefusedError."""
         call = self._call(resource, value, namespace)
         try:
@@ -146,7 +146,7 @@ class Intake:
         except StatusError as error:
             raise RefusedError(_refusals(error)) from error
 
-    def _call(self, resource: Resource, value: dict[str, Json], namespace: str) -> Call:
+    def _call(self, resource: ApiResource, value: dict[str, Json], namespace: str) -> Call:
         version = str(value.get("apiVersion")).rpartition("/")[2]
         call = Call(self._core, resource, version, "create", namespace)
         try:
@@ -165,16 +165,20 @@ def _name_in(call: Call) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _field_problem(text: str) -> Refusal:
+def _field_problem(text: str) -> ServerRefusal:
     found = _DUPLICATE_FIELD.fullmatch(text)
-    return Refusal("", text) if found is None else Refusal(found["path"], text.partition(' "')[0])
+    return (
+        ServerRefusal("", text)
+        if found is None
+        else ServerRefusal(found["path"], text.partition(' "')[0])
+    )
 
 
-def _refusals(error: StatusError) -> Iterable[Refusal]:
+def _refusals(error: StatusError) -> Iterable[ServerRefusal]:
     """The causes one by one, where there are any."""
     if error.reason == "Invalid" and error.causes:
-        return [Refusal(cause.field, cause.message) for cause in error.causes]
+        return [ServerRefusal(cause.field, cause.message) for cause in error.causes]
     found = _WRONG_TYPE.search(error.message)
     if found is None:
-        return [Refusal("", error.message)]
-    return [Refusal(found["path"], _PREAMBLE.sub("", error.message))]
+        return [ServerRefusal("", error.message)]
+    return [ServerRefusal(found["path"], _PREAMBLE.sub("", error.message))]

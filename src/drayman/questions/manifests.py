@@ -12,7 +12,7 @@ from drayman.api.core import Pod
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import DocumentError
 from drayman.api.jobs import Job
-from drayman.api.loading import Finding, Severity, found
+from drayman.api.loading import LoadFinding, Severity, found
 from drayman.api.resource import (
     GROUP,
     ResourceClaim,
@@ -27,7 +27,7 @@ from drayman.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.placement.followed import FOLLOWED, Read
 from drayman.placement.world import Objects, World
@@ -97,7 +97,7 @@ class _Reader:
     intake: Intake
     known: Objects
     namespace: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LoadFinding] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
     objects: dict[str, list[Any]] = field(default_factory=dict)
     ignored: dict[str, None] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class _Reader:
         else:
             self.ignored[kind] = None
 
-    async def _take(self, document: Document, resource: Resource) -> None:
+    async def _take(self, document: Document, resource: ApiResource) -> None:
         value = document.value
         metadata = value.get("metadata")
         given = metadata.get("namespace") if isinstance(metadata, dict) else None
@@ -144,7 +144,9 @@ class _Reader:
             return
         self._sort(document, resource, stored, str(namespace))
 
-    def _sort(self, document: Document, resource: Resource, stored: Object, namespace: str) -> None:
+    def _sort(
+        self, document: Document, resource: ApiResource, stored: Object, namespace: str
+    ) -> None:
         key = (resource.group, resource.kind)
         if key == ("", "Pod"):
             self.workloads.append(Workload(codec.convert(Pod, stored)))

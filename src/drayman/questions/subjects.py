@@ -33,7 +33,7 @@ _NAMES: Final = {name: kind for kind, names in KINDS.items() for name in names}
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Target:
     """An object by kind and name, or the whole cluster. The kind is one of `KINDS`, or `cluster`."""
 
     kind: str
@@ -56,12 +56,12 @@ class Subject:
         return f"{self.kind}/{self.name}"
 
 
-def everything(namespace: str | None) -> Subject:
+def everything(namespace: str | None) -> Target:
     """All of a namespace, or of the cluster if none is named."""
-    return Subject(NAMESPACE, namespace) if namespace else Subject(CLUSTER, "")
+    return Target(NAMESPACE, namespace) if namespace else Target(CLUSTER, "")
 
 
-def parse_subject(text: str) -> Subject:
+def parse_subject(text: str) -> Target:
     """From `KIND/NAME`. Raises NamingError."""
     kind, slash, name = text.partition("/")
     if not slash and kind.lower() in _NAMES:
@@ -70,7 +70,7 @@ def parse_subject(text: str) -> Subject:
         raise NamingError(f"what is {kind!r}? Say its kind too: pod/{kind}.")
     if not name or "/" in name:
         raise NamingError(f"{text!r} names no object; KIND/NAME does.")
-    return Subject(_kind(kind), name)
+    return Target(_kind(kind), name)
 
 
 def _kind(word: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from drayman.api.checking import Report, check_files
-from drayman.api.loading import Finding
+from drayman.api.loading import LoadFinding
 from drayman.api.struct import ApiStruct
 from drayman.api.validation import SelectorProblem
 from drayman.cel.device import check_selector
@@ -68,7 +68,7 @@ def _check_selector(expression: str, stored: bool) -> SelectorProblem | None:
     return None if problem is None else SelectorProblem(problem.kind.value, problem.detail)
 
 
-def _mistake(finding: Finding) -> Mistake:
+def _mistake(finding: LoadFinding) -> Mistake:
     return Mistake(
         severity=finding.severity.value,
         file=finding.file,

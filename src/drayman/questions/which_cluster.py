@@ -62,9 +62,9 @@ def client_for_people(connection: Connection) -> HttpClient:
     """A client for somebody who waits: a server that does not answer is asked once."""
     from drayman.cluster import HttpClient
     from drayman.cluster.kube.retries import FOR_PEOPLE
-    from drayman.cluster.kube.transport import Limits
+    from drayman.cluster.kube.transport import ClientLimits
 
-    return HttpClient(connection, retries=FOR_PEOPLE, limits=Limits(silent_seconds=SILENT_S))
+    return HttpClient(connection, retries=FOR_PEOPLE, limits=ClientLimits(silent_seconds=SILENT_S))
 
 
 def _embedded(folder: Folder, context: str) -> Connection | None:

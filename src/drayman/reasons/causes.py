@@ -13,10 +13,10 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.allocator import Defect
-from drayman.allocator import Reason as DeviceTest
+from drayman.allocator import RejectionReason as DeviceTest
 from drayman.inventory.pool import PoolState
 from drayman.placement.fit import Cause
-from drayman.reasons.reason import Kind, Reason
+from drayman.reasons.reason import Outlook, Reason
 
 
 class FitTest(Enum):
@@ -106,7 +106,7 @@ POOLS: Final[Mapping[PoolState, Reason]] = {
 """By what is wrong with a pool whose devices would do."""
 
 
-def _empty(kind: Kind) -> dict[Cause, Reason]:
+def _empty(kind: Outlook) -> dict[Cause, Reason]:
     return {c: row.empty for c, row in CAUSES.items() if row.empty and row.empty.kind is kind}
 
 
@@ -117,11 +117,13 @@ ON_ONE_NODE: Final = {
     cause: reason for cause, row in CAUSES.items() if (reason := row.now or row.empty or row.anyway)
 }
 """What is said of a node by itself, whatever the others say."""
-HARDWARE: Final = _empty(Kind.NEVER)
-PLACES: Final = _empty(Kind.NOT_HERE)
-DECIDED: Final = _empty(Kind.HELD)
+HARDWARE: Final = _empty(Outlook.NEVER)
+PLACES: Final = _empty(Outlook.NOT_HERE)
+DECIDED: Final = _empty(Outlook.HELD)
 USED: Final = {
-    test: row.now for test, row in DEVICE_TESTS.items() if row.now and row.now.kind is Kind.NOT_NOW
+    test: row.now
+    for test, row in DEVICE_TESTS.items()
+    if row.now and row.now.kind is Outlook.NOT_NOW
 }
 """Devices that others have."""
 AS_HARDWARE: Final = {row.now: row.empty for row in DEVICE_TESTS.values() if row.now and row.empty}

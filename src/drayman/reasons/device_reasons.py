@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator import Kind
-from drayman.allocator import Reason as Test
+from drayman.allocator import Finality
+from drayman.allocator import RejectionReason as Test
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand
 from drayman.placement.refusing import DevicesVerdict, Flaw, Shortage, claim_marker, decisive
@@ -32,7 +32,7 @@ _HOPE: Final = (
 )
 
 
-class Lack(Struct, frozen=True):
+class DeviceLack(Struct, frozen=True):
     """What is wrong with the devices of a node, and with which request."""
 
     reason: Reason
@@ -53,7 +53,7 @@ def found_now(groups: Sequence[Group], demand: Demand, *, pooled: bool) -> Findi
     `pooled` says whether devices of several nodes may be added up: not where nodes share them.
     """
     judged = [(_kind(group), group) for group in groups]
-    here = [group for kind, group in judged if kind is Kind.NOT_HERE]
+    here = [group for kind, group in judged if kind is Finality.NOT_HERE]
     if here:
         return _not_here(here)
     scattered = _fragmented(groups, demand) if pooled else None
@@ -65,7 +65,7 @@ def found_now(groups: Sequence[Group], demand: Demand, *, pooled: bool) -> Findi
     return Finding(_used_up(groups, shortage), tuple(groups), shortage)
 
 
-def _kind(group: Group) -> Kind | None:
+def _kind(group: Group) -> Finality | None:
     return group.verdict.kind if isinstance(group.verdict, DevicesVerdict) else None
 
 
@@ -171,20 +171,22 @@ def totals(groups: Iterable[Group], shortage: Shortage) -> Totals:
 # What is short on an empty node.
 
 
-def lack_ever(verdict: DevicesVerdict, features: Features) -> Lack:
+def lack_ever(verdict: DevicesVerdict, features: Features) -> DeviceLack:
     """What is wrong with a node that does not serve the claims even with nothing in use and nothing tainted."""
     if not verdict.shortages and verdict.flaw is not None:
-        return Lack(DEFECTS[verdict.flaw.defect], _of_flaw(verdict.flaw))
+        return DeviceLack(DEFECTS[verdict.flaw.defect], _of_flaw(verdict.flaw))
     lacking = decisive(verdict.shortages)
     if not lacking:
-        return Lack(Reason.REQUESTS_CONFLICT, verdict.shortages[0] if verdict.shortages else None)
+        return DeviceLack(
+            Reason.REQUESTS_CONFLICT, verdict.shortages[0] if verdict.shortages else None
+        )
     together = [s for s in lacking if s.lacks is Test.COMBINATION]
     if len(together) > 1:
-        return Lack(Reason.REQUESTS_CONFLICT, together[0])
+        return DeviceLack(Reason.REQUESTS_CONFLICT, together[0])
     # Of a request with alternatives the one counts that comes closest.
     name = _parent(lacking[0])
     same = [s for s in lacking if _parent(s) == name]
-    return max((Lack(_lack_ever(s, features), s) for s in same), key=lambda lack: lack.hope)
+    return max((DeviceLack(_lack_ever(s, features), s) for s in same), key=lambda lack: lack.hope)
 
 
 def _of_flaw(flaw: Flaw) -> Shortage | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from drayman.allocator import Reason as Test
+from drayman.allocator import RejectionReason as Test
 from drayman.allocator.problem.focus import selectors_of
 from drayman.allocator.problem.question import WantedDevices
 from drayman.inventory.bitsets import positions
@@ -13,7 +13,7 @@ from drayman.inventory.view import NodeView
 from drayman.reasons.device_reasons import Totals, totals
 from drayman.reasons.naming import amount_title, taint_title
 from drayman.reasons.reason import Reason
-from drayman.reasons.subjects import Subject, Writer
+from drayman.reasons.subjects import FindingContext, Writer
 from drayman.reasons.wording import and_list, counted, quoted, without_source
 
 _LOST: Final = {
@@ -26,7 +26,7 @@ _LOST: Final = {
 }
 
 
-def _used_up(subject: Subject) -> str:
+def _used_up(subject: FindingContext) -> str:
     """How many match, and what became of them."""
     if subject.found.shortage is None:
         return f"{subject.request} is in use on {counted(len(subject.found.nodes), 'node')}."
@@ -43,7 +43,7 @@ def _used_up(subject: Subject) -> str:
     return f"{subject.wants}; of {found.matching} that match, {told}{_rest(subject, found)}."
 
 
-def _lost_to(subject: Subject) -> dict[str, int]:
+def _lost_to(subject: FindingContext) -> dict[str, int]:
     """What became of devices that match, and how many of them: what is there already first, then what is planned."""
     parts = subject.parted
     lost = {_LOST[test]: n for test, n in parts.lost.items() if n and test in _LOST}
@@ -58,7 +58,7 @@ def _all(number: int) -> str:
     return "both that match are" if number == 2 else f"all {number} that match are"
 
 
-def _rest(subject: Subject, found: Totals) -> str:
+def _rest(subject: FindingContext, found: Totals) -> str:
     if not found.most_free:
         return ""
     if len(subject.found.nodes) == 1:
@@ -66,7 +66,7 @@ def _rest(subject: Subject, found: Totals) -> str:
     return f", and no node has more than {found.most_free} left"
 
 
-def _counters_in_use(subject: Subject) -> str:
+def _counters_in_use(subject: FindingContext) -> str:
     if subject.shortage.lacks is not Test.COMBINATION:
         return _used_up(subject)
     return (
@@ -75,7 +75,7 @@ def _counters_in_use(subject: Subject) -> str:
     )
 
 
-def _fragmented(subject: Subject) -> str:
+def _fragmented(subject: FindingContext) -> str:
     found = subject.totals
     holders = sum(g.number for g in subject.found.groups if totals((g,), subject.shortage).free)
     return (
@@ -84,21 +84,21 @@ def _fragmented(subject: Subject) -> str:
     )
 
 
-def _misaligned(subject: Subject) -> str:
+def _misaligned(subject: FindingContext) -> str:
     shortage = subject.shortage
     why = shortage.detail or "not so that all requests together meet the constraints"
     free = f"{shortage.free} {'is' if shortage.free == 1 else 'are'} free"
     return f"{subject.wants}; {free} on node {subject.found.nodes[0]}, but {why}."
 
 
-def _compete(subject: Subject) -> str:
+def _compete(subject: FindingContext) -> str:
     return (
         f"The requests of {subject.claims} ({subject.found.detail}) could each be served on node"
         f" {subject.found.nodes[0]}, but compete for the same devices."
     )
 
 
-def _devices_tainted(subject: Subject) -> str:
+def _devices_tainted(subject: FindingContext) -> str:
     if subject.found.shortage is None:
         return f"{subject.request} is tainted, and the claim does not tolerate that."
     taints = _untolerated(subject)
@@ -121,7 +121,7 @@ def _tainted_part(matching: int, lost: int) -> str:
     )
 
 
-def _untolerated(subject: Subject) -> list[str]:
+def _untolerated(subject: FindingContext) -> list[str]:
     """The taints that keep devices of the first node from the request."""
     found: dict[str, None] = {}
     view, wanted = _on_first_node(subject)
@@ -135,7 +135,7 @@ def _untolerated(subject: Subject) -> list[str]:
 
 
 def _on_first_node(
-    subject: Subject,
+    subject: FindingContext,
 ) -> tuple[NodeView, list[tuple[WantedDevices, tuple[str, ...]]]]:
     """What the first node has, and the request at fault with the selectors of its class and its own."""
     state, shortage = subject.state, subject.shortage
@@ -149,15 +149,15 @@ def _on_first_node(
     return view, found
 
 
-def _no_devices(subject: Subject) -> str:
+def _no_devices(subject: FindingContext) -> str:
     return f"{subject.wants}; no node publishes any."
 
 
-def _no_such_device(subject: Subject) -> str:
+def _no_such_device(subject: FindingContext) -> str:
     return f"{subject.wants}; none on any node passes the selectors of class and request."
 
 
-def _selector(subject: Subject) -> str:
+def _selector(subject: FindingContext) -> str:
     view, wanted = _on_first_node(subject)
     why = without_source(subject.shortage.detail)
     for each, selectors in wanted:
@@ -169,11 +169,11 @@ def _selector(subject: Subject) -> str:
     return f"{subject.request}: a selector fails: {why}."
 
 
-def _attribute(subject: Subject) -> str:
+def _attribute(subject: FindingContext) -> str:
     return f"{subject.request}: a selector reads the {subject.found.detail}, which no device has."
 
 
-def _capacity(subject: Subject) -> str:
+def _capacity(subject: FindingContext) -> str:
     view, wanted = _on_first_node(subject)
     kinds = (kind for part in view.parts for kind in part.hardware.capacity_kinds)
     known = {capacity.name for kind in kinds for capacity in kind}
@@ -185,7 +185,7 @@ def _capacity(subject: Subject) -> str:
     return f"{subject.wants} with {asked}, more than any that match have when nobody uses them."
 
 
-def _count(subject: Subject) -> str:
+def _count(subject: FindingContext) -> str:
     found = subject.shortage
     if found.lacks is Test.COMBINATION:
         return f"{subject.wants}; {found.free} match, but no node can give so many at once."
@@ -196,7 +196,7 @@ def _count(subject: Subject) -> str:
     return f"{subject.wants}; no node has more than {found.matching} that match."
 
 
-def _constraint(subject: Subject) -> str:
+def _constraint(subject: FindingContext) -> str:
     found = subject.shortage
     without = found.lost_to(Test.NO_ATTRIBUTE)
     if found.detail or not without:
@@ -207,32 +207,32 @@ def _constraint(subject: Subject) -> str:
     return f"{subject.wants}; {of_them} {_compared(subject)}, which a constraint compares."
 
 
-def _compared(subject: Subject) -> str:
+def _compared(subject: FindingContext) -> str:
     """The attributes that constraints of the claim compare."""
     constraints = subject.demand.open[subject.shortage.claim].spec.devices.constraints
     names = (c.match_attribute or c.distinct_attribute or "" for c in constraints)
     return and_list([name for name in dict.fromkeys(names) if name])
 
 
-def _conflict(subject: Subject) -> str:
+def _conflict(subject: FindingContext) -> str:
     return (
         f"The requests of {subject.claims} could each be served alone, but no node serves all of"
         " them together, even when it is empty."
     )
 
 
-def _flawed(subject: Subject) -> str:
+def _flawed(subject: FindingContext) -> str:
     return f"{subject.request}: {subject.shortage.detail}."
 
 
-def _too_large(subject: Subject) -> str:
+def _too_large(subject: FindingContext) -> str:
     found = subject.shortage
     if found.wanted:
         return f"{subject.wants}, which is more than a claim can have."
     return f"{subject.request} {found.detail}."
 
 
-def _pool(subject: Subject) -> str:
+def _pool(subject: FindingContext) -> str:
     if not subject.found.detail:
         return f"{subject.request} {subject.shortage.detail}."
     return (
@@ -241,7 +241,7 @@ def _pool(subject: Subject) -> str:
     )
 
 
-def _feature(subject: Subject) -> str:
+def _feature(subject: FindingContext) -> str:
     if subject.shortage.detail:
         return f"{subject.request} {subject.shortage.detail}."
     why = "are parts of larger ones, but partitionable devices are switched off"

@@ -10,12 +10,12 @@ from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
 from drayman.reasons.causes import DECIDED, HARDWARE, PLACES, POOLS
-from drayman.reasons.device_reasons import HOPELESS, Lack, closest, lack_ever
+from drayman.reasons.device_reasons import HOPELESS, DeviceLack, closest, lack_ever
 from drayman.reasons.finding import Finding, Group, furthest, grouped
 from drayman.reasons.node_fit import told
 from drayman.reasons.pool_trouble import troubled_pool
 from drayman.reasons.prospects import Prospects, Supposition
-from drayman.reasons.reason import Kind, Reason
+from drayman.reasons.reason import Outlook, Reason
 from drayman.reasons.unknown_names import unknown_name
 
 
@@ -74,7 +74,7 @@ class _Case:
 
     reason: Reason
     rank: tuple[int, int]
-    lack: Lack | None = None
+    lack: DeviceLack | None = None
     detail: str = ""
 
     @property
@@ -153,7 +153,7 @@ class _Hardware:
             return _Case(reason, (5, 0), lack)
         if lack.reason in HOPELESS:
             return _Case(lack.reason, (0, lack.hope), lack)
-        if lack.reason.kind is Kind.HELD:
+        if lack.reason.kind is Outlook.HELD:
             return _Case(lack.reason, (4, lack.hope), lack)
         return _Case(lack.reason, (3 if fits else 1, lack.hope), lack)
 

@@ -11,18 +11,18 @@ from drayman.placement.refusing import claim_marker
 from drayman.reasons.naming import taint_title
 from drayman.reasons.node_fit import told
 from drayman.reasons.reason import Reason
-from drayman.reasons.subjects import Subject, Writer
+from drayman.reasons.subjects import FindingContext, Writer
 from drayman.reasons.volumes import lacking_volumes, unbound
 from drayman.reasons.wording import and_list, counted
 
 _SHORT: Final = insufficient("")
 
 
-def _no_nodes(_: Subject) -> str:
+def _no_nodes(_: FindingContext) -> str:
     return "The cluster has no nodes."
 
 
-def _class_missing(subject: Subject) -> str:
+def _class_missing(subject: FindingContext) -> str:
     classes = subject.state.inventory.classes
     for index, claim in enumerate(subject.demand.open):
         for request in claim.spec.devices.requests:
@@ -38,23 +38,23 @@ def _class_missing(subject: Subject) -> str:
     return _told(subject)
 
 
-def _told(subject: Subject) -> str:
+def _told(subject: FindingContext) -> str:
     """What the rule itself says."""
     text = subject.found.groups[0].verdict.reasons[0]
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _volume_unbound(subject: Subject) -> str:
+def _volume_unbound(subject: FindingContext) -> str:
     return unbound(subject.state, subject.demand) or _told(subject)
 
 
-def _volume_lacking(subject: Subject) -> str:
+def _volume_lacking(subject: FindingContext) -> str:
     has = subject.verb("has", "have")
     lacks = lacking_volumes(subject.state, subject.demand, subject.found.nodes[0])
     return f"{subject.nodes} {has} {lacks}."
 
 
-def _left_behind(subject: Subject) -> str:
+def _left_behind(subject: FindingContext) -> str:
     claim = subject.demand.stale_extended
     name = "" if claim is None else f" {claim.metadata.name}"
     return (
@@ -62,7 +62,7 @@ def _left_behind(subject: Subject) -> str:
     )
 
 
-def _binding_failed(subject: Subject) -> str:
+def _binding_failed(subject: FindingContext) -> str:
     demand = subject.demand
     lost = [claim for claim in demand.held if claim.metadata.uid in demand.timed_out]
     noun = "Claim" if len(lost) == 1 else "Claims"
@@ -72,7 +72,7 @@ def _binding_failed(subject: Subject) -> str:
     )
 
 
-def _search_limit(subject: Subject) -> str:
+def _search_limit(subject: FindingContext) -> str:
     where = counted(len(subject.found.nodes), "node")
     return (
         f"The search for devices for {subject.claims} was given up on {where} before it had an"
@@ -80,7 +80,7 @@ def _search_limit(subject: Subject) -> str:
     )
 
 
-def _short(subject: Subject) -> str:
+def _short(subject: FindingContext) -> str:
     """The resources that are short, those of most nodes first."""
     short: dict[str, int] = {}
     for group in subject.found.groups:
@@ -97,12 +97,12 @@ def _short(subject: Subject) -> str:
     return and_list(names)
 
 
-def _nodes_full(subject: Subject) -> str:
+def _nodes_full(subject: FindingContext) -> str:
     has = subject.verb("has", "have")
     return f"{subject.nodes} {has} not enough left of what the pod needs: {_short(subject)}."
 
 
-def _node_too_small(subject: Subject) -> str:
+def _node_too_small(subject: FindingContext) -> str:
     unknown = _offered_by_nobody(subject)
     if unknown:
         return f"No node offers {and_list(unknown)}, and no device class stands for that."
@@ -113,7 +113,7 @@ def _node_too_small(subject: Subject) -> str:
     )
 
 
-def _offered_by_nobody(subject: Subject) -> list[str]:
+def _offered_by_nobody(subject: FindingContext) -> list[str]:
     """Extended resources that the pod needs and that exist nowhere."""
     needed = (name for name, amount in subject.demand.needs.shape.extended if amount)
     nodes = subject.state.nodes.values()
@@ -125,14 +125,14 @@ def _offered_by_nobody(subject: Subject) -> list[str]:
     ]
 
 
-def _ports(subject: Subject) -> str:
+def _ports(subject: FindingContext) -> str:
     ports = [str(number) for _, _, number in subject.demand.needs.shape.ports]
     noun = "host port" if len(ports) == 1 else "one of the host ports"
     has = subject.verb("has", "have")
     return f"{subject.nodes} {has} a pod already that uses {noun} {and_list(ports)}."
 
 
-def _mismatch(subject: Subject) -> str:
+def _mismatch(subject: FindingContext) -> str:
     name = subject.demand.needs.shape.node_name
     if name:
         return f"The pod asks for node {name}, which does not exist."
@@ -140,11 +140,11 @@ def _mismatch(subject: Subject) -> str:
     return f"{subject.nodes} {does} not match the node selector or affinity of the pod."
 
 
-def _cordoned(subject: Subject) -> str:
+def _cordoned(subject: FindingContext) -> str:
     return f"{subject.nodes} {subject.verb('is', 'are')} cordoned."
 
 
-def _tainted(subject: Subject) -> str:
+def _tainted(subject: FindingContext) -> str:
     tolerations = subject.demand.needs.shape.tolerations
     taints: dict[str, None] = {}
     for name in subject.found.nodes:
@@ -156,22 +156,22 @@ def _tainted(subject: Subject) -> str:
     return f"{subject.nodes} {has} {noun} that the pod does not tolerate: {and_list(list(taints))}."
 
 
-def _ruled_out(subject: Subject) -> str:
+def _ruled_out(subject: FindingContext) -> str:
     why = told(subject.found.groups[0].verdict)[0]
     return f"{subject.nodes} {subject.verb('is', 'are')} {why}."
 
 
-def _volume_in_use(subject: Subject) -> str:
+def _volume_in_use(subject: FindingContext) -> str:
     names = [volume.claim for volume in subject.demand.needs.shape.volumes]
     noun = "volume claim" if len(names) == 1 else "one of the volume claims"
     return f"The pod uses {noun} {and_list(names)}, which only one pod may use and another has."
 
 
-def _volume_elsewhere(subject: Subject) -> str:
+def _volume_elsewhere(subject: FindingContext) -> str:
     return f"{subject.nodes} cannot reach a volume of the pod, which is somewhere else."
 
 
-def _claim_elsewhere(subject: Subject) -> str:
+def _claim_elsewhere(subject: FindingContext) -> str:
     demand = subject.demand
     names = [claim.metadata.name for claim in demand.held]
     noun, has = ("Claim", "has its") if len(names) == 1 else ("Claims", "have their")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.allocator import Reason as Test
+from drayman.allocator import RejectionReason as Test
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.refusing import DevicesVerdict, decisive, name_claims

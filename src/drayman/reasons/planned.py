@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.allocator import Reason as Test
+from drayman.allocator import RejectionReason as Test
 from drayman.allocator.refusals.funnel import sieves
 from drayman.allocator.refusals.sieve import Hurdle, Sieve
 from drayman.inventory.view import NodeView

@@ -12,7 +12,7 @@ from enum import Enum
 from drayman.api.struct import ApiStruct
 
 
-class Kind(Enum):
+class Outlook(Enum):
     """What to expect from waiting."""
 
     NEVER = "never"
@@ -24,9 +24,9 @@ class Kind(Enum):
 class Reason(Enum):
     """One word for why something is as it is, with its kind."""
 
-    kind: Kind | None
+    kind: Outlook | None
 
-    def __new__(cls, word: str, kind: Kind | None) -> Reason:
+    def __new__(cls, word: str, kind: Outlook | None) -> Reason:
         self = object.__new__(cls)
         self._value_ = word
         self.kind = kind
@@ -38,68 +38,71 @@ class Reason(Enum):
     FITS = "Fits", None  # a node and devices are there for it
 
     # The hardware does not do it.
-    NO_NODES = "NoNodes", Kind.NEVER
-    NODE_MISMATCH = "NodeMismatch", Kind.NEVER  # selector, affinity or name match no node
-    NODE_TOO_SMALL = "NodeTooSmall", Kind.NEVER
-    CLASS_MISSING = "ClassMissing", Kind.NEVER
-    SELECTOR_INVALID = "SelectorInvalid", Kind.NEVER  # does not compile, or fails on devices
-    ATTRIBUTE_UNKNOWN = "AttributeUnknown", Kind.NEVER  # a selector reads what no device has
-    NO_DEVICES = "NoDevices", Kind.NEVER  # no node publishes any
-    NO_SUCH_DEVICE = "NoSuchDevice", Kind.NEVER  # none passes class and selectors
-    CAPACITY_TOO_HIGH = "CapacityTooHigh", Kind.NEVER
-    COUNT_TOO_HIGH = "CountTooHigh", Kind.NEVER  # no node has as many
-    CONSTRAINT_UNMEETABLE = "ConstraintUnmeetable", Kind.NEVER
-    REQUESTS_CONFLICT = "RequestsConflict", Kind.NEVER  # each alone, never together
-    CLAIM_TOO_LARGE = "ClaimTooLarge", Kind.NEVER  # more devices than a claim may have
-    CLAIM_INVALID = "ClaimInvalid", Kind.NEVER  # it does not make sense
+    NO_NODES = "NoNodes", Outlook.NEVER
+    NODE_MISMATCH = "NodeMismatch", Outlook.NEVER  # selector, affinity or name match no node
+    NODE_TOO_SMALL = "NodeTooSmall", Outlook.NEVER
+    CLASS_MISSING = "ClassMissing", Outlook.NEVER
+    SELECTOR_INVALID = "SelectorInvalid", Outlook.NEVER  # does not compile, or fails on devices
+    ATTRIBUTE_UNKNOWN = "AttributeUnknown", Outlook.NEVER  # a selector reads what no device has
+    NO_DEVICES = "NoDevices", Outlook.NEVER  # no node publishes any
+    NO_SUCH_DEVICE = "NoSuchDevice", Outlook.NEVER  # none passes class and selectors
+    CAPACITY_TOO_HIGH = "CapacityTooHigh", Outlook.NEVER
+    COUNT_TOO_HIGH = "CountTooHigh", Outlook.NEVER  # no node has as many
+    CONSTRAINT_UNMEETABLE = "ConstraintUnmeetable", Outlook.NEVER
+    REQUESTS_CONFLICT = "RequestsConflict", Outlook.NEVER  # each alone, never together
+    CLAIM_TOO_LARGE = "ClaimTooLarge", Outlook.NEVER  # more devices than a claim may have
+    CLAIM_INVALID = "ClaimInvalid", Outlook.NEVER  # it does not make sense
 
     # Somebody uses it.
-    NODES_FULL = "NodesFull", Kind.NOT_NOW  # processors, memory, pods
-    PORTS_IN_USE = "PortsInUse", Kind.NOT_NOW
-    DEVICES_IN_USE = "DevicesInUse", Kind.NOT_NOW
-    CAPACITY_IN_USE = "CapacityInUse", Kind.NOT_NOW  # of devices that are shared
-    COUNTERS_IN_USE = "CountersInUse", Kind.NOT_NOW  # of devices that are partitioned
-    VOLUME_IN_USE = "VolumeInUse", Kind.NOT_NOW  # one that a single pod may use
+    NODES_FULL = "NodesFull", Outlook.NOT_NOW  # processors, memory, pods
+    PORTS_IN_USE = "PortsInUse", Outlook.NOT_NOW
+    DEVICES_IN_USE = "DevicesInUse", Outlook.NOT_NOW
+    CAPACITY_IN_USE = "CapacityInUse", Outlook.NOT_NOW  # of devices that are shared
+    COUNTERS_IN_USE = "CountersInUse", Outlook.NOT_NOW  # of devices that are partitioned
+    VOLUME_IN_USE = "VolumeInUse", Outlook.NOT_NOW  # one that a single pod may use
 
     # Enough is free, in the wrong places.
-    FRAGMENTED = "Fragmented", Kind.NOT_HERE  # over several nodes
-    MISALIGNED = "Misaligned", Kind.NOT_HERE  # on one node, against the constraints
-    REQUESTS_COMPETE = "RequestsCompete", Kind.NOT_HERE  # for the same devices
-    CLAIM_ELSEWHERE = "ClaimElsewhere", Kind.NOT_HERE  # has its devices where the pod cannot run
-    VOLUME_ELSEWHERE = "VolumeElsewhere", Kind.NOT_HERE
-    VOLUME_LACKING = "VolumeLacking", Kind.NOT_HERE  # none to bind, and none can be made
-    POD_AFFINITY = "PodAffinity", Kind.NOT_HERE
-    POD_ANTI_AFFINITY = "PodAntiAffinity", Kind.NOT_HERE
-    TOPOLOGY_SPREAD = "TopologySpread", Kind.NOT_HERE
+    FRAGMENTED = "Fragmented", Outlook.NOT_HERE  # over several nodes
+    MISALIGNED = "Misaligned", Outlook.NOT_HERE  # on one node, against the constraints
+    REQUESTS_COMPETE = "RequestsCompete", Outlook.NOT_HERE  # for the same devices
+    CLAIM_ELSEWHERE = "ClaimElsewhere", Outlook.NOT_HERE  # has its devices where the pod cannot run
+    VOLUME_ELSEWHERE = "VolumeElsewhere", Outlook.NOT_HERE
+    VOLUME_LACKING = "VolumeLacking", Outlook.NOT_HERE  # none to bind, and none can be made
+    POD_AFFINITY = "PodAffinity", Outlook.NOT_HERE
+    POD_ANTI_AFFINITY = "PodAntiAffinity", Outlook.NOT_HERE
+    TOPOLOGY_SPREAD = "TopologySpread", Outlook.NOT_HERE
 
     # Somebody has said, or has still to do, something.
-    GATED = "Gated", Kind.HELD
-    SUSPENDED = "Suspended", Kind.HELD
-    TERMINATING = "Terminating", Kind.HELD
-    OTHER_SCHEDULER = "OtherScheduler", Kind.HELD
-    NO_PODS = "NoPods", Kind.HELD  # a workload whose controller has made none
-    CLAIM_MISSING = "ClaimMissing", Kind.HELD
-    TEMPLATE_MISSING = "TemplateMissing", Kind.HELD
-    CLAIM_PENDING = "ClaimPending", Kind.HELD  # its controller has still to make it
-    CLAIM_DELETING = "ClaimDeleting", Kind.HELD
-    CLAIM_FOREIGN = "ClaimForeign", Kind.HELD  # was made for another pod
-    CLAIM_UNUSED = "ClaimUnused", Kind.HELD  # a claim that no pod uses is not allocated
-    CLAIM_UNALLOCATED = "ClaimUnallocated", Kind.HELD  # of a pod that names its node itself
-    CLAIM_LEFT_BEHIND = "ClaimLeftBehind", Kind.HELD  # by an earlier attempt; it is being removed
-    POD_GROUP_MISSING = "PodGroupMissing", Kind.HELD
-    VOLUME_UNBOUND = "VolumeUnbound", Kind.HELD
-    DEVICES_NOT_READY = "DevicesNotReady", Kind.HELD  # binding conditions
-    BINDING_FAILED = "BindingFailed", Kind.HELD
-    NODES_CORDONED = "NodesCordoned", Kind.HELD
-    NODES_TAINTED = "NodesTainted", Kind.HELD
-    DEVICES_TAINTED = "DevicesTainted", Kind.HELD
-    NODE_GONE = "NodeGone", Kind.HELD  # of something that has been placed
-    NODE_NOT_READY = "NodeNotReady", Kind.HELD
-    DEVICES_GONE = "DevicesGone", Kind.HELD
-    POOL_INVALID = "PoolInvalid", Kind.HELD  # slices that contradict each other
-    POOL_INCOMPLETE = "PoolIncomplete", Kind.HELD  # slices that are still missing
-    FEATURE_OFF = "FeatureOff", Kind.HELD
-    SEARCH_LIMIT = "SearchLimit", Kind.HELD  # the search was given up; it will be tried again
+    GATED = "Gated", Outlook.HELD
+    SUSPENDED = "Suspended", Outlook.HELD
+    TERMINATING = "Terminating", Outlook.HELD
+    OTHER_SCHEDULER = "OtherScheduler", Outlook.HELD
+    NO_PODS = "NoPods", Outlook.HELD  # a workload whose controller has made none
+    CLAIM_MISSING = "ClaimMissing", Outlook.HELD
+    TEMPLATE_MISSING = "TemplateMissing", Outlook.HELD
+    CLAIM_PENDING = "ClaimPending", Outlook.HELD  # its controller has still to make it
+    CLAIM_DELETING = "ClaimDeleting", Outlook.HELD
+    CLAIM_FOREIGN = "ClaimForeign", Outlook.HELD  # was made for another pod
+    CLAIM_UNUSED = "ClaimUnused", Outlook.HELD  # a claim that no pod uses is not allocated
+    CLAIM_UNALLOCATED = "ClaimUnallocated", Outlook.HELD  # of a pod that names its node itself
+    CLAIM_LEFT_BEHIND = (
+        "ClaimLeftBehind",
+        Outlook.HELD,
+    )  # by an earlier attempt; it is being removed
+    POD_GROUP_MISSING = "PodGroupMissing", Outlook.HELD
+    VOLUME_UNBOUND = "VolumeUnbound", Outlook.HELD
+    DEVICES_NOT_READY = "DevicesNotReady", Outlook.HELD  # binding conditions
+    BINDING_FAILED = "BindingFailed", Outlook.HELD
+    NODES_CORDONED = "NodesCordoned", Outlook.HELD
+    NODES_TAINTED = "NodesTainted", Outlook.HELD
+    DEVICES_TAINTED = "DevicesTainted", Outlook.HELD
+    NODE_GONE = "NodeGone", Outlook.HELD  # of something that has been placed
+    NODE_NOT_READY = "NodeNotReady", Outlook.HELD
+    DEVICES_GONE = "DevicesGone", Outlook.HELD
+    POOL_INVALID = "PoolInvalid", Outlook.HELD  # slices that contradict each other
+    POOL_INCOMPLETE = "PoolIncomplete", Outlook.HELD  # slices that are still missing
+    FEATURE_OFF = "FeatureOff", Outlook.HELD
+    SEARCH_LIMIT = "SearchLimit", Outlook.HELD  # the search was given up; it will be tried again
 
     @property
     def title(self) -> str:

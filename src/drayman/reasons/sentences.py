@@ -15,7 +15,7 @@ from drayman.reasons.finding import Finding
 from drayman.reasons.node_sentences import NODE_WRITERS
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Reason
-from drayman.reasons.subjects import Subject, Writer
+from drayman.reasons.subjects import FindingContext, Writer
 
 _WRITERS: Final[Mapping[Reason, Writer]] = {**NODE_WRITERS, **DEVICE_WRITERS}
 
@@ -24,4 +24,4 @@ def sentence(
     state: ClusterState, demand: Demand, found: Finding, planned: Planned | None = None
 ) -> str:
     """What is said about a finding."""
-    return _WRITERS[found.reason](Subject(state, demand, found, planned))
+    return _WRITERS[found.reason](FindingContext(state, demand, found, planned))

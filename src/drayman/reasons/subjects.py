@@ -19,7 +19,7 @@ from drayman.reasons.wording import and_list, counted
 _NO_SHORTAGE: Final = Shortage(0, "", 0, 0, 0, (), None)
 
 
-class Subject(Struct, frozen=True):
+class FindingContext(Struct, frozen=True):
     """A finding, and what is needed to talk about it."""
 
     state: ClusterState
@@ -95,4 +95,4 @@ class Subject(Struct, frozen=True):
         return Parted({**parts.lost, **fixed}, parts.taken)
 
 
-Writer: TypeAlias = Callable[[Subject], str]
+Writer: TypeAlias = Callable[[FindingContext], str]

@@ -11,8 +11,8 @@ from drayman.api.pods import is_finished, is_leaving, unmade_entries
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import seconds_of
 from drayman.placement.claims import (
+    ClaimLack,
     ClaimsNotReadyError,
-    Lack,
     is_reserved_for,
     readiness,
 )
@@ -48,24 +48,24 @@ def lacking(
     """
     name = error.name
     match error.lack:
-        case Lack.CLAIM:
+        case ClaimLack.CLAIM:
             return Headline.of(Reason.CLAIM_MISSING, _sentence(error))
-        case Lack.DELETING:
+        case ClaimLack.DELETING:
             return Headline.of(
                 Reason.CLAIM_DELETING,
                 f"Claim {name} is being deleted; no pod can begin to use it any more.",
             )
-        case Lack.FOREIGN:
+        case ClaimLack.FOREIGN:
             return Headline.of(
                 Reason.CLAIM_FOREIGN,
                 f"Claim {name} has the name of the pod's claim, but was made for somebody else.",
             )
-        case Lack.GROUP:
+        case ClaimLack.GROUP:
             return Headline.of(
                 Reason.POD_GROUP_MISSING,
                 f"Pod group {name} does not exist, so it is not known which claims the pod shares.",
             )
-        case Lack.GENERATED:
+        case ClaimLack.GENERATED:
             if knows_templates and state.find_template(pod.metadata.namespace, name) is None:
                 return Headline.of(
                     Reason.TEMPLATE_MISSING,

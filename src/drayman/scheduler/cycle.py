@@ -22,8 +22,8 @@ from drayman.placement.decision.outcomes import (
     BeingWritten,
     Lacking,
     NoNode,
+    NoPlacement,
     PromisedAway,
-    Refusal,
 )
 from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
@@ -34,7 +34,7 @@ from drayman.placement.state import ClusterState
 from drayman.reasons.headline import Headlines
 from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import given_back, lacking
-from drayman.scheduler.queue import Entry, Queue
+from drayman.scheduler.queue import Queue, QueuedPod
 from drayman.scheduler.retrying import Retrying
 
 _log: Final = logging.getLogger(__name__)
@@ -50,8 +50,8 @@ _INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 class Refused:
     """A pod that cannot be placed now."""
 
-    entry: Entry
-    why: Refusal | None
+    entry: QueuedPod
+    why: NoPlacement | None
     """None after an error of our own."""
     explain: Callable[[], str]
     """Says why. Not said before somebody wants to know: most pods are refused more often than they are told."""
@@ -67,7 +67,7 @@ class Refused:
 class Decisions:
     """What a round of scheduling came to."""
 
-    placed: list[tuple[Entry, Placement]] = field(default_factory=list)
+    placed: list[tuple[QueuedPod, Placement]] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
 
     @property
@@ -150,11 +150,11 @@ class Cycle:
             return str(lacking(self._state, pod, error, knows_templates=knows))
         return self._explain(demand, not_found)
 
-    def _in_line(self, most: int, now: float) -> Iterator[Entry]:
+    def _in_line(self, most: int, now: float) -> Iterator[QueuedPod]:
         for _ in range(most):
             yield from self._queue.take(1, now)
 
-    def _decide(self, entry: Entry, round_: Round) -> Placement | Refused | None:
+    def _decide(self, entry: QueuedPod, round_: Round) -> Placement | Refused | None:
         outcome = round_.decide(entry.pod)
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
@@ -162,7 +162,7 @@ class Cycle:
         self.retrying.refused(entry, outcome, round_.now)
         return self._refused(entry, outcome)
 
-    def _refused(self, entry: Entry, why: Refusal) -> Refused | None:
+    def _refused(self, entry: QueuedPod, why: NoPlacement) -> Refused | None:
         """What is to be reported; None where there is nothing to report yet."""
         match why:
             case Lacking(error):

@@ -29,8 +29,8 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, StatusError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import RESOURCE_CLAIMS
-from drayman.placement.claims import FINALIZER, ClaimsNotReadyError, Lack, consumer_of
-from drayman.placement.decision.outcomes import Lacking, NoNode, Refusal
+from drayman.placement.claims import FINALIZER, ClaimLack, ClaimsNotReadyError, consumer_of
+from drayman.placement.decision.outcomes import Lacking, NoNode, NoPlacement
 from drayman.placement.demand import HELD_ELSEWHERE, Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
@@ -49,7 +49,7 @@ class Freeing:
         self._client = client
         self._state = state
 
-    def plan(self, pod: Pod, why: Refusal | None) -> Coroutine[None, None, None] | None:
+    def plan(self, pod: Pod, why: NoPlacement | None) -> Coroutine[None, None, None] | None:
         """What can be done for a pod that was refused; None where nothing can."""
         match why:
             case Lacking(error):
@@ -66,7 +66,7 @@ class Freeing:
 
     def _leaving(self, pod: Pod, error: ClaimsNotReadyError) -> ResourceClaim | None:
         """A claim that is being deleted and that the pod, which has no node, has reserved."""
-        if error.lack is not Lack.DELETING:
+        if error.lack is not ClaimLack.DELETING:
             return None
         claim = self._state.find_claim(pod.metadata.namespace, error.name)
         if claim is None or self._state.is_under_way(claim):

@@ -27,7 +27,7 @@ _ALONE: Final = "alone"
 
 
 @dataclass(slots=True)
-class Entry:
+class QueuedPod:
     """A pod that is to be scheduled."""
 
     pod: Pod
@@ -53,12 +53,12 @@ class Entry:
 class _Sleepers:
     """Pods of one shape that were refused."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, QueuedPod] = field(default_factory=dict)
     interest: Wake = Wake.ANYTHING
     burst: int = 0  # how many were woken together last; 0 while all sleep
     awake: int = 0  # how many of those are still in line or being tried
 
-    def first(self, most: int) -> list[Entry]:
+    def first(self, most: int) -> list[QueuedPod]:
         if most == 1:
             return [min(self.entries.values(), key=lambda entry: entry.rank)]
         return heapq.nsmallest(most, self.entries.values(), key=lambda entry: entry.rank)
@@ -75,7 +75,7 @@ class Queue:
     ) -> None:
         self._first_backoff_s = first_backoff_s
         self._longest_backoff_s = longest_backoff_s
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, QueuedPod] = {}
         self._line: list[tuple[int, int, int, str]] = []  # rank, ticket, uid
         self._held_back: list[tuple[float, int, str]] = []
         self._alarms: list[tuple[float, str]] = []
@@ -95,7 +95,7 @@ class Queue:
         self._return_held_back(now)
         return bool(self._line)
 
-    def get(self, uid: str) -> Entry | None:
+    def get(self, uid: str) -> QueuedPod | None:
         return self._entries.get(uid)
 
     def add(self, pod: Pod) -> None:
@@ -104,7 +104,7 @@ class Queue:
         entry = self._entries.get(uid)
         if entry is None:
             self._numbers += 1
-            entry = self._entries[uid] = Entry(pod, self._numbers)
+            entry = self._entries[uid] = QueuedPod(pod, self._numbers)
         else:
             self._hand_on(self._leave_shape(entry))
             entry.pod = pod
@@ -123,10 +123,10 @@ class Queue:
             entry.ticket = -1
             self._hand_on(self._leave_shape(entry))
 
-    def take(self, most: int, now: float) -> list[Entry]:
+    def take(self, most: int, now: float) -> list[QueuedPod]:
         """The next pods, the most important first. They stay known until they are placed, put to sleep or removed."""
         self._return_held_back(now)
-        taken: list[Entry] = []
+        taken: list[QueuedPod] = []
         while self._line and len(taken) < most:
             _, _, ticket, uid = heapq.heappop(self._line)
             entry = self._entries.get(uid)
@@ -136,14 +136,14 @@ class Queue:
                 taken.append(entry)
         return taken
 
-    def placed(self, entry: Entry) -> None:
+    def placed(self, entry: QueuedPod) -> None:
         """The pod is on its way to a node; others of its shape that slept may now be lucky too."""
         self._entries.pop(entry.uid, None)
         sleepers = self._leave_shape(entry)
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, min(sleepers.burst * 2, _MOST_WOKEN))
 
-    def sleep(self, entry: Entry, shape: Hashable, interest: Wake) -> None:
+    def sleep(self, entry: QueuedPod, shape: Hashable, interest: Wake) -> None:
         """The pod was refused. It is tried again when something it is interested in happens."""
         if entry.uid not in self._entries or entry.ticket >= 0:
             return  # gone, or changed and in line again
@@ -156,20 +156,20 @@ class Queue:
         if left is not sleepers:
             self._hand_on(left)
 
-    def sleep_alone(self, entry: Entry, until: float | None = None) -> None:
+    def sleep_alone(self, entry: QueuedPod, until: float | None = None) -> None:
         """The pod was refused for a reason that is not its copies'. It is tried again whenever something happens, or then."""
         self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING)
         if until is not None and (entry.alarm is None or until < entry.alarm):
             entry.alarm = until
             heapq.heappush(self._alarms, (until, entry.uid))
 
-    def wait(self, entry: Entry) -> None:
+    def wait(self, entry: QueuedPod) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
         if entry.uid in self._entries and entry.ticket < 0:
             self._hand_on(self._leave_shape(entry))
             self._waiting.add(entry.uid)
 
-    def hold_back(self, entry: Entry, now: float) -> float:
+    def hold_back(self, entry: QueuedPod, now: float) -> float:
         """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns when."""
         if self._entries.setdefault(entry.uid, entry) is not entry or entry.ticket >= 0:
             return now
@@ -195,14 +195,14 @@ class Queue:
                 self._leave_shape(entry)
                 self._put_in_line(entry)
 
-    def is_idle(self, entry: Entry) -> bool:
+    def is_idle(self, entry: QueuedPod) -> bool:
         """Whether the pod waits for something to happen: it is neither in line nor being tried."""
         if entry.uid in self._waiting:
             return True
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         return sleepers is not None and entry.uid in sleepers.entries
 
-    def alike(self, entry: Entry) -> list[Entry]:
+    def alike(self, entry: QueuedPod) -> list[QueuedPod]:
         """The pods that sleep with this one because what it was told is true of them too."""
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         if sleepers is None:
@@ -241,7 +241,7 @@ class Queue:
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, 1)
 
-    def _leave_shape(self, entry: Entry) -> _Sleepers | None:
+    def _leave_shape(self, entry: QueuedPod) -> _Sleepers | None:
         """Forget that the pod waits, sleeps, or was woken, with others of its shape."""
         self._waiting.discard(entry.uid)
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
@@ -256,7 +256,7 @@ class Queue:
         entry.shape = None
         return sleepers
 
-    def _put_in_line(self, entry: Entry) -> None:
+    def _put_in_line(self, entry: QueuedPod) -> None:
         self._tickets += 1
         entry.ticket = self._tickets
         heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.uid))

@@ -15,11 +15,11 @@ from drayman.placement.decision.outcomes import (
     BeingWritten,
     Lacking,
     NoNode,
+    NoPlacement,
     PromisedAway,
-    Refusal,
 )
 from drayman.placement.nominations import Nominations
-from drayman.scheduler.queue import Entry, Queue
+from drayman.scheduler.queue import Queue, QueuedPod
 
 
 class Retrying:
@@ -30,7 +30,7 @@ class Retrying:
         self._nominations = nominations
         self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
 
-    def refused(self, entry: Entry, why: Refusal, now: float) -> None:
+    def refused(self, entry: QueuedPod, why: NoPlacement, now: float) -> None:
         """A decision found no place for the pod."""
         match why:
             case Lacking():
@@ -50,11 +50,11 @@ class Retrying:
             case _:
                 assert_never(why)
 
-    def awaits_others(self, entry: Entry, until: float | None) -> None:
+    def awaits_others(self, entry: QueuedPod, until: float | None) -> None:
         """Others were asked to go for the pod. If they are not gone by then, it looks for other room."""
         self._queue.sleep_alone(entry, until)
 
-    def failed(self, entry: Entry, now: float) -> None:
+    def failed(self, entry: QueuedPod, now: float) -> None:
         """Something went wrong, perhaps after the pod was placed."""
         self._queue.hold_back(entry, now)
 

@@ -43,7 +43,7 @@ from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Entry, Queue
+from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedPod
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
@@ -146,7 +146,7 @@ class Scheduler:
         self._informers = informers
         self._is_following = False
         self._foresight = Foresight(self.state)
-        self._under_way: dict[str, tuple[Entry, Placement]] = {}
+        self._under_way: dict[str, tuple[QueuedPod, Placement]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self) -> None:
@@ -226,7 +226,7 @@ class Scheduler:
         elif isinstance(refused.why, NoNode):
             self._preempt(refused.entry, refused.why)
 
-    def _preempt(self, entry: Entry, why: NoNode) -> None:
+    def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
         now = self._clock()
         decision = self._preemptor.decide(why.demand, why.not_found, now)
         if entry.uid in self._nominations:

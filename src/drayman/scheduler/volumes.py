@@ -27,7 +27,7 @@ _ANNOTATIONS: Final = ("metadata", "annotations")
 _CLAIM_REF: Final = ("spec", "claimRef")
 
 
-class Progress(Struct, frozen=True):
+class VolumeProgress(Struct, frozen=True):
     """How far the volumes of a pod have come."""
 
     pending: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Progress(Struct, frozen=True):
     """Why they will not get one for the node."""
 
 
-_DONE: Final = Progress()
+_DONE: Final = VolumeProgress()
 
 
 def volume_writes(taken: Taken) -> list[Write]:
@@ -55,7 +55,7 @@ def volume_writes(taken: Taken) -> list[Write]:
     return writes
 
 
-def progress(state: ClusterState, placement: Placement) -> Progress:
+def progress(state: ClusterState, placement: Placement) -> VolumeProgress:
     """How far the volumes of a decision have come, by what the server has shown."""
     if placement.volumes is None:
         return _DONE
@@ -65,7 +65,7 @@ def progress(state: ClusterState, placement: Placement) -> Progress:
         if found.failure:
             return found
         pending += found.pending
-    return Progress(tuple(pending))
+    return VolumeProgress(tuple(pending))
 
 
 def concerns(state: ClusterState, taken: Taken, volume: PersistentVolume) -> bool:
@@ -79,26 +79,26 @@ def concerns(state: ClusterState, taken: Taken, volume: PersistentVolume) -> boo
 
 def _progress_of(
     state: ClusterState, placement: Placement, awaited: PersistentVolumeClaim
-) -> Progress:
+) -> VolumeProgress:
     name, volumes = awaited.metadata.name, state.volumes
     claim = volumes.claim(awaited.metadata.namespace, name)
     node = state.nodes.get(placement.node)
     if claim is None or claim.metadata.uid != awaited.metadata.uid:
-        return Progress(failure=f"volume claim {name} does not exist any more")
+        return VolumeProgress(failure=f"volume claim {name} does not exist any more")
     if node is None:
-        return Progress(failure=f"node {placement.node} does not exist any more")
+        return VolumeProgress(failure=f"node {placement.node} does not exist any more")
     if claim.spec.volume_name:
         volume = volumes.volume(claim.spec.volume_name)
         if volume is None:  # it is shown sooner or later, or the claim loses it again
-            return Progress((name,))
+            return VolumeProgress((name,))
         if not reaches(volume, node.facts):
             volume_name = volume.metadata.name
-            return Progress(
+            return VolumeProgress(
                 failure=f"volume {volume_name} of volume claim {name} cannot be reached from node"
                 f" {placement.node}"
             )
-        return _DONE if is_bound(claim) else Progress((name,))
-    return Progress((name,), _lost(state, placement, claim))
+        return _DONE if is_bound(claim) else VolumeProgress((name,))
+    return VolumeProgress((name,), _lost(state, placement, claim))
 
 
 def _lost(state: ClusterState, placement: Placement, claim: PersistentVolumeClaim) -> str:

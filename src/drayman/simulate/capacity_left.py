@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from drayman.api.quantity import Quantity
-from drayman.placement.occupancy import Standing
+from drayman.placement.occupancy import DeviceStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class CapacityUse:
         return Quantity(self.total.amount - self.left.amount, self.total.format)
 
 
-def capacity_use(standing: Standing) -> tuple[CapacityUse, ...]:
+def capacity_use(standing: DeviceStanding) -> tuple[CapacityUse, ...]:
     """The capacities of a device that can be shared; nothing for one that goes to one holder as a whole."""
     if not standing.remaining:
         return ()

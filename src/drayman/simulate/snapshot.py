@@ -17,7 +17,7 @@ from drayman.api import codec, versions
 from drayman.api.catalog import kind_of_type
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import ApiError, ConversionError, DecodeError, DocumentError
-from drayman.api.loading import Finding, Severity, found
+from drayman.api.loading import LoadFinding, Severity, found
 from drayman.api.resource import (
     GROUP,
 )
@@ -46,7 +46,7 @@ class Taken(ApiStruct):
 class SnapshotError(ApiError):
     """A file is no snapshot, or a part of it is wrong."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[LoadFinding, ...]) -> None:
         super().__init__("\n".join(map(str, findings)))
         self.findings = findings
 
@@ -83,7 +83,7 @@ class _Gathered:
 
     head: Taken | None = None
     objects: dict[str, list[Any]] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LoadFinding] = field(default_factory=list)
 
     def world(self, now: float) -> World:
         objects = Objects(**{name: tuple(values) for name, values in self.objects.items()})
@@ -178,7 +178,7 @@ def _add_document(gathered: _Gathered, document: Document) -> None:
         gathered.add(member, codec.convert(type_, value))
 
 
-def _finding(document: Document, path: str, message: str) -> Finding:
+def _finding(document: Document, path: str, message: str) -> LoadFinding:
     metadata = document.value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else ""
     title = f"{document.value.get('kind')} {name}".rstrip()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.inventory.units import UnitId
-from drayman.placement.occupancy import Standing, State
-from drayman.topology import Kind, kind
+from drayman.placement.occupancy import DeviceStanding, State
+from drayman.topology import DeviceKind, kind
 
 HELD: Final = frozenset({State.USED, State.SHARED, State.PARTITIONED})
 """The states of devices of which somebody has something."""
@@ -20,10 +20,10 @@ class Unit:
     """One piece of hardware and the devices it is offered as."""
 
     id: UnitId
-    members: tuple[Standing, ...]
+    members: tuple[DeviceStanding, ...]
 
     @property
-    def whole(self) -> Standing | None:
+    def whole(self) -> DeviceStanding | None:
         """The device that is all of it; None where it is offered in parts only."""
         if self.id.is_counter_set:
             return None
@@ -34,7 +34,7 @@ class Unit:
         return self.members[0].node
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> DeviceKind:
         record = self.members[0].record
         return kind(record.id.driver, record.device)
 
@@ -51,17 +51,17 @@ class Unit:
         return next((state for state in best_first if state in states), State.UNAVAILABLE)
 
 
-def gather(standings: Iterable[Standing]) -> list[Unit]:
+def gather(standings: Iterable[DeviceStanding]) -> list[Unit]:
     """The units of some devices, in the order in which the first device of each comes."""
-    members: dict[UnitId, list[Standing]] = {}
+    members: dict[UnitId, list[DeviceStanding]] = {}
     for standing in standings:
         members.setdefault(standing.unit, []).append(standing)
     return [Unit(unit, tuple(found)) for unit, found in members.items()]
 
 
-def count_by_kind(units: Iterable[Unit]) -> dict[Kind, Counter[State]]:
+def count_by_kind(units: Iterable[Unit]) -> dict[DeviceKind, Counter[State]]:
     """How many units of each kind are in each state; only kinds that there are."""
-    found: dict[Kind, Counter[State]] = {}
+    found: dict[DeviceKind, Counter[State]] = {}
     for unit in units:
         found.setdefault(unit.kind, Counter())[unit.state] += 1
-    return {each: found[each] for each in Kind if each in found}
+    return {each: found[each] for each in DeviceKind if each in found}

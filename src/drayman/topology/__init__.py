@@ -6,12 +6,12 @@ reads what node labels say about racks, blocks and NVLink domains.
 
 from drayman.topology.distance import Distance, Link, link
 from drayman.topology.levels import Level, LevelKind, closest_common, levels
-from drayman.topology.locality import Kind, Locality, kind, locality
+from drayman.topology.locality import DeviceKind, Locality, kind, locality
 from drayman.topology.matrix import Matrix, Row, matrix
 
 __all__ = [
+    "DeviceKind",
     "Distance",
-    "Kind",
     "Level",
     "LevelKind",
     "Link",

@@ -30,7 +30,7 @@ _SHARED_NUMA_NAMES: Final = ("dra.net/numaNode", "dra.cpu/numaNodeID")
 _BUS_ID: Final = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
 
-class Kind(StrEnum):
+class DeviceKind(StrEnum):
     """What sort of device it is. A partition is of its parent's kind."""
 
     GPU = "gpu"
@@ -77,42 +77,42 @@ def root_and_numa(driver: str, device: Device) -> tuple[str | None, int | None]:
     )
 
 
-def kind(driver: str, device: Device) -> Kind:
+def kind(driver: str, device: Device) -> DeviceKind:
     """What sort of device it is, by its driver; by its `type` attribute where the driver's name says nothing."""
     by_driver = _kind_of_driver(driver)
-    if by_driver is not Kind.OTHER or driver in _KNOWN_DRIVERS:
+    if by_driver is not DeviceKind.OTHER or driver in _KNOWN_DRIVERS:
         return by_driver
-    return _WORDS.get(_text(device.attributes, _names(driver).type_) or "", Kind.OTHER)
+    return _WORDS.get(_text(device.attributes, _names(driver).type_) or "", DeviceKind.OTHER)
 
 
 # --- Sorts of devices -----------------------------------------------------------------------------
 
 _KNOWN_DRIVERS: Final = {
-    "gpu.nvidia.com": Kind.GPU,
-    "compute-domain.nvidia.com": Kind.OTHER,
-    "gpu.amd.com": Kind.GPU,
-    "gpu.intel.com": Kind.GPU,
-    "gaudi.intel.com": Kind.GPU,
-    "qat.intel.com": Kind.OTHER,
-    "npu.furiosa.ai": Kind.GPU,
-    "tpu.google.com": Kind.GPU,
-    "dra.net": Kind.NIC,
-    "dra.cpu": Kind.CPU,
+    "gpu.nvidia.com": DeviceKind.GPU,
+    "compute-domain.nvidia.com": DeviceKind.OTHER,
+    "gpu.amd.com": DeviceKind.GPU,
+    "gpu.intel.com": DeviceKind.GPU,
+    "gaudi.intel.com": DeviceKind.GPU,
+    "qat.intel.com": DeviceKind.OTHER,
+    "npu.furiosa.ai": DeviceKind.GPU,
+    "tpu.google.com": DeviceKind.GPU,
+    "dra.net": DeviceKind.NIC,
+    "dra.cpu": DeviceKind.CPU,
 }
 
 _WORDS: Final = {
-    "gpu": Kind.GPU,
-    "mig": Kind.GPU,
-    "npu": Kind.GPU,
-    "tpu": Kind.GPU,
-    "accelerator": Kind.GPU,
-    "nic": Kind.NIC,
-    "net": Kind.NIC,
-    "network": Kind.NIC,
-    "rdma": Kind.NIC,
-    "sriov": Kind.NIC,
-    "sriovnetwork": Kind.NIC,
-    "cpu": Kind.CPU,
+    "gpu": DeviceKind.GPU,
+    "mig": DeviceKind.GPU,
+    "npu": DeviceKind.GPU,
+    "tpu": DeviceKind.GPU,
+    "accelerator": DeviceKind.GPU,
+    "nic": DeviceKind.NIC,
+    "net": DeviceKind.NIC,
+    "network": DeviceKind.NIC,
+    "rdma": DeviceKind.NIC,
+    "sriov": DeviceKind.NIC,
+    "sriovnetwork": DeviceKind.NIC,
+    "cpu": DeviceKind.CPU,
 }
 
 _SWITCHED_NVLINKS: Final = {
@@ -129,13 +129,13 @@ No driver publishes NVLink as an attribute, so the product name is the only sour
 
 
 @lru_cache(maxsize=1024)
-def _kind_of_driver(driver: str) -> Kind:
+def _kind_of_driver(driver: str) -> DeviceKind:
     if driver in _KNOWN_DRIVERS:
         return _KNOWN_DRIVERS[driver]
     labels = driver.split(".")
     # The last label is a top-level domain: `storage.example.net` is no network driver.
     words = [word for label in labels[:-1] for word in label.split("-")] or labels
-    return next((_WORDS[word] for word in words if word in _WORDS), Kind.OTHER)
+    return next((_WORDS[word] for word in words if word in _WORDS), DeviceKind.OTHER)
 
 
 # --- Attributes -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from drayman.api.resource import Device
 from drayman.topology.distance import MEANINGS, Distance, Link, link
-from drayman.topology.locality import Kind, Locality, kind, locality
+from drayman.topology.locality import DeviceKind, Locality, kind, locality
 
 
 class Row(Struct, frozen=True):
@@ -16,7 +16,7 @@ class Row(Struct, frozen=True):
 
     driver: str
     device: str
-    kind: Kind
+    kind: DeviceKind
     locality: Locality
     links: tuple[Link, ...]
 
@@ -37,7 +37,7 @@ class Matrix(Struct, frozen=True):
         )
 
 
-_ORDER = tuple(Kind)
+_ORDER = tuple(DeviceKind)
 
 
 def matrix(devices: Iterable[tuple[str, Device]]) -> Matrix:

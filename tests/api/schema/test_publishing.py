@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from drayman.api.schema.openapi import Asked, Page, Publication, ServedResource
+from drayman.api.schema.openapi import Asked, Publication, PublishedPage, ServedResource
 from drayman.api.schema.openapi.gnostic import MEDIA_TYPE
 
 NOW = datetime(2026, 11, 15, 4, 0, 31, tzinfo=UTC)
@@ -22,7 +22,7 @@ def publication() -> Publication:
     return published
 
 
-def ask(published: Publication, path: str, **rest: str) -> Page:
+def ask(published: Publication, path: str, **rest: str) -> PublishedPage:
     page = published.answer(Asked(path, **rest), NOW)
     assert page is not None
     return page

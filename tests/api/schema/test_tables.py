@@ -6,7 +6,16 @@ import importlib.resources
 
 import pytest
 
-from drayman.api.schema import Kind, ListOf, MapOf, Message, Omit, Scalar, message_named, schema_for
+from drayman.api.schema import (
+    ListOf,
+    MapOf,
+    Message,
+    Omit,
+    Scalar,
+    ScalarKind,
+    message_named,
+    schema_for,
+)
 from drayman.api.schema.tables import package_messages
 
 PACKAGES = sorted(
@@ -117,4 +126,6 @@ def test_messages_may_contain_themselves() -> None:
     """A JSON schema holds JSON schemas."""
     schema = message_named("apiextensions/v1.JSONSchemaProps")
     assert child(schema, "properties") is schema
-    assert schema.fields["items"].type == Scalar(Kind.SCHEMA_OR_ARRAY, "v1.JSONSchemaPropsOrArray")
+    assert schema.fields["items"].type == Scalar(
+        ScalarKind.SCHEMA_OR_ARRAY, "v1.JSONSchemaPropsOrArray"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from drayman.api.schema import Kind, ListOf, MapOf, Message, Scalar, Type
+from drayman.api.schema import ListOf, MapOf, Message, Scalar, ScalarKind, Type
 
 
 def varint(value: int) -> bytes:
@@ -68,22 +68,22 @@ def _record(number: int, type_: Type, value: Any) -> bytes:
     return _scalar(number, type_.kind, value)
 
 
-def _scalar(number: int, kind: Kind, value: Any) -> bytes:
+def _scalar(number: int, kind: ScalarKind, value: Any) -> bytes:
     match kind:
-        case Kind.STRING:
+        case ScalarKind.STRING:
             return bytes_record(number, (value or "").encode())
-        case Kind.BOOL | Kind.INT32 | Kind.INT64:
+        case ScalarKind.BOOL | ScalarKind.INT32 | ScalarKind.INT64:
             return number_record(number, int(value or 0))
-        case Kind.BYTES:
+        case ScalarKind.BYTES:
             return bytes_record(number, base64.b64decode(value or ""))
-        case Kind.QUANTITY:
+        case ScalarKind.QUANTITY:
             return bytes_record(number, bytes_record(1, (value or "").encode()))
-        case Kind.INT_OR_STRING:
+        case ScalarKind.INT_OR_STRING:
             is_text = isinstance(value, str)
             numeric = number_record(2, 0 if is_text else value or 0)
             text = bytes_record(3, value.encode() if is_text else b"")
             return bytes_record(number, number_record(1, int(is_text)) + numeric + text)
-        case Kind.TIME | Kind.MICRO_TIME:
+        case ScalarKind.TIME | ScalarKind.MICRO_TIME:
             return bytes_record(number, _time(value) if value else b"")
     return bytes_record(
         number, bytes_record(1, msgspec.json.encode(value)) if value is not None else b""

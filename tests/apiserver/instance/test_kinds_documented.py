@@ -7,13 +7,13 @@ from pathlib import Path
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.served.acting import UNKNOWN
 from drayman.apiserver.served.actors import CUSTOM_ACTORS, CUSTOM_GROUPS
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 
 PAGE = Path(__file__).parents[3] / "docs" / "kinds.md"
 HEADER = "| kind | served as | who acts |"
 
 
-async def served(folder: Path) -> list[Resource]:
+async def served(folder: Path) -> list[ApiResource]:
     """Everything that a new instance serves."""
     options = Options(Folder(folder / "data"), durable=False, control_plane=None)
     instance = await start(options)
@@ -23,7 +23,7 @@ async def served(folder: Path) -> list[Resource]:
         await instance.stop()
 
 
-def row(resource: Resource) -> str:
+def row(resource: ApiResource) -> str:
     acting = resource.acting
     group = f"{resource.group}/" if resource.group else ""
     versions = f"`{group}{resource.versions[0]}`"

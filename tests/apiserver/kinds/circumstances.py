@@ -8,7 +8,7 @@ from typing import Any
 
 from drayman.api.validation import FieldError
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.shaping import normalised
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.apiserver.verbs.admission import Admission, Admitted
@@ -53,7 +53,7 @@ def make_context(objects: Objects | None = None, version: str = "v1") -> Context
     return Context(objects or Objects(), NOW, SameId(), version=version, namespace="ns")
 
 
-def resource_of(group: str, kind: str) -> Resource:
+def resource_of(group: str, kind: str) -> ApiResource:
     return RESOURCES[group, kind]
 
 
@@ -67,7 +67,7 @@ def pod(**spec: Any) -> Object:
     }
 
 
-def created(resource: Resource, obj: Object, context: Context) -> Object:
+def created(resource: ApiResource, obj: Object, context: Context) -> Object:
     """The object as it would be stored, before validation: defaults, admission, preparation."""
     obj["metadata"]["uid"] = UID
     resource.strategy.default(obj, context)

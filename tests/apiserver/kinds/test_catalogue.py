@@ -10,20 +10,20 @@ import pytest
 from apiserver.kinds.circumstances import RESOURCES
 from drayman.api.schema import ListOf, MapOf, Message, schema_for
 from drayman.api.schema.openapi.descriptions import field_description, message_description
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 
 NAMED = [pytest.param(resource, id=resource.qualified) for resource in RESOURCES.values()]
 
 
 @pytest.mark.parametrize("resource", NAMED)
-def test_every_served_version_has_a_schema(resource: Resource) -> None:
+def test_every_served_version_has_a_schema(resource: ApiResource) -> None:
     """Bodies of every resource can be decoded in every version it is served in."""
     for version in resource.versions:
         assert schema_for(resource.group, version, resource.kind) is not None
 
 
 @pytest.mark.parametrize("resource", NAMED)
-def test_status_endpoints_leave_the_spec_alone(resource: Resource) -> None:
+def test_status_endpoints_leave_the_spec_alone(resource: ApiResource) -> None:
     """No status endpoint lets field owners claim anything of the spec."""
     status = resource.subresource("status")
     if status is not None:
@@ -32,7 +32,7 @@ def test_status_endpoints_leave_the_spec_alone(resource: Resource) -> None:
 
 
 @pytest.mark.parametrize("resource", NAMED)
-def test_tables_name_their_objects(resource: Resource) -> None:
+def test_tables_name_their_objects(resource: ApiResource) -> None:
     """Every table has one column with the object's name, which clients look for by its format."""
     formats = Counter(column.format for column in resource.columns)
     if "get" in resource.verbs:
@@ -50,7 +50,7 @@ def _inside(message: Message) -> Iterator[Message]:
 
 
 @pytest.mark.parametrize("resource", NAMED)
-def test_everything_is_explained(resource: Resource) -> None:
+def test_everything_is_explained(resource: ApiResource) -> None:
     """`kubectl explain` has something to say about every kind and every field, down to the last, in every version."""
     waiting = [schema_for(resource.group, version, resource.kind) for version in resource.versions]
     seen: set[tuple[str, str]] = set()

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.apiserver.lifecycle.due import LONGEST_RETRY_S, RETRY_S, Due, DueItems
-from drayman.apiserver.lifecycle.graph import Graph, Node, Owner, blocks, node_of
+from drayman.apiserver.lifecycle.graph import DependentObject, Graph, OwnerLink, blocks, node_of
 from drayman.cluster.embedded.model import Key, Stored
 
 UIDS = st.sampled_from("abcdef")
-OWNERS = st.lists(st.builds(Owner, uid=UIDS, block_owner_deletion=st.booleans()), max_size=3).map(
-    tuple
-)
+OWNERS = st.lists(
+    st.builds(OwnerLink, uid=UIDS, block_owner_deletion=st.booleans()), max_size=3
+).map(tuple)
 NODES = st.builds(
-    lambda uid, owners, finalizers, deleted: Node(
+    lambda uid, owners, finalizers, deleted: DependentObject(
         Key("things", "ns", uid), uid, owners, finalizers, deleted
     ),
     UIDS,
@@ -28,7 +28,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["put", "gone"]), NODES), max_size=30
 
 
 @given(STEPS)
-def test_the_graph_is_what_the_objects_say(steps: list[tuple[str, Node]]) -> None:
+def test_the_graph_is_what_the_objects_say(steps: list[tuple[str, DependentObject]]) -> None:
     """After any history the dependents of an owner are the objects that name it, and nobody else is remembered."""
     graph, there = Graph(), {}
     gone: set[str] = set()
@@ -54,8 +54,10 @@ def test_the_graph_is_what_the_objects_say(steps: list[tuple[str, Node]]) -> Non
 def test_an_owner_that_was_seen_to_go_is_forgotten_with_its_last_dependent() -> None:
     """The graph remembers no more of the past than somebody still refers to."""
     graph = Graph()
-    top = Node(Key("things", "ns", "top"), "top")
-    one, two = (Node(Key("things", "ns", n), n, (Owner(uid="top"),)) for n in ("one", "two"))
+    top = DependentObject(Key("things", "ns", "top"), "top")
+    one, two = (
+        DependentObject(Key("things", "ns", n), n, (OwnerLink(uid="top"),)) for n in ("one", "two")
+    )
     graph.put(one)
     graph.put(two)
     graph.note_gone(top)
@@ -73,7 +75,9 @@ def test_a_node_is_read_from_the_metadata_alone() -> None:
         b'"spec":{"metadata":{"uid":"other"}}}'
     )
     node = node_of(Stored(Key("things", "ns", "n"), 1, data))
-    assert node == Node(Key("things", "ns", "n"), "u", (Owner("v1", "K", "o", "x"),), (), True)
+    assert node == DependentObject(
+        Key("things", "ns", "n"), "u", (OwnerLink("v1", "K", "o", "x"),), (), True
+    )
 
 
 @dataclass(slots=True)

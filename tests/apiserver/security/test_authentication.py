@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from drayman.apiserver.protocol.access import Attributes, Decision, User
+from drayman.apiserver.protocol.access import AccessDecision, Attributes, User
 from drayman.apiserver.protocol.environment import SystemClock
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.exchange import Request
@@ -26,9 +26,9 @@ class Asked:
     denied: str = ""
     wanted: list[Attributes] = field(default_factory=list)
 
-    def authorize(self, user: User, attributes: Attributes) -> Decision:
+    def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         self.wanted.append(attributes)
-        return Decision(allowed=attributes.resource != self.denied)
+        return AccessDecision(allowed=attributes.resource != self.denied)
 
 
 async def become(authorizer: Asked, **headers: str) -> User:

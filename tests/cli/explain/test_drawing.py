@@ -16,7 +16,7 @@ from cli.explain.examples import ALL, LONGEST, MISSPELT, NAMESPACE, NOW, RUNS, W
 from drayman.cli.explain.drawing import STYLES, Drawing
 from drayman.cli.explain.layout import age, broken, devices_listed, shell
 from drayman.explain.answer import Explanation, Holder
-from drayman.reasons.reason import Headline, Kind, Reason
+from drayman.reasons.reason import Headline, Outlook, Reason
 
 
 def drawn(explanation: Explanation, width: int, *, terminal: bool = False) -> str:
@@ -168,8 +168,8 @@ def test_nothing_in_it_steers_the_terminal() -> None:
     assert "[bold]markup[/]" in text
 
 
-@pytest.mark.parametrize("kind", [None, *Kind])
-def test_colours_show_on_dark_and_light(kind: Kind | None) -> None:
+@pytest.mark.parametrize("kind", [None, *Outlook])
+def test_colours_show_on_dark_and_light(kind: Outlook | None) -> None:
     """Only named colours of the terminal, and neither black nor white."""
     words = STYLES[kind].split()
     assert set(words) <= {"bold", "green", "red", "magenta", "cyan"}

@@ -9,7 +9,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.cluster.resources import DAEMON_SETS, NODES, PODS, JsonObject
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
-from drayman.workloads.daemon_sets.placement import Fit, Placement, node_of
+from drayman.workloads.daemon_sets.placement import DaemonFit, DaemonNodes, node_of
 from drayman.workloads.revisions import POD_LABEL
 
 
@@ -170,10 +170,10 @@ def _images(pods: list[Pod]) -> list[str]:
 
 GPU_TERM = {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}
 FITS = {
-    "a plain node": ({}, {}, [], Fit(True, True)),
-    "another node is named": ({"nodeName": "other"}, {}, [], Fit(False, False)),
-    "the selector matches": ({"nodeSelector": {"a": "b"}}, {"a": "b"}, [], Fit(True, True)),
-    "the selector does not match": ({"nodeSelector": {"a": "b"}}, {}, [], Fit(False, False)),
+    "a plain node": ({}, {}, [], DaemonFit(True, True)),
+    "another node is named": ({"nodeName": "other"}, {}, [], DaemonFit(False, False)),
+    "the selector matches": ({"nodeSelector": {"a": "b"}}, {"a": "b"}, [], DaemonFit(True, True)),
+    "the selector does not match": ({"nodeSelector": {"a": "b"}}, {}, [], DaemonFit(False, False)),
     "the affinity does not match": (
         {
             "affinity": {
@@ -186,34 +186,34 @@ FITS = {
         },
         {},
         [],
-        Fit(False, False),
+        DaemonFit(False, False),
     ),
-    "a taint against new pods": ({}, {}, [("k", "NoSchedule")], Fit(False, True)),
-    "a taint against all pods": ({}, {}, [("k", "NoExecute")], Fit(False, False)),
-    "a taint that only prefers": ({}, {}, [("k", "PreferNoSchedule")], Fit(True, True)),
+    "a taint against new pods": ({}, {}, [("k", "NoSchedule")], DaemonFit(False, True)),
+    "a taint against all pods": ({}, {}, [("k", "NoExecute")], DaemonFit(False, False)),
+    "a taint that only prefers": ({}, {}, [("k", "PreferNoSchedule")], DaemonFit(True, True)),
     "a tolerated taint": (
         {"tolerations": [{"key": "k", "operator": "Exists"}]},
         {},
         [("k", "NoExecute")],
-        Fit(True, True),
+        DaemonFit(True, True),
     ),
     "a node in trouble": (
         {},
         {},
         [("node.kubernetes.io/unreachable", "NoExecute")],
-        Fit(True, True),
+        DaemonFit(True, True),
     ),
     "without a network": (
         {},
         {},
         [("node.kubernetes.io/network-unavailable", "NoSchedule")],
-        Fit(False, True),
+        DaemonFit(False, True),
     ),
     "without a network, on the host's": (
         {"hostNetwork": True},
         {},
         [("node.kubernetes.io/network-unavailable", "NoSchedule")],
-        Fit(True, True),
+        DaemonFit(True, True),
     ),
 }
 
@@ -229,4 +229,4 @@ def test_where_a_daemon_belongs(case: str) -> None:
             "spec": {"taints": [{"key": key, "effect": effect} for key, effect in taints]},
         },
     )
-    assert Placement({"spec": spec}).fit(node) == expected
+    assert DaemonNodes({"spec": spec}).fit(node) == expected

@@ -50,7 +50,7 @@ from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import Entry, Queue
+from drayman.scheduler.queue import Queue, QueuedPod
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU
@@ -106,7 +106,7 @@ class Play:
         self.rules: dict[str, JsonObject] = {}
         self.claims: dict[str, ResourceClaim] = {}
         self.pods: dict[str, Pod] = {}
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, QueuedPod] = {}
         """Of pods that have been decided about, by uid."""
         self.under_way: list[list[Placement]] = []
         self.unready: list[Placement] = []
@@ -360,7 +360,7 @@ class Play:
             self._judge(placement, [*before, *decided.placements[:number]])
         self.under_way += groups
 
-    def _preempt(self, entry: Entry, why: NoNode) -> None:
+    def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
         decision = self._preemptor.decide(why.demand, why.not_found, self.now)
         if decision is not None and decision.nomination is not None:
             self.queue.sleep_alone(entry)

@@ -20,7 +20,7 @@ from drayman.allocator.problem.limits import (
 )
 from drayman.allocator.problem.tables import Alternative, Tables
 from drayman.allocator.pruning.combined import prune
-from drayman.allocator.tree.engine import Engine, ErrorFound, OutOfSteps, Placement
+from drayman.allocator.tree.engine import Engine, ErrorFound, OutOfSteps, PlacedDevice
 from drayman.allocator.tree.state import Transitions
 
 
@@ -126,7 +126,7 @@ def _only(tables: Tables, claim: int) -> Tables:
     )
 
 
-def _path(last: Placement | None) -> list[tuple[Alternative, int]]:
+def _path(last: PlacedDevice | None) -> list[tuple[Alternative, int]]:
     path = []
     while last is not None:
         path.append((last.alternative, last.position))

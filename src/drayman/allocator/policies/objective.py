@@ -36,7 +36,7 @@ from drayman.allocator.tree.state import State, Transitions
 from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
 from drayman.inventory.usage import Usage
-from drayman.topology.locality import Kind
+from drayman.topology.locality import DeviceKind
 
 
 class Objective:
@@ -58,7 +58,7 @@ class Objective:
             for request, number in zip(tables.requests, self._numbers, strict=True)
             if number
         ]
-        self._remaining: dict[int, dict[Kind, int] | None] = {}
+        self._remaining: dict[int, dict[DeviceKind, int] | None] = {}
         self._with_admin = Transitions(tables, admin_blocks=False) if tables.has_admin else None
         self._scattered = [self._scatter(request.alternatives[0]) for request in tables.requests]
         self._scattered_ahead = self._scatter_ahead()
@@ -124,7 +124,7 @@ class Objective:
             ahead.append((numa_nodes, roots))
         return ahead[::-1]
 
-    def _only_kind(self, request: Request) -> Kind | None:
+    def _only_kind(self, request: Request) -> DeviceKind | None:
         """The kind of device a request gets; None if it may get several. Admin access counts for nothing."""
         candidates = request.alternatives[0].candidates
         kinds = [sort for sort, devices in self._layout.of_kind.items() if devices & candidates]
@@ -229,14 +229,14 @@ class Objective:
             roots=cost.roots + roots_ahead + missing * root,
         )
 
-    def _ahead(self, request: int) -> dict[Kind, int] | None:
+    def _ahead(self, request: int) -> dict[DeviceKind, int] | None:
         """How many devices of each kind the requests from here on get; None if that is open."""
         if request not in self._remaining:
             self._remaining[request] = self._count_ahead(request)
         return self._remaining[request]
 
-    def _count_ahead(self, request: int) -> dict[Kind, int] | None:
-        total: dict[Kind, int] = {}
+    def _count_ahead(self, request: int) -> dict[DeviceKind, int] | None:
+        total: dict[DeviceKind, int] = {}
         sorts, numbers = self._sort_of_request[request:], self._numbers[request:]
         for sort, number in zip(sorts, numbers, strict=True):
             if sort is not None:
@@ -246,7 +246,7 @@ class Objective:
         return {sort: number for sort, number in total.items() if number}
 
     def _evaluate(
-        self, chosen: Sequence[int], state: State, remaining: dict[Kind, int] | None
+        self, chosen: Sequence[int], state: State, remaining: dict[DeviceKind, int] | None
     ) -> Cost:
         places = [self._layout.places[position] for position in chosen]
         if remaining is None:

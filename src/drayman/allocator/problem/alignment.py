@@ -10,17 +10,17 @@ from msgspec import Struct
 
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.hardware import NodeHardware
-from drayman.topology.locality import Kind, kind, root_and_numa
+from drayman.topology.locality import DeviceKind, kind, root_and_numa
 
 T = TypeVar("T", bound=Hashable)
 
 _MOST_LAYOUTS: Final = 1_024  # kinds of nodes; clusters have tens
 
 
-class Place(Struct, frozen=True):
+class DevicePlace(Struct, frozen=True):
     """Where a device is; -1 stands for unknown."""
 
-    kind: Kind
+    kind: DeviceKind
     root: int
     numa: int
 
@@ -28,7 +28,7 @@ class Place(Struct, frozen=True):
 class Layout:
     """Kinds and places of a node's devices. One for all nodes that have the same devices in the same places."""
 
-    def __init__(self, places: tuple[Place, ...], exclusive: int) -> None:
+    def __init__(self, places: tuple[DevicePlace, ...], exclusive: int) -> None:
         self.places = places
         self.of_kind = self._grouped((place.kind, i) for i, place in enumerate(places))
         # The devices of each root and NUMA node, whatever they are.
@@ -54,13 +54,13 @@ def layout_of(hardware: NodeHardware) -> Layout:
     return _make(found, exclusive) if hardware.is_vast else _shared(found, exclusive)
 
 
-_Found: TypeAlias = tuple[tuple[Kind, int, int], ...]
+_Found: TypeAlias = tuple[tuple[DeviceKind, int, int], ...]
 """For each device its kind, the number of its root and its NUMA node."""
 
 
 def _found(hardware: NodeHardware) -> _Found:
     roots: dict[str | None, int] = {None: -1}
-    found: list[tuple[Kind, int, int]] = []
+    found: list[tuple[DeviceKind, int, int]] = []
     for record in hardware.records:
         driver, device = record.id.driver, record.device
         root, numa = root_and_numa(driver, device)
@@ -74,7 +74,7 @@ def _make(found: _Found, exclusive: int) -> Layout:
     for _, root, numa in found:
         if root >= 0 and numa >= 0:
             numa_of_root.setdefault(root, numa)
-    places = [Place(sort, root, numa_of_root.get(root, numa)) for sort, root, numa in found]
+    places = [DevicePlace(sort, root, numa_of_root.get(root, numa)) for sort, root, numa in found]
     return Layout(tuple(places), exclusive)
 
 
@@ -93,9 +93,9 @@ def _crossed(ones: Iterable[int], others: Iterable[int], within: int) -> list[in
     return [common for one in ones for other in others if (common := one & other & within)]
 
 
-def misalignment(places: Iterable[Place]) -> tuple[int, int]:
+def misalignment(places: Iterable[DevicePlace]) -> tuple[int, int]:
     """`far` and `near` of rule 2, for entries at these places."""
-    by_kind: dict[Kind, list[Place]] = {}
+    by_kind: dict[DeviceKind, list[DevicePlace]] = {}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
     if len(by_kind) < 2:
@@ -113,9 +113,11 @@ def misalignment(places: Iterable[Place]) -> tuple[int, int]:
     return far, near
 
 
-def least_misalignment(places: Iterable[Place], remaining: Mapping[Kind, int]) -> tuple[int, int]:
+def least_misalignment(
+    places: Iterable[DevicePlace], remaining: Mapping[DeviceKind, int]
+) -> tuple[int, int]:
     """A lower bound of `far` and `near` when so many more of each kind are to come."""
-    by_kind: dict[Kind, list[Place]] = {sort: [] for sort in remaining}
+    by_kind: dict[DeviceKind, list[DevicePlace]] = {sort: [] for sort in remaining}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
     if len(by_kind) < 2:
@@ -142,8 +144,8 @@ def least_misalignment(places: Iterable[Place], remaining: Mapping[Kind, int]) -
 
 
 def _most_served(
-    more: Sequence[Place],
-    fewer: Sequence[Place],
+    more: Sequence[DevicePlace],
+    fewer: Sequence[DevicePlace],
     each: int,
     to_come: tuple[int, int],
     by_root: bool,
@@ -160,7 +162,7 @@ def _most_served(
     return served + each * fewer_to_come + min(more_to_come, spare)
 
 
-def _counted(places: Iterable[Place], *, by_root: bool) -> dict[int, int]:
+def _counted(places: Iterable[DevicePlace], *, by_root: bool) -> dict[int, int]:
     count: dict[int, int] = {}
     for place in places:
         group = _group(place, by_root=by_root)
@@ -168,7 +170,9 @@ def _counted(places: Iterable[Place], *, by_root: bool) -> dict[int, int]:
     return count
 
 
-def _served(more: Sequence[Place], fewer: Sequence[Place], each: int, *, by_root: bool) -> int:
+def _served(
+    more: Sequence[DevicePlace], fewer: Sequence[DevicePlace], each: int, *, by_root: bool
+) -> int:
     """How many of the one kind have a partner of the other in the same group."""
     wanting, serving = _counted(more, by_root=by_root), _counted(fewer, by_root=by_root)
     return sum(
@@ -178,17 +182,17 @@ def _served(more: Sequence[Place], fewer: Sequence[Place], each: int, *, by_root
     )
 
 
-def _group(place: Place, *, by_root: bool) -> int:
+def _group(place: DevicePlace, *, by_root: bool) -> int:
     if by_root:
         return place.root
     # A root without a known NUMA node is still one place: what meets there need not be counted as far.
     return place.numa if place.numa >= 0 or place.root < 0 else -2 - place.root
 
 
-def spread(places: Iterable[Place]) -> tuple[int, int]:
+def spread(places: Iterable[DevicePlace]) -> tuple[int, int]:
     """`numa_nodes` and `roots` of rule 3."""
-    numa: set[tuple[Kind, int]] = set()
-    roots: set[tuple[Kind, int]] = set()
+    numa: set[tuple[DeviceKind, int]] = set()
+    roots: set[tuple[DeviceKind, int]] = set()
     unknown_numa = unknown_roots = 0
     for place in places:
         if place.numa < 0:

@@ -15,7 +15,7 @@ from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.view import NodeView
 
 
-class Kind(Enum):
+class Finality(Enum):
     """How final a refusal is. The three must not be mixed: each calls for something else."""
 
     NEVER = "never"  # this node could not serve the claims even if nothing were in use
@@ -23,7 +23,7 @@ class Kind(Enum):
     NOT_HERE = "not here"  # enough is free, but scattered or misaligned
 
 
-class Reason(Enum):
+class RejectionReason(Enum):
     """Why a device does not serve a request, or why those that do are not enough. In the order in which they are tested."""
 
     NO_DEVICES = "NoDevices"  # the node has none at all
@@ -48,7 +48,7 @@ class Rejection(Struct, frozen=True):
 
     claim: str  # namespace/name
     request: str  # request, or request/subrequest
-    reason: Reason
+    reason: RejectionReason
     devices: tuple[DeviceId, ...]
     remaining: int
     wanted: int
@@ -133,7 +133,7 @@ class Plan:
 
 
 class Diagnosis(Struct, frozen=True):
-    kind: Kind
+    kind: Finality
     rejections: tuple[Rejection, ...]
 
 
@@ -163,7 +163,7 @@ class Refusal:
         return self._diagnosis
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Finality:
         return self.diagnosis.kind
 
     @property

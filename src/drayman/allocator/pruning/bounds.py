@@ -10,9 +10,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from drayman.allocator.problem.tables import Alternative, Tables
-from drayman.allocator.pruning.demand import Ahead, Demand, Forecast, group, single
+from drayman.allocator.pruning.demand import Ahead, Forecast, RequestDemand, group, single
 from drayman.allocator.pruning.flow import largest_matching, serves
-from drayman.allocator.pruning.room import Room
+from drayman.allocator.pruning.room import RoomBounds
 from drayman.allocator.pruning.sums import Sums
 from drayman.allocator.tree.state import State, Transitions
 from drayman.inventory.bitsets import positions
@@ -24,7 +24,7 @@ _KINDS_FOR_ROOM = 24
 class _Head(Struct, frozen=True):
     """The request at hand: so many more devices out of a set."""
 
-    demand: Demand
+    demand: RequestDemand
     rest: int
 
 
@@ -37,7 +37,7 @@ class Bounds:
         self._forecast = Forecast(tables)
         self._shareable = tables.view.hardware.shareable
         self._sums = Sums(tables, transitions)
-        self._room = Room(tables, transitions)
+        self._room = RoomBounds(tables, transitions)
         self._common: dict[tuple[object, ...], int] = {}
 
     def kinds_ahead(self, request: int) -> int:
@@ -75,7 +75,7 @@ class Bounds:
         if values is None:
             return None
         flow: list[tuple[int, int]] = []
-        ordinary: list[tuple[Demand, int]] = []
+        ordinary: list[tuple[RequestDemand, int]] = []
         for demand, devices in reach.items():
             for index in demand.only.matches:
                 devices &= self._tables.matches[index].attribute.allowed(values[index])
@@ -122,14 +122,14 @@ class Bounds:
             return devices
         return devices & sum(1 << position for position in alternative.sequence)
 
-    def _enough(self, demand: Demand, devices: int) -> bool:
+    def _enough(self, demand: RequestDemand, devices: int) -> bool:
         shared = (devices & self._shareable).bit_count()
         if not shared:
             return devices.bit_count() >= demand.need
         own = devices.bit_count() - shared
         return own + shared >= demand.largest and own + shared * len(demand.sizes) >= demand.need
 
-    def _exclusive(self, demand: Demand, devices: int) -> tuple[int, int]:
+    def _exclusive(self, demand: RequestDemand, devices: int) -> tuple[int, int]:
         """The exclusive devices that are needed when every request also uses each shareable one."""
         shared = (devices & self._shareable).bit_count()
         if not shared:
@@ -140,7 +140,7 @@ class Bounds:
         return own, sum(max(0, size - shared) for size in demand.sizes)
 
     def _listed(
-        self, demand: Demand, state: State, claim: int, values: tuple[int, ...]
+        self, demand: RequestDemand, state: State, claim: int, values: tuple[int, ...]
     ) -> int | None:
         """The devices that some alternative can use; None if no alternative is possible any more."""
         union, possible = 0, False
@@ -154,7 +154,7 @@ class Bounds:
         return union if possible else None
 
     def _narrow(
-        self, ahead: Ahead, state: State, reach: dict[Demand, int]
+        self, ahead: Ahead, state: State, reach: dict[RequestDemand, int]
     ) -> tuple[int, ...] | None:
         """For each match constraint the values with which all its requests can be served."""
         if not ahead.by_match:
@@ -180,7 +180,7 @@ class Bounds:
         return tuple(values)
 
     def _value_suffices(
-        self, holders: int, demands: list[Demand], reach: dict[Demand, int]
+        self, holders: int, demands: list[RequestDemand], reach: dict[RequestDemand, int]
     ) -> bool:
         union, needed = 0, 0
         for demand in demands:
@@ -201,7 +201,7 @@ class Bounds:
         holders = self._tables.distincts[index].attribute.holders
         return [having for holder in holders if (having := holder & devices)]
 
-    def _distinct_values_suffice(self, ahead: Ahead, reach: dict[Demand, int]) -> bool:
+    def _distinct_values_suffice(self, ahead: Ahead, reach: dict[RequestDemand, int]) -> bool:
         for index, demands in ahead.by_distinct.items():
             flow = [(self._value_ids(index, reach[d]), d.need) for d in demands]
             if not serves(flow):
@@ -216,7 +216,7 @@ class Bounds:
         holders = self._tables.distincts[index].attribute.holders
         return sum(1 << value for value, holder in enumerate(holders) if holder & devices)
 
-    def _pairs_suffice(self, demand: Demand, devices: int) -> bool:
+    def _pairs_suffice(self, demand: RequestDemand, devices: int) -> bool:
         """With two attributes that must differ, each device uses up a value of both: count the pairs that do not meet."""
         first, *others = demand.only.distincts
         groups = self._distinct_values(first, devices)

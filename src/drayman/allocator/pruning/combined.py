@@ -10,7 +10,7 @@ from drayman.allocator.problem.tables import Alternative, Tables
 from drayman.allocator.pruning.bounds import Bounds
 from drayman.allocator.pruning.symmetry import Symmetry
 from drayman.allocator.pruning.twins import Twins
-from drayman.allocator.tree.engine import Placement, Pruning
+from drayman.allocator.tree.engine import PlacedDevice, Pruning
 from drayman.allocator.tree.state import State, Transitions
 
 _KINDS_A_BOUND = 16
@@ -46,7 +46,7 @@ class _Pruning:
     def key(self, request: int, state: State) -> Hashable:
         return self._symmetry.key(request, state)
 
-    def first(self, alternative: Alternative, trail: Placement | None) -> int:
+    def first(self, alternative: Alternative, trail: PlacedDevice | None) -> int:
         return self._twins.first(alternative, trail)
 
     def more(self, alternative: Alternative, missing: int, rest: int, state: State) -> bool:

@@ -37,7 +37,7 @@ class Partition:
     )  # ids of attributes that tie devices together
 
 
-class _Kind(Struct, frozen=True, eq=False):
+class _LabelKind(Struct, frozen=True, eq=False):
     """A kind of label: the counter sets, the values of one attribute, or places."""
 
     holders: list[int]  # the devices with each label
@@ -58,12 +58,12 @@ def partition_devices(tables: Tables, universe: int, also: Distinctions | None =
     """The classes and components of all devices that some request looks at."""
     result = Partition()
     ties = _Ties()
-    tied: list[_Kind] = []
+    tied: list[_LabelKind] = []
     colouring = list(_plain_colours(tables, universe))
     kinds = list(_kinds(tables, universe))
     if also is not None:
         colouring += also.colours
-        kinds += [_Kind(_within(holders, universe), is_place=True) for holders in also.labels]
+        kinds += [_LabelKind(_within(holders, universe), is_place=True) for holders in also.labels]
     for kind in sorted(kinds, key=lambda kind: -len(kind.holders)):
         if _can_tie(kind) and ties.add(kind.holders):
             tied.append(kind)
@@ -94,27 +94,27 @@ def _plain_colours(tables: Tables, universe: int) -> Iterator[int]:
             yield devices & shareable
 
 
-def _kinds(tables: Tables, universe: int) -> Iterator[_Kind]:
+def _kinds(tables: Tables, universe: int) -> Iterator[_LabelKind]:
     hardware = tables.view.hardware
     sets: dict[int, int] = {}
     for position in positions(universe & hardware.consumers):
         for index, _ in hardware.consumption[position]:
             sets[index] = sets.get(index, 0) | 1 << position
     if sets:
-        yield _Kind([sets[index] for index in sorted(sets)])
+        yield _LabelKind([sets[index] for index in sorted(sets)])
     attributes = {
         id(constraint.attribute): constraint.attribute
         for constraint in (*tables.matches, *tables.distincts)
     }
     for attribute in attributes.values():
-        yield _Kind(_within(attribute.holders, universe), attribute)
+        yield _LabelKind(_within(attribute.holders, universe), attribute)
 
 
 def _within(holders: Iterable[int], universe: int) -> list[int]:
     return [having for devices in holders if (having := devices & universe)]
 
 
-def _can_tie(kind: _Kind) -> bool:
+def _can_tie(kind: _LabelKind) -> bool:
     return len(kind.holders) > 1 and (kind.attribute is None or kind.attribute.scalar)
 
 
@@ -188,7 +188,7 @@ class _Assembler:
     """Puts classes and components together from colours and ties."""
 
     def __init__(
-        self, tables: Tables, result: Partition, colours: dict[int, int], tied: list[_Kind]
+        self, tables: Tables, result: Partition, colours: dict[int, int], tied: list[_LabelKind]
     ) -> None:
         self._hardware = tables.view.hardware
         self._result = result

@@ -10,7 +10,7 @@ from msgspec import Struct
 from drayman.allocator.problem.tables import Alternative, Request, Tables
 
 
-class Demand(Struct, frozen=True, eq=False):
+class RequestDemand(Struct, frozen=True, eq=False):
     """Requests that are alike: the same alternatives for all of them."""
 
     alternatives: tuple[Alternative, ...]
@@ -25,22 +25,22 @@ class Demand(Struct, frozen=True, eq=False):
         return self.alternatives[0]
 
 
-def single(alternative: Alternative, number: int) -> Demand:
+def single(alternative: Alternative, number: int) -> RequestDemand:
     """The demand of one request, for so many devices."""
-    return Demand((alternative,), False, alternative.claim, (number,), number, number)
+    return RequestDemand((alternative,), False, alternative.claim, (number,), number, number)
 
 
 class Ahead(Struct, eq=False):
     """The demands of the requests from some position on, up to one that may end in an error."""
 
-    demands: list[Demand]
-    exact: list[Demand]
-    listed: list[Demand]
-    by_match: dict[int, list[Demand]]
-    by_distinct: dict[int, list[Demand]]
+    demands: list[RequestDemand]
+    exact: list[RequestDemand]
+    listed: list[RequestDemand]
+    by_match: dict[int, list[RequestDemand]]
+    by_distinct: dict[int, list[RequestDemand]]
 
 
-def group(demands: Iterable[Demand]) -> Ahead:
+def group(demands: Iterable[RequestDemand]) -> Ahead:
     ahead = Ahead(list(demands), [], [], {}, {})
     for demand in ahead.demands:
         if demand.listed:
@@ -62,7 +62,7 @@ class Forecast:
         # With admin access about, what is free for a request depends on its claim.
         self._per_claim = tables.has_admin
         self._stops = self._error_capable_from()
-        self._kinds: dict[int, list[_Kind]] = {}
+        self._kinds: dict[int, list[_AlikeRequests]] = {}
         self._ahead: dict[int, Ahead] = {}
 
     def _error_capable_from(self) -> list[int]:
@@ -83,7 +83,7 @@ class Forecast:
     def kinds_ahead(self, position: int) -> int:
         return len(self._kinds_from(position))
 
-    def _kinds_from(self, position: int) -> list[_Kind]:
+    def _kinds_from(self, position: int) -> list[_AlikeRequests]:
         """The kinds of requests up to the next stop. Positions before the same stop share them."""
         stop = self._stops[position]
         found = self._kinds.get(stop)
@@ -94,7 +94,7 @@ class Forecast:
             known: dict[Hashable, list[int]] = {}
             for index in range(first, stop):
                 known.setdefault(self._key(self._requests[index]), []).append(index)
-            found = [_Kind(self._requests, members) for members in known.values()]
+            found = [_AlikeRequests(self._requests, members) for members in known.values()]
             self._kinds[stop] = found
         return found
 
@@ -116,7 +116,7 @@ class Forecast:
         return request.listed, alternatives
 
 
-class _Kind:
+class _AlikeRequests:
     """Requests that are alike, in order, with the sums of what is left of them."""
 
     def __init__(self, requests: Sequence[Request], members: list[int]) -> None:
@@ -132,12 +132,12 @@ class _Kind:
             self._needs[i] = self._needs[i + 1] + self._sizes[i]
             self._largest[i] = max(self._largest[i + 1], self._sizes[i])
 
-    def from_position(self, position: int) -> Demand | None:
+    def from_position(self, position: int) -> RequestDemand | None:
         """The demand of those at or after a position; None if there are none."""
         offset = bisect_left(self._members, position)
         if offset == len(self._members):
             return None
-        return Demand(
+        return RequestDemand(
             self._alternatives,
             self._listed,
             self._claims[offset],

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drayman.allocator.problem.tables import Tables
-from drayman.allocator.pruning.demand import Demand
+from drayman.allocator.pruning.demand import RequestDemand
 from drayman.allocator.tree.state import State, Transitions
 from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
 
 
-class Room:
+class RoomBounds:
     """Room on one node."""
 
     def __init__(self, tables: Tables, transitions: Transitions) -> None:
@@ -41,7 +41,7 @@ class Room:
             found = self._members[devices] = tuple(sets.items())
         return found
 
-    def suffices(self, wanted: Sequence[tuple[Demand, int]], state: State) -> bool:
+    def suffices(self, wanted: Sequence[tuple[RequestDemand, int]], state: State) -> bool:
         """Whether there is room for the demands, each with the devices that it can reach."""
         if not self._counted and not self._shareable:
             return True
@@ -54,7 +54,7 @@ class Room:
     def _within(
         self,
         devices: int,
-        wanted: Sequence[tuple[Demand, int]],
+        wanted: Sequence[tuple[RequestDemand, int]],
         charges: frozenset[int],
         state: State,
     ) -> bool:

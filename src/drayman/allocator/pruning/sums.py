@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from drayman.allocator.problem.tables import Alternative, Tables
-from drayman.allocator.pruning.demand import Ahead, Demand
+from drayman.allocator.pruning.demand import Ahead, RequestDemand
 from drayman.allocator.tree.state import State, Transitions
 from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
@@ -78,7 +78,9 @@ class Sums:
                     supply[name] += left
         return all(supply[name] >= amount for name, amount in needed.items())
 
-    def _fits_by_set(self, demand: Demand, floors: Mapping[str, Amount], state: State) -> bool:
+    def _fits_by_set(
+        self, demand: RequestDemand, floors: Mapping[str, Amount], state: State
+    ) -> bool:
         """How many devices of this kind each counter set can still give, added up."""
         fitting = 0
         for index in self._touched(demand.only.candidates):

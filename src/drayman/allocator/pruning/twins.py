@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from drayman.allocator.problem.tables import Alternative, Request, Tables
-from drayman.allocator.tree.engine import Placement
+from drayman.allocator.tree.engine import PlacedDevice
 
 
 class Twins:
@@ -21,12 +21,12 @@ class Twins:
             self._pair_claims()
             self._pair_requests()
 
-    def first(self, alternative: Alternative, trail: Placement | None) -> int:
+    def first(self, alternative: Alternative, trail: PlacedDevice | None) -> int:
         """The first position worth trying for a request."""
         twin = self._twin_of.get(alternative.request)
         if twin is None:
             return 0
-        earlier: Placement | None = None
+        earlier: PlacedDevice | None = None
         while trail is not None and trail.alternative.request >= twin:
             if trail.alternative.request == twin:
                 earlier = trail

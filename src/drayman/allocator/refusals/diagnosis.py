@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from drayman.allocator.policies.firstfit import FirstFit
 from drayman.allocator.problem.leftout import LeftOut
 from drayman.allocator.problem.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
-from drayman.allocator.problem.outcome import Diagnosis, Kind, Reason, Rejection
+from drayman.allocator.problem.outcome import Diagnosis, Finality, Rejection, RejectionReason
 from drayman.allocator.problem.prepare import Judgement, prepare
 from drayman.allocator.problem.reduction import reduced
 from drayman.allocator.problem.tables import Alternative, Tables, claim_name
@@ -25,16 +25,16 @@ def diagnose(tables: Tables) -> Diagnosis:
     return Diagnosis(_kind(tables, funnels.used_up), tuple(funnels.all()))
 
 
-def _kind(tables: Tables, used_up: int) -> Kind:
+def _kind(tables: Tables, used_up: int) -> Finality:
     emptied = prepare(tables.view.emptied(), tables.question, Judgement.LENIENT)
     try:
         fits_when_empty = (
             FirstFit(reduced(emptied), DEFAULT_MAX_STEPS, strict=False).run() is not None
         )
     except OutOfSteps:
-        return Kind.NOT_HERE  # it could not be shown that nothing helps
+        return Finality.NOT_HERE  # it could not be shown that nothing helps
     if not fits_when_empty:
-        return Kind.NEVER
+        return Finality.NEVER
     each_alone = all(
         any(
             _is_enough(alternative, alternative.candidates & ~used_up)
@@ -42,7 +42,7 @@ def _kind(tables: Tables, used_up: int) -> Kind:
         )
         for r in tables.requests
     )
-    return Kind.NOT_HERE if each_alone else Kind.NOT_NOW
+    return Finality.NOT_HERE if each_alone else Finality.NOT_NOW
 
 
 def _is_enough(alternative: Alternative, free: int) -> bool:
@@ -69,7 +69,10 @@ class _Funnels:
         for request in self._tables.requests:
             for alternative in request.alternatives:
                 for rejection in self._funnel(alternative):
-                    lacking |= rejection.reason in (Reason.COUNT, Reason.CONSTRAINT)
+                    lacking |= rejection.reason in (
+                        RejectionReason.COUNT,
+                        RejectionReason.CONSTRAINT,
+                    )
                     yield rejection
         if not lacking:
             yield from self._combination()
@@ -78,7 +81,7 @@ class _Funnels:
         remaining = self._hardware.everything
         wanted = alternative.number or 1
         if not remaining:
-            yield self._rejection(alternative, Reason.NO_DEVICES, 0, 0)
+            yield self._rejection(alternative, RejectionReason.NO_DEVICES, 0, 0)
         for number, (reason, passing, detail) in enumerate(self._tests(alternative)):
             rejected = remaining & ~passing
             remaining &= passing
@@ -87,9 +90,9 @@ class _Funnels:
                 found = self._rejection(alternative, reason, rejected, remaining, detail)
                 yield self._left_out.added_to(found, others, others_left)
         if alternative.number > MAX_ENTRIES:
-            yield self._rejection(alternative, Reason.TOO_MANY, remaining, remaining)
+            yield self._rejection(alternative, RejectionReason.TOO_MANY, remaining, remaining)
         if remaining.bit_count() < wanted:
-            yield self._rejection(alternative, Reason.COUNT, remaining, remaining)
+            yield self._rejection(alternative, RejectionReason.COUNT, remaining, remaining)
             return
         for index in alternative.matches:
             constraint = self._tables.matches[index]
@@ -99,15 +102,19 @@ class _Funnels:
             )
             if best < alternative.number:
                 detail = f"at most {best} agree in {constraint.name}"
-                yield self._rejection(alternative, Reason.CONSTRAINT, remaining, remaining, detail)
+                yield self._rejection(
+                    alternative, RejectionReason.CONSTRAINT, remaining, remaining, detail
+                )
         for index in alternative.distincts:
             constraint = self._tables.distincts[index]
             values = sum(1 for holder in constraint.attribute.holders if holder & remaining)
             if values < alternative.number:
                 detail = f"only {values} different values of {constraint.name}"
-                yield self._rejection(alternative, Reason.CONSTRAINT, remaining, remaining, detail)
+                yield self._rejection(
+                    alternative, RejectionReason.CONSTRAINT, remaining, remaining, detail
+                )
 
-    def _tests(self, alternative: Alternative) -> Iterator[tuple[Reason, int, str]]:
+    def _tests(self, alternative: Alternative) -> Iterator[tuple[RejectionReason, int, str]]:
         """The tests in order, each with the devices that pass it."""
         hardware, view = self._hardware, self._view
         class_selectors = len(alternative.device_class.spec.selectors)
@@ -117,39 +124,41 @@ class _Funnels:
             failed |= passed & broken
             passed &= accepted
             of_class = index < class_selectors
-            reason = Reason.CLASS_SELECTOR if of_class else Reason.REQUEST_SELECTOR
+            reason = (
+                RejectionReason.CLASS_SELECTOR if of_class else RejectionReason.REQUEST_SELECTOR
+            )
             yield reason, passed | failed, expression
-        yield Reason.SELECTOR_FAILED, ~failed, ""
-        yield Reason.NODE_SELECTION, hardware.selects_node, ""
+        yield RejectionReason.SELECTOR_FAILED, ~failed, ""
+        yield RejectionReason.NODE_SELECTION, hardware.selects_node, ""
         if not view.features.binding_conditions:
-            yield Reason.BINDING_CONDITIONS, ~hardware.binding, ""
+            yield RejectionReason.BINDING_CONDITIONS, ~hardware.binding, ""
         if not alternative.admin:
-            yield Reason.IN_USE, ~view.in_use, ""
-        yield Reason.TAINTED, view.tolerated(alternative.spec.tolerations), ""
-        yield Reason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
-        yield Reason.COUNTERS, ~self.used_up, ""
+            yield RejectionReason.IN_USE, ~view.in_use, ""
+        yield RejectionReason.TAINTED, view.tolerated(alternative.spec.tolerations), ""
+        yield RejectionReason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
+        yield RejectionReason.COUNTERS, ~self.used_up, ""
         if not view.features.partitionable_devices:
-            yield Reason.COUNTERS, ~hardware.consumers, "partitionable devices are off"
+            yield RejectionReason.COUNTERS, ~hardware.consumers, "partitionable devices are off"
         for index in alternative.matches:
             constraint = self._tables.matches[index]
-            yield Reason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+            yield RejectionReason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
         for index in alternative.distincts:
             constraint = self._tables.distincts[index]
-            yield Reason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+            yield RejectionReason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
 
     def _combination(self) -> Iterator[Rejection]:
         """Every request could be served by itself: what they compete for is at fault, or a constraint between them."""
         for request in self._tables.requests:
             for alternative in request.alternatives:
                 between = bool(alternative.matches or alternative.distincts)
-                reason = Reason.CONSTRAINT if between else Reason.COMBINATION
+                reason = RejectionReason.CONSTRAINT if between else RejectionReason.COMBINATION
                 devices = alternative.candidates
                 yield self._rejection(alternative, reason, devices, devices)
 
     def _rejection(
         self,
         alternative: Alternative,
-        reason: Reason,
+        reason: RejectionReason,
         rejected: int,
         remaining: int,
         detail: str = "",

@@ -25,12 +25,14 @@ class Signal(Enum):
     OVERFULL = "overfull"  # a claim would get too many devices, whatever devices are chosen before
 
 
-class Placement:
+class PlacedDevice:
     """A device given to an alternative. Linked to the one before, so that branches share their beginnings."""
 
     __slots__ = ("alternative", "before", "position")
 
-    def __init__(self, alternative: Alternative, position: int, before: Placement | None) -> None:
+    def __init__(
+        self, alternative: Alternative, position: int, before: PlacedDevice | None
+    ) -> None:
         self.alternative = alternative
         self.position = position
         self.before = before
@@ -59,7 +61,7 @@ class Pruning(Protocol):
     def key(self, request: int, state: State) -> Hashable:
         """What tells this state apart from others at the same request."""
 
-    def first(self, alternative: Alternative, trail: Placement | None) -> int:
+    def first(self, alternative: Alternative, trail: PlacedDevice | None) -> int:
         """The first position worth trying for a request, given what was placed before."""
 
     def more(self, alternative: Alternative, missing: int, rest: int, state: State) -> bool:
@@ -81,7 +83,7 @@ class _Cursor:
         number: int,
         start: int,
         state: State,
-        trail: Placement | None,
+        trail: PlacedDevice | None,
     ) -> None:
         self.request = request
         self.alternative = alternative  # None: still to be chosen
@@ -155,7 +157,7 @@ class Engine:
         self._failed_requests: set[int] = set()
         self._cursor = _Cursor(0, None, 0, 0, transitions.initial(), None)
         self.steps = 0
-        self.solution: Placement | None = None
+        self.solution: PlacedDevice | None = None
 
     def run(self, max_steps: int) -> bool:
         """Whether there is an allocation; it is then in `solution`.
@@ -241,7 +243,7 @@ class Engine:
             at.number + 1,
             position + 1,
             self._transitions.place(at.state, alternative, position),
-            Placement(alternative, position, at.trail),
+            PlacedDevice(alternative, position, at.trail),
         )
 
     def _next_alternative(self, choice: _Choice) -> _Cursor | Signal:
@@ -271,7 +273,7 @@ class Engine:
             if state.capacity_blocked[alternative.charge] & bit:
                 return Signal.FAILED
             state = self._transitions.place(state, alternative, position)
-            trail = Placement(alternative, position, trail)
+            trail = PlacedDevice(alternative, position, trail)
         return _Cursor(at.request + 1, None, 0, 0, state, trail)
 
     def _resume(self, frame: _Frame, signal: Signal) -> _Cursor | Signal:

@@ -9,12 +9,12 @@ from drayman.api.schema.decoding import Decoded, decode_strict, strict_error
 from drayman.api.schema.model import (
     Contents,
     Field,
-    Kind,
     ListOf,
     MapOf,
     Message,
     Omit,
     Scalar,
+    ScalarKind,
     Type,
 )
 from drayman.api.schema.normal import normalise
@@ -27,12 +27,12 @@ __all__ = [
     "Envelope",
     "Field",
     "Identity",
-    "Kind",
     "ListOf",
     "MapOf",
     "Message",
     "Omit",
     "Scalar",
+    "ScalarKind",
     "Type",
     "decode_protobuf",
     "decode_strict",

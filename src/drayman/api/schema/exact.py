@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.errors import MalformedError
-from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
-from drayman.api.schema.scalars import Refusal, TypeMismatch, read_scalar, zero_scalar
+from drayman.api.schema.model import Field, ListOf, MapOf, Message, Scalar, ScalarKind, Type
+from drayman.api.schema.scalars import ScalarError, TypeMismatch, read_scalar, zero_scalar
 from drayman.api.schema.tables import message_named
 from drayman.api.struct import Json
 from drayman.api.syntax.json_scanner import quoted
@@ -23,7 +23,7 @@ MAX_PROBLEMS: Final = 100
 _ABSENT: Final = object()
 _SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
 _SCHEMA_KINDS: Final = frozenset(
-    {Kind.SCHEMA_OR_ARRAY, Kind.SCHEMA_OR_BOOL, Kind.SCHEMA_OR_STRINGS}
+    {ScalarKind.SCHEMA_OR_ARRAY, ScalarKind.SCHEMA_OR_BOOL, ScalarKind.SCHEMA_OR_STRINGS}
 )
 
 
@@ -103,7 +103,7 @@ class _Decoder:
         except TypeMismatch as mismatch:
             self._mismatched(mismatch)
             return _ABSENT
-        except Refusal as refusal:
+        except ScalarError as refusal:
             self._refused(refusal)
             return _ABSENT
         result: dict[str, Json] = dict(earlier) if isinstance(earlier, dict) else {}
@@ -122,19 +122,19 @@ class _Decoder:
         finally:
             self._lenient -= 1
 
-    def _schema(self, kind: Kind, value: Json) -> Json:
+    def _schema(self, kind: ScalarKind, value: Json) -> Json:
         """The places of a JSON schema that take a schema or something else. Unknown fields below go unnoticed."""
         schema = message_named(_SCHEMA)
         if isinstance(value, Pairs | dict):
             return self._value(schema, value)
-        if kind is Kind.SCHEMA_OR_BOOL:
+        if kind is ScalarKind.SCHEMA_OR_BOOL:
             if isinstance(value, bool):
                 return value
-            raise Refusal("boolean or JSON schema expected", is_final=True)
+            raise ScalarError("boolean or JSON schema expected", is_final=True)
         if isinstance(value, list):
             item: Type = schema
-            if kind is Kind.SCHEMA_OR_STRINGS:
-                item = Scalar(Kind.STRING, "string")
+            if kind is ScalarKind.SCHEMA_OR_STRINGS:
+                item = Scalar(ScalarKind.STRING, "string")
             return self._list(ListOf(item, f"[]{item.native}"), value) or None
         return None
 
@@ -186,7 +186,7 @@ class _Decoder:
             raise MalformedError(text)
         self.mismatch = self.mismatch or text
 
-    def _refused(self, refusal: Refusal) -> None:
+    def _refused(self, refusal: ScalarError) -> None:
         if refusal.is_final:
             raise MalformedError(str(refusal))
         self.mismatch = self.mismatch or str(refusal)
@@ -211,11 +211,11 @@ def _is_cleared_by_null(type_: Type) -> bool:
     if isinstance(type_, Message):
         return False
     return not isinstance(type_, Scalar) or type_.kind not in (
-        Kind.STRING,
-        Kind.BOOL,
-        Kind.INT32,
-        Kind.INT64,
-        Kind.DOUBLE,
+        ScalarKind.STRING,
+        ScalarKind.BOOL,
+        ScalarKind.INT32,
+        ScalarKind.INT64,
+        ScalarKind.DOUBLE,
     )
 
 
@@ -223,8 +223,8 @@ def _is_zero(type_: Type, value: Json) -> bool:
     """Whether a value that is no pointer cannot be told from an absent one."""
     if isinstance(type_, Message):
         return not value
-    if isinstance(type_, Scalar) and type_.kind is not Kind.QUANTITY:
-        if type_.kind in _SCHEMA_KINDS or type_.kind in (Kind.RAW_EXTENSION, Kind.JSON):
+    if isinstance(type_, Scalar) and type_.kind is not ScalarKind.QUANTITY:
+        if type_.kind in _SCHEMA_KINDS or type_.kind in (ScalarKind.RAW_EXTENSION, ScalarKind.JSON):
             return False
-        return value in ("", 0) and not (type_.kind is Kind.INT_OR_STRING and value == "")
+        return value in ("", 0) and not (type_.kind is ScalarKind.INT_OR_STRING and value == "")
     return False

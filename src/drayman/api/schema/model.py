@@ -21,7 +21,7 @@ from drayman.api.struct import Json
 ListType = Literal["atomic", "set", "map"]
 
 
-class Kind(Enum):
+class ScalarKind(Enum):
     """The kinds of value that hold no fields of their own, as far as the API is concerned."""
 
     STRING = "string"
@@ -46,7 +46,7 @@ class Kind(Enum):
 class Scalar:
     """A value without fields. `native` is its type's name as clients of the real server know it from error messages."""
 
-    kind: Kind
+    kind: ScalarKind
     native: str
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
-from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Omit, Scalar, Type
+from drayman.api.schema.model import Field, ListOf, MapOf, Message, Omit, Scalar, ScalarKind, Type
 from drayman.api.schema.tables import message_named
 from drayman.api.struct import Json
 
@@ -20,16 +20,25 @@ Writer = Callable[[Json], Json]
 FieldWriter = Callable[[Json, dict[str, Json]], None]
 
 _SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
-_ZEROS: Final[dict[Kind, Json]] = {
-    Kind.STRING: "",
-    Kind.BOOL: False,
-    Kind.INT32: 0,
-    Kind.INT64: 0,
-    Kind.DOUBLE: 0,
-    Kind.INT_OR_STRING: 0,
-    Kind.QUANTITY: "0",
+_ZEROS: Final[dict[ScalarKind, Json]] = {
+    ScalarKind.STRING: "",
+    ScalarKind.BOOL: False,
+    ScalarKind.INT32: 0,
+    ScalarKind.INT64: 0,
+    ScalarKind.DOUBLE: 0,
+    ScalarKind.INT_OR_STRING: 0,
+    ScalarKind.QUANTITY: "0",
 }
-_PLAIN: Final = frozenset({Kind.STRING, Kind.BOOL, Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.BYTES})
+_PLAIN: Final = frozenset(
+    {
+        ScalarKind.STRING,
+        ScalarKind.BOOL,
+        ScalarKind.INT32,
+        ScalarKind.INT64,
+        ScalarKind.DOUBLE,
+        ScalarKind.BYTES,
+    }
+)
 """Kinds whose zero counts as empty. The others are structs to the API server, which always show."""
 
 
@@ -120,7 +129,7 @@ def _collection_writer(field: Field) -> FieldWriter:
     return write_field
 
 
-def _plain_writer(field: Field, kind: Kind) -> FieldWriter:
+def _plain_writer(field: Field, kind: ScalarKind) -> FieldWriter:
     name, shown, zero = field.name, field.omit is Omit.NEVER, _ZEROS.get(kind)
 
     def write_field(value: Json, result: dict[str, Json]) -> None:
@@ -156,7 +165,7 @@ def _writer(type_: Type) -> Writer:
         return _list_writer(type_)
     if isinstance(type_, MapOf):
         return _map_writer(type_)
-    if type_.kind in (Kind.SCHEMA_OR_ARRAY, Kind.SCHEMA_OR_BOOL):
+    if type_.kind in (ScalarKind.SCHEMA_OR_ARRAY, ScalarKind.SCHEMA_OR_BOOL):
         return _schema
     return _unchanged
 

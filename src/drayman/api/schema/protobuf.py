@@ -16,7 +16,7 @@ import msgspec
 
 from drayman.api.errors import BodyError, MalformedError, UnrecognizedError
 from drayman.api.quantity import Quantity, QuantityError
-from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
+from drayman.api.schema.model import Field, ListOf, MapOf, Message, Scalar, ScalarKind, Type
 from drayman.api.schema.tables import message_named
 from drayman.api.schema.times import ZERO, TimeTextError, time_from_unix
 from drayman.api.struct import Json
@@ -125,7 +125,11 @@ def _message(message: Message, data: bytes, depth: int) -> dict[str, Json]:
         type_ = field.type
         if not value and not field.pointer and not isinstance(type_, ListOf | MapOf):
             continue
-        if isinstance(type_, Scalar) and type_.kind is Kind.STRING and isinstance(value, bytes):
+        if (
+            isinstance(type_, Scalar)
+            and type_.kind is ScalarKind.STRING
+            and isinstance(value, bytes)
+        ):
             # Most fields are texts, so they take the short way.
             result[field.name] = value.decode(errors="replace")
             continue
@@ -149,16 +153,20 @@ def _field(
 
 
 def _is_zero(type_: Type, value: Json) -> bool:
-    if isinstance(type_, Scalar) and type_.kind in (Kind.RAW_EXTENSION, Kind.JSON):
+    if isinstance(type_, Scalar) and type_.kind in (ScalarKind.RAW_EXTENSION, ScalarKind.JSON):
         return False
-    if isinstance(type_, Scalar) and type_.kind is Kind.INT_OR_STRING:
+    if isinstance(type_, Scalar) and type_.kind is ScalarKind.INT_OR_STRING:
         return bool(value == 0)
     return not value
 
 
 def _items(type_: Type, wire: int, value: int | bytes, depth: int) -> Iterator[Json]:
     """One item, or the many of a packed list."""
-    packable = isinstance(type_, Scalar) and type_.kind in (Kind.BOOL, Kind.INT32, Kind.INT64)
+    packable = isinstance(type_, Scalar) and type_.kind in (
+        ScalarKind.BOOL,
+        ScalarKind.INT32,
+        ScalarKind.INT64,
+    )
     if not (packable and wire == _BYTES):
         yield _single(type_, wire, value, depth)
         return
@@ -189,30 +197,30 @@ def _single(
         return [_single(type_.item, _BYTES, item, depth) for item in wrapped]
     if isinstance(type_, MapOf):
         raise MalformedError(f"proto: a map cannot hold {type_.native}")
-    if is_missing and type_.kind in (Kind.INT32, Kind.INT64, Kind.BOOL):
+    if is_missing and type_.kind in (ScalarKind.INT32, ScalarKind.INT64, ScalarKind.BOOL):
         value, wire = 0, _VARINT
     return _scalar(type_.kind, wire, value, depth)
 
 
-def _scalar(kind: Kind, wire: int, value: int | bytes, depth: int) -> Json:
+def _scalar(kind: ScalarKind, wire: int, value: int | bytes, depth: int) -> Json:
     match kind:
-        case Kind.STRING:
+        case ScalarKind.STRING:
             return _as_text(value)
-        case Kind.BOOL:
+        case ScalarKind.BOOL:
             return bool(_as_int(value))
-        case Kind.INT32 | Kind.INT64:
-            return _signed(_as_int(value), 32 if kind is Kind.INT32 else 64)
-        case Kind.DOUBLE:
+        case ScalarKind.INT32 | ScalarKind.INT64:
+            return _signed(_as_int(value), 32 if kind is ScalarKind.INT32 else 64)
+        case ScalarKind.DOUBLE:
             return _double(wire, value)
-        case Kind.BYTES:
+        case ScalarKind.BYTES:
             return base64.b64encode(_as_bytes(value)).decode()
-        case Kind.QUANTITY:
+        case ScalarKind.QUANTITY:
             return _quantity(_as_bytes(value))
-        case Kind.INT_OR_STRING:
+        case ScalarKind.INT_OR_STRING:
             return _int_or_string(_as_bytes(value))
-        case Kind.TIME | Kind.MICRO_TIME:
-            return _time(_as_bytes(value), micro=kind is Kind.MICRO_TIME)
-        case Kind.RAW_EXTENSION | Kind.JSON | Kind.FIELDS_V1:
+        case ScalarKind.TIME | ScalarKind.MICRO_TIME:
+            return _time(_as_bytes(value), micro=kind is ScalarKind.MICRO_TIME)
+        case ScalarKind.RAW_EXTENSION | ScalarKind.JSON | ScalarKind.FIELDS_V1:
             return _embedded_json(_as_bytes(value))
     return _schema(kind, _as_bytes(value), depth)
 
@@ -266,17 +274,17 @@ def _embedded_json(data: bytes) -> Json:
     return value
 
 
-def _schema(kind: Kind, data: bytes, depth: int) -> Json:
+def _schema(kind: ScalarKind, data: bytes, depth: int) -> Json:
     """The places of a JSON schema that take a schema or something else: field 1 or 2 tells which."""
     message = message_named(_SCHEMA)
     several: list[Json] = []
     single: Json = None
     for number, _, value in _records(data):
-        if kind is Kind.SCHEMA_OR_BOOL:
+        if kind is ScalarKind.SCHEMA_OR_BOOL:
             single = _message(message, _as_bytes(value), depth) if number == 2 else bool(value)
         elif number == 1:
             single = _message(message, _as_bytes(value), depth)
-        elif kind is Kind.SCHEMA_OR_ARRAY:
+        elif kind is ScalarKind.SCHEMA_OR_ARRAY:
             several.append(_message(message, _as_bytes(value), depth))
         else:
             several.append(_as_text(value))

@@ -16,8 +16,8 @@ from functools import cache
 from typing import Final, NoReturn
 
 from drayman.api.quantity import Quantity, QuantityError
-from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Scalar, Type
-from drayman.api.schema.scalars import Refusal, canonical_base64
+from drayman.api.schema.model import Field, ListOf, MapOf, Message, Scalar, ScalarKind, Type
+from drayman.api.schema.scalars import ScalarError, canonical_base64
 from drayman.api.schema.times import ZERO
 from drayman.api.struct import Json
 from drayman.api.syntax.json_text import parse_unique
@@ -27,7 +27,7 @@ Reader = Callable[[Json], Json]
 
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _MICRO_TIME: Final = re.compile(_TIME.pattern.replace("Z", r"\.[0-9]{6}Z"))
-_RANGES: Final = {Kind.INT32: 1 << 31, Kind.INT64: 1 << 63}
+_RANGES: Final = {ScalarKind.INT32: 1 << 31, ScalarKind.INT64: 1 << 63}
 
 
 class Unusual(Exception):
@@ -84,9 +84,9 @@ def _field_reader(field: Field) -> tuple[Reader | None, bool]:
         return _reader(type_), True
     if isinstance(type_, Message):
         return _reader(type_), field.pointer
-    if type_.kind is Kind.STRING:
+    if type_.kind is ScalarKind.STRING:
         return None, field.pointer
-    keeps_zero = field.pointer or type_.kind in (Kind.RAW_EXTENSION, Kind.JSON)
+    keeps_zero = field.pointer or type_.kind in (ScalarKind.RAW_EXTENSION, ScalarKind.JSON)
     return _reader(type_), keeps_zero
 
 
@@ -121,23 +121,23 @@ def _map_reader(read_value: Reader) -> Reader:
 def _scalar_reader(type_: Scalar) -> Reader:
     """A reader of values that are not null; null inside a list or map is unusual."""
     match type_.kind:
-        case Kind.STRING:
+        case ScalarKind.STRING:
             return _text
-        case Kind.BOOL:
+        case ScalarKind.BOOL:
             return _boolean
-        case Kind.INT32 | Kind.INT64:
+        case ScalarKind.INT32 | ScalarKind.INT64:
             return _integer_reader(_RANGES[type_.kind])
-        case Kind.QUANTITY:
+        case ScalarKind.QUANTITY:
             return _quantity
-        case Kind.INT_OR_STRING:
+        case ScalarKind.INT_OR_STRING:
             return _int_or_string
-        case Kind.TIME:
+        case ScalarKind.TIME:
             return _time
-        case Kind.MICRO_TIME:
+        case ScalarKind.MICRO_TIME:
             return _micro_time
-        case Kind.BYTES:
+        case ScalarKind.BYTES:
             return _base64
-        case Kind.RAW_EXTENSION | Kind.FIELDS_V1:
+        case ScalarKind.RAW_EXTENSION | ScalarKind.FIELDS_V1:
             return _object
     return _always_unusual
 
@@ -163,7 +163,7 @@ def _integer_reader(limit: int) -> Reader:
     return read
 
 
-_small_integer: Final = _integer_reader(_RANGES[Kind.INT32])
+_small_integer: Final = _integer_reader(_RANGES[ScalarKind.INT32])
 
 
 def _int_or_string(value: Json) -> int | str:
@@ -209,7 +209,7 @@ def _base64(value: Json) -> str:
         raise Unusual
     try:
         return canonical_base64(value)
-    except Refusal as refusal:
+    except ScalarError as refusal:
         raise Unusual from refusal
 
 

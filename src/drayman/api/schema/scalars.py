@@ -12,7 +12,7 @@ from typing import Final
 
 from drayman.api.errors import MalformedError
 from drayman.api.quantity import Quantity, QuantityError
-from drayman.api.schema.model import Kind, Scalar
+from drayman.api.schema.model import Scalar, ScalarKind
 from drayman.api.schema.times import (
     ZERO,
     TimeTextError,
@@ -22,7 +22,7 @@ from drayman.api.schema.times import (
 from drayman.api.struct import Json
 from drayman.api.syntax.values import Number, Pairs, number_value, plain, type_word
 
-INTEGER_BITS: Final = {Kind.INT32: 32, Kind.INT64: 64}
+INTEGER_BITS: Final = {ScalarKind.INT32: 32, ScalarKind.INT64: 64}
 _ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
@@ -36,7 +36,7 @@ class TypeMismatch(Exception):
         self.is_final = is_final
 
 
-class Refusal(Exception):
+class ScalarError(Exception):
     """A value that is wrong in itself; the text needs no context. Ends reading only if `is_final`."""
 
     def __init__(self, message: str, *, is_final: bool) -> None:
@@ -47,39 +47,39 @@ class Refusal(Exception):
 def read_scalar(type_: Scalar, value: Json) -> Json:
     """What a value that is not null becomes. Raises TypeMismatch, Refusal."""
     match type_.kind:
-        case Kind.STRING:
+        case ScalarKind.STRING:
             if isinstance(value, str) and not isinstance(value, Number):
                 return value
-        case Kind.BOOL:
+        case ScalarKind.BOOL:
             if isinstance(value, bool):
                 return value
-        case Kind.INT32 | Kind.INT64:
+        case ScalarKind.INT32 | ScalarKind.INT64:
             return _integer(value, type_.native, INTEGER_BITS[type_.kind])
-        case Kind.DOUBLE:
+        case ScalarKind.DOUBLE:
             return _double(value)
-        case Kind.BYTES:
+        case ScalarKind.BYTES:
             return _bytes(value, type_.native)
-        case Kind.QUANTITY:
+        case ScalarKind.QUANTITY:
             return _quantity(value)
-        case Kind.INT_OR_STRING:
+        case ScalarKind.INT_OR_STRING:
             return _int_or_string(value)
-        case Kind.TIME | Kind.MICRO_TIME:
+        case ScalarKind.TIME | ScalarKind.MICRO_TIME:
             return _time(value, type_.kind)
         case _:
             return plain(value)
     raise TypeMismatch(type_word(value), type_.native)
 
 
-def zero_scalar(kind: Kind) -> Json:
+def zero_scalar(kind: ScalarKind) -> Json:
     """What stands in a list or a map where null was written."""
     match kind:
-        case Kind.STRING:
+        case ScalarKind.STRING:
             return ""
-        case Kind.BOOL:
+        case ScalarKind.BOOL:
             return False
-        case Kind.INT32 | Kind.INT64 | Kind.DOUBLE | Kind.INT_OR_STRING:
+        case ScalarKind.INT32 | ScalarKind.INT64 | ScalarKind.DOUBLE | ScalarKind.INT_OR_STRING:
             return 0
-        case Kind.QUANTITY:
+        case ScalarKind.QUANTITY:
             return "0"
     return None
 
@@ -137,7 +137,7 @@ def canonical_base64(text: str) -> str:
     except binascii.Error as error:
         place = _first_bad_byte(text.encode())
         message = f"illegal base64 data at input byte {place}"
-        raise Refusal(message, is_final=False) from error
+        raise ScalarError(message, is_final=False) from error
 
 
 def _first_bad_byte(data: bytes) -> int:
@@ -167,7 +167,7 @@ def _quantity(value: Json) -> str:
     try:
         return str(Quantity.parse(text))
     except QuantityError as error:
-        raise Refusal(str(error), is_final=True) from error
+        raise ScalarError(str(error), is_final=True) from error
 
 
 def _int_or_string(value: Json) -> int | str:
@@ -179,12 +179,12 @@ def _int_or_string(value: Json) -> int | str:
         raise TypeMismatch(mismatch.found, mismatch.native, is_final=True) from mismatch
 
 
-def _time(value: Json, kind: Kind) -> str | None:
+def _time(value: Json, kind: ScalarKind) -> str | None:
     """The time; None if it is the one that stands for none."""
     if not isinstance(value, str) or isinstance(value, Number):
         raise TypeMismatch(type_word(value), "string", is_final=True)
     try:
-        text = canonical_time(value) if kind is Kind.TIME else canonical_micro_time(value)
+        text = canonical_time(value) if kind is ScalarKind.TIME else canonical_micro_time(value)
     except TimeTextError as error:
-        raise Refusal(str(error), is_final=True) from error
+        raise ScalarError(str(error), is_final=True) from error
     return None if text.startswith(ZERO[:-1]) else text

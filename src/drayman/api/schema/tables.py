@@ -29,33 +29,33 @@ import msgspec
 from drayman.api.schema.model import (
     Contents,
     Field,
-    Kind,
     ListOf,
     ListType,
     MapOf,
     Message,
     Omit,
     Scalar,
+    ScalarKind,
     Type,
 )
 
 _DATA: Final = "data"
-_SCALARS: Final = {kind.value: kind for kind in Kind}
+_SCALARS: Final = {kind.value: kind for kind in ScalarKind}
 _NATIVE: Final = {
-    Kind.DOUBLE: "float64",
-    Kind.BYTES: "[]uint8",
-    Kind.QUANTITY: "resource.Quantity",
-    Kind.INT_OR_STRING: "intstr.IntOrString",
-    Kind.TIME: "v1.Time",
-    Kind.MICRO_TIME: "v1.MicroTime",
-    Kind.RAW_EXTENSION: "runtime.RawExtension",
-    Kind.FIELDS_V1: "v1.FieldsV1",
-    Kind.JSON: "v1.JSON",
-    Kind.SCHEMA_OR_ARRAY: "v1.JSONSchemaPropsOrArray",
-    Kind.SCHEMA_OR_BOOL: "v1.JSONSchemaPropsOrBool",
-    Kind.SCHEMA_OR_STRINGS: "v1.JSONSchemaPropsOrStringArray",
+    ScalarKind.DOUBLE: "float64",
+    ScalarKind.BYTES: "[]uint8",
+    ScalarKind.QUANTITY: "resource.Quantity",
+    ScalarKind.INT_OR_STRING: "intstr.IntOrString",
+    ScalarKind.TIME: "v1.Time",
+    ScalarKind.MICRO_TIME: "v1.MicroTime",
+    ScalarKind.RAW_EXTENSION: "runtime.RawExtension",
+    ScalarKind.FIELDS_V1: "v1.FieldsV1",
+    ScalarKind.JSON: "v1.JSON",
+    ScalarKind.SCHEMA_OR_ARRAY: "v1.JSONSchemaPropsOrArray",
+    ScalarKind.SCHEMA_OR_BOOL: "v1.JSONSchemaPropsOrBool",
+    ScalarKind.SCHEMA_OR_STRINGS: "v1.JSONSchemaPropsOrStringArray",
 }
-_TEXT: Final = Scalar(Kind.STRING, "string")
+_TEXT: Final = Scalar(ScalarKind.STRING, "string")
 _TYPE_META: Final = {
     "kind": Field("kind", _TEXT, number=0),
     "apiVersion": Field("apiVersion", _TEXT, number=0),

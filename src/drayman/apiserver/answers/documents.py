@@ -15,7 +15,7 @@ from drayman.api.struct import Json
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.conversion import data_in, from_hub
 from drayman.apiserver.served.encoding import encode
-from drayman.apiserver.verbs.reading import Page
+from drayman.apiserver.verbs.reading import StoredPage
 from drayman.cluster import backend as protocol
 from drayman.cluster.embedded.model import Key, Stored
 
@@ -68,7 +68,7 @@ def document_of(call: Call, stored: Stored) -> protocol.Document:
     return Converted(call, stored)
 
 
-def page_of(call: Call, page: Page) -> protocol.DocumentPage:
+def page_of(call: Call, page: StoredPage) -> protocol.DocumentPage:
     """A page of objects in the version of a call."""
     return protocol.DocumentPage(
         [document_of(call, stored) for stored in page.items],

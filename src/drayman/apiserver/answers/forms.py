@@ -26,7 +26,7 @@ from drayman.apiserver.served.encoding import (
     type_prefix,
 )
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.reading import Page
+from drayman.apiserver.verbs.reading import StoredPage
 from drayman.apiserver.verbs.watching import BOOKMARK, ERROR, WatchEvent
 from drayman.cluster.embedded.model import Stored
 
@@ -74,7 +74,7 @@ def _include(call: Call) -> IncludeObject:
     return include or "Metadata"  # type: ignore[return-value]
 
 
-def answer_page(call: Call, page: Page, view: View) -> Response | LongResponse:
+def answer_page(call: Call, page: StoredPage, view: View) -> Response | LongResponse:
     """The response for a list."""
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.continue_token or (call.resource.custom and view.shape == "object"):

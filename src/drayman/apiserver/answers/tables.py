@@ -9,7 +9,7 @@ from typing import Final, Literal
 from drayman.api.pods import FINISHED
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.negotiation import META_GROUP, View
-from drayman.apiserver.served.resources import Column, Resource
+from drayman.apiserver.served.resources import ApiResource, Column
 from drayman.apiserver.served.strategy import Object
 
 IncludeObject = Literal["Metadata", "Object", "None"]
@@ -33,7 +33,7 @@ DEFAULT_COLUMNS: Final = (NAME, CREATED_AT)
 
 
 def table(
-    resource: Resource,
+    resource: ApiResource,
     objects: Iterable[tuple[Object, Object]],
     metadata: Object,
     view: View,

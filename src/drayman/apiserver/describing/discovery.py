@@ -15,7 +15,7 @@ from typing import Final
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request, Response
 from drayman.apiserver.protocol.negotiation import not_acceptable, parse_accept
 from drayman.apiserver.served.encoding import encode
-from drayman.apiserver.served.resources import GroupVersionKind, Resource, Resources, Subresource
+from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Resources, Subresource
 from drayman.apiserver.served.strategy import Object
 
 DISCOVERY_GROUP: Final = "apidiscovery.k8s.io"
@@ -162,7 +162,7 @@ def _kind_entry(kind: GroupVersionKind) -> Object:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _aggregated_resource(resource: Resource) -> Object:
+def _aggregated_resource(resource: ApiResource) -> Object:
     entry: Object = {
         "resource": resource.plural,
         "responseKind": _kind_entry(GroupVersionKind("", "", resource.kind)),
@@ -180,7 +180,7 @@ def _aggregated_resource(resource: Resource) -> Object:
     return entry
 
 
-def _aggregated_part(resource: Resource, part: Subresource) -> Object:
+def _aggregated_part(resource: ApiResource, part: Subresource) -> Object:
     kind = part.kind or GroupVersionKind("", "", resource.kind)
     return {
         "subresource": part.name,
@@ -189,7 +189,7 @@ def _aggregated_part(resource: Resource, part: Subresource) -> Object:
     }
 
 
-def _resource_entry(resource: Resource, version: str) -> Object:
+def _resource_entry(resource: ApiResource, version: str) -> Object:
     entry: Object = {
         "name": resource.plural,
         "singularName": resource.singular_name,
@@ -206,7 +206,7 @@ def _resource_entry(resource: Resource, version: str) -> Object:
     return entry
 
 
-def _subresource_entry(resource: Resource, part: Subresource) -> Object:
+def _subresource_entry(resource: ApiResource, part: Subresource) -> Object:
     entry: Object = {
         "name": f"{resource.plural}/{part.name}",
         "singularName": "",

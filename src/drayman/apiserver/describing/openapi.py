@@ -8,7 +8,7 @@ from drayman.api.schema.openapi import Asked, Publication, ServedResource, Serve
 from drayman.apiserver.describing.system import GIT_VERSION
 from drayman.apiserver.protocol.environment import Clock
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request, Response
-from drayman.apiserver.served.resources import Resource, Resources, Subresource
+from drayman.apiserver.served.resources import ApiResource, Resources, Subresource
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def served_resources(resources: Resources) -> dict[tuple[str, str], list[ServedR
     }
 
 
-def _served(resource: Resource, version: str) -> ServedResource:
+def _served(resource: ApiResource, version: str) -> ServedResource:
     return ServedResource(
         resource.plural,
         resource.kind,
@@ -61,6 +61,6 @@ def _served(resource: Resource, version: str) -> ServedResource:
     )
 
 
-def _served_part(resource: Resource, version: str, part: Subresource) -> ServedSubresource:
+def _served_part(resource: ApiResource, version: str, part: Subresource) -> ServedSubresource:
     kind = part.kind or resource.kind_in(version)
     return ServedSubresource(part.name, kind.group, kind.version, kind.kind, frozenset(part.verbs))

@@ -18,8 +18,8 @@ from drayman.apiserver.extensions.paths import parse_json_path
 from drayman.apiserver.served.actors import acting_on_custom
 from drayman.apiserver.served.resources import (
     ALL_VERBS,
+    ApiResource,
     GroupVersionKind,
-    Resource,
     Subresource,
     version_priority,
 )
@@ -27,7 +27,7 @@ from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources.scale import ScalePaths, scale_subresource
 
 
-def custom_resource(definition: Definition) -> Resource | None:
+def custom_resource(definition: Definition) -> ApiResource | None:
     """The resource of a definition; None for one that serves no version."""
     served = sorted(
         (str(v["name"]) for v in definition.versions if v.get("served")), key=version_priority
@@ -38,7 +38,7 @@ def custom_resource(definition: Definition) -> Resource | None:
     strategy = _strategy(definition, CustomConversion(schemas))
     names = (definition.obj.get("status") or {}).get("acceptedNames") or definition.names
     shown = definition.version(served[0])
-    return Resource(
+    return ApiResource(
         group=definition.group,
         versions=tuple(served),
         kind=definition.kind,

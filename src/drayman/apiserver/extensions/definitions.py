@@ -21,7 +21,7 @@ from drayman.apiserver.extensions.naming import set_names
 from drayman.apiserver.extensions.schemas import LIST_TYPE, every_schema, items
 from drayman.apiserver.extensions.text_formats import is_recognized
 from drayman.apiserver.served.acting import Part, by
-from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 _HTTPS: Final = 443
@@ -123,9 +123,9 @@ def _warnings(definition: Definition) -> Iterator[str]:
                 )
 
 
-def definitions_resource() -> Resource:
+def definitions_resource() -> ApiResource:
     """The resource `customresourcedefinitions`."""
-    return Resource(
+    return ApiResource(
         group=GROUP,
         versions=("v1",),
         kind=KIND,

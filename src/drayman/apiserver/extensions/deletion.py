@@ -20,7 +20,7 @@ from drayman.apiserver.protocol.errors import not_found
 from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.served.encoding import decode, stored_form
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.core import Core
@@ -82,7 +82,7 @@ async def clean_up(core: Core, name: str) -> None:
         await _reconsider_names(core, definition.group)
 
 
-async def _remove_objects(core: Core, resource: Resource) -> None:
+async def _remove_objects(core: Core, resource: ApiResource) -> None:
     for stored in core.store.list(resource.storage_name):
         call = Call(
             core,

@@ -10,7 +10,7 @@ from typing import Final
 from drayman.apiserver.extensions.custom_form import as_stored
 from drayman.apiserver.extensions.custom_strategy import CustomStrategy
 from drayman.apiserver.served.encoding import decode, stored_form
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError
@@ -19,7 +19,7 @@ from drayman.cluster.embedded.model import Put, Stored
 _AT_ONCE: Final = 100
 
 
-async def migrate(core: Core, resource: Resource) -> None:
+async def migrate(core: Core, resource: ApiResource) -> None:
     """Rewrite the objects of a resource that are not in the form of its storage version."""
     stale: list[Put] = []
     for stored in core.store.list(resource.storage_name):
@@ -40,7 +40,7 @@ async def _write(core: Core, operations: list[Put]) -> None:
                 await _write(core, [operation])
 
 
-def _rewriting(stored: Stored, resource: Resource) -> Put | None:
+def _rewriting(stored: Stored, resource: ApiResource) -> Put | None:
     obj: Object = decode(stored.data)
     before = decode(stored.data)
     obj["apiVersion"] = resource.hub_kind.api_version

@@ -13,7 +13,7 @@ from drayman.apiserver.extensions.definition import (
     Definition,
     condition,
 )
-from drayman.apiserver.served.strategy import Object, Objects
+from drayman.apiserver.served.strategy import Object, ObjectReader
 
 _ONE_NAME: Final = (
     ("plural", "PluralConflict"),
@@ -25,7 +25,7 @@ _ONE_NAME: Final = (
 _KINDS: Final = ("kind", "listKind")
 
 
-def set_names(obj: Object, objects: Objects, now: str) -> None:
+def set_names(obj: Object, objects: ObjectReader, now: str) -> None:
     """Accept the names of a definition as far as they are free, and set its conditions by that."""
     definition = Definition(obj)
     others = [

@@ -62,7 +62,7 @@ class RuleType:
     def declared_fields(self) -> dict[str, Mapping[str, Type]]:
         """The fields of every object type in this one, by the name of the type, under every name that a rule may write."""
         found: dict[str, Mapping[str, Type]] = {}
-        if self.type.kind is types.Kind.OBJECT:
+        if self.type.kind is types.TypeKind.OBJECT:
             keywords = {plain_keyword(name): inner.type for name, inner in self.fields.items()}
             found[self.type.name] = {
                 **{word: type_ for word, type_ in keywords.items() if word is not None},

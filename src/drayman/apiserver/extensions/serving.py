@@ -16,7 +16,7 @@ from drayman.apiserver.extensions.definition import ESTABLISHED, STORAGE, Defini
 from drayman.apiserver.extensions.definitions import definitions_resource
 from drayman.apiserver.extensions.deletion import clean_up
 from drayman.apiserver.extensions.migration import migrate
-from drayman.apiserver.served.resources import Resource, Resources
+from drayman.apiserver.served.resources import ApiResource, Resources
 from drayman.apiserver.verbs.core import Core
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class DefinedResources(Resources):
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _ended: bool = False
 
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
+    def find(self, group: str, version: str, plural: str) -> ApiResource | None:
         self.follow()
         return super().find(group, version, plural)
 
@@ -44,11 +44,11 @@ class DefinedResources(Resources):
         self.follow()
         return super().serves(group, version)
 
-    def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
+    def find_kind(self, group: str, version: str, kind: str) -> ApiResource | None:
         self.follow()
         return super().find_kind(group, version, kind)
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[ApiResource]:
         self.follow()
         return super().__iter__()
 
@@ -56,7 +56,7 @@ class DefinedResources(Resources):
         self.follow()
         return super().groups()
 
-    def in_version(self, group: str, version: str) -> list[Resource]:
+    def in_version(self, group: str, version: str) -> list[ApiResource]:
         self.follow()
         return super().in_version(group, version)
 
@@ -93,7 +93,7 @@ class DefinedResources(Resources):
             if self.core.store.list(resource.storage_name):
                 self._start(migrate(self.core, resource))
 
-    def _is_builtin(self, resource: Resource) -> bool:
+    def _is_builtin(self, resource: ApiResource) -> bool:
         """Built-in resources stay what they are, whatever a definition says."""
         found = self._by_path.get((resource.group, resource.versions[0], resource.plural))
         return found is not None and not found.custom

@@ -30,19 +30,19 @@ from drayman.apiserver.served.encoding import encode
 
 
 @dataclass(slots=True)
-class Outcome:
+class CheckedValue:
     """The errors of a value, and how much of it was as it should be, which tells the nearest of several alternatives."""
 
     errors: list[FieldError] = field(default_factory=list)
     matches: int = 0
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: CheckedValue) -> None:
         self.errors += other.errors
         self.matches += other.matches
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ValuePlace:
     """Where a value is: its path within the value that is checked, and the path that begins with."""
 
     path: str = ""
@@ -60,33 +60,37 @@ class Place:
         """The field of errors that name none."""
         return shown(self.base)
 
-    def child(self, name: str) -> Place:
-        return Place(child(self.path, name), self.base)
+    def child(self, name: str) -> ValuePlace:
+        return ValuePlace(child(self.path, name), self.base)
 
-    def entry(self, name: str) -> Place:
-        return Place(f"{self.path}.{name}", self.base)
+    def entry(self, name: str) -> ValuePlace:
+        return ValuePlace(f"{self.path}.{name}", self.base)
 
-    def item(self, position: int) -> Place:
-        return Place(f"{self.path}[{position}]", self.base)
+    def item(self, position: int) -> ValuePlace:
+        return ValuePlace(f"{self.path}[{position}]", self.base)
 
 
 def value_errors(
     value: Json, schema: Schema, base: str = "", correlation: Correlation | None = None
 ) -> list[FieldError]:
     """The errors of a value that lies at the path `base`."""
-    return _node(value, schema, Place("", base), correlation).errors
+    return _node(value, schema, ValuePlace("", base), correlation).errors
 
 
-def _node(value: Json, schema: Schema, place: Place, correlation: Correlation | None) -> Outcome:
+def _node(
+    value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
+) -> CheckedValue:
     """A value that has an old one to compare with, or not."""
     outcome = _check(value, schema, place, correlation)
     if outcome.errors and correlation is not None and correlation.unchanged:
-        return Outcome([], outcome.matches)
+        return CheckedValue([], outcome.matches)
     return outcome
 
 
-def _check(value: Json, schema: Schema, place: Place, correlation: Correlation | None) -> Outcome:
-    outcome = Outcome()
+def _check(
+    value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
+) -> CheckedValue:
+    outcome = CheckedValue()
     error = type_error(value, schema, place.path)
     if error is None:
         outcome.matches += 1
@@ -102,18 +106,20 @@ def _check(value: Json, schema: Schema, place: Place, correlation: Correlation |
     return outcome
 
 
-def _by_type(value: Json, schema: Schema, place: Place, correlation: Correlation | None) -> Outcome:
+def _by_type(
+    value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
+) -> CheckedValue:
     if isinstance(value, str):
-        return Outcome(list(string_errors(value, schema, place.path, place.field)))
+        return CheckedValue(list(string_errors(value, schema, place.path, place.field)))
     if isinstance(value, list):
         return _list(value, schema, place, correlation)
     if isinstance(value, int | float) and not isinstance(value, bool):
         found = number_errors(value, schema, place.path, place.field, place.nowhere)
-        return Outcome(list(found))
-    return Outcome()
+        return CheckedValue(list(found))
+    return CheckedValue()
 
 
-def _enum_errors(value: Json, schema: Schema, place: Place) -> Iterator[FieldError]:
+def _enum_errors(value: Json, schema: Schema, place: ValuePlace) -> Iterator[FieldError]:
     choices = schema.get("enum")
     if not choices or any(_same(value, choice) for choice in choices):
         return
@@ -127,9 +133,9 @@ def _same(one: Json, other: Json) -> bool:
 
 
 def _list(
-    value: list[Json], schema: Schema, place: Place, correlation: Correlation | None
-) -> Outcome:
-    outcome = Outcome()
+    value: list[Json], schema: Schema, place: ValuePlace, correlation: Correlation | None
+) -> CheckedValue:
+    outcome = CheckedValue()
     inner = items(schema)
     if inner is not None:
         for position, item in enumerate(value):
@@ -146,9 +152,9 @@ def _list(
 
 
 def _object(
-    value: dict[str, Json], schema: Schema, place: Place, correlation: Correlation | None
-) -> Outcome:
-    outcome = Outcome()
+    value: dict[str, Json], schema: Schema, place: ValuePlace, correlation: Correlation | None
+) -> CheckedValue:
+    outcome = CheckedValue()
     outcome.errors += _size_errors(value, schema, place)
     declared, others = properties(schema), additional(schema)
     for name, inner in value.items():
@@ -169,7 +175,7 @@ def _object(
     return outcome
 
 
-def _size_errors(value: dict[str, Json], schema: Schema, place: Place) -> Iterator[FieldError]:
+def _size_errors(value: dict[str, Json], schema: Schema, place: ValuePlace) -> Iterator[FieldError]:
     size, least, most = len(value), schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and size < least:
         text = f"{place.path} in body should have at least {least} properties"
@@ -179,12 +185,12 @@ def _size_errors(value: dict[str, Json], schema: Schema, place: Place) -> Iterat
 
 
 def _alternatives(
-    value: Json, schema: Schema, place: Place, correlation: Correlation | None
-) -> Outcome:
+    value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
+) -> CheckedValue:
     """allOf, anyOf, oneOf and not."""
-    outcome = Outcome()
+    outcome = CheckedValue()
 
-    def tried(name: str) -> list[Outcome]:
+    def tried(name: str) -> list[CheckedValue]:
         return [_check(value, part, place, correlation) for part in schema.get(name) or ()]
 
     def complain(text: str) -> None:
@@ -213,7 +219,7 @@ def _alternatives(
     return outcome
 
 
-def _nearest(failures: list[Outcome]) -> Outcome:
+def _nearest(failures: list[CheckedValue]) -> CheckedValue:
     return max(failures, key=lambda failure: failure.matches)
 
 

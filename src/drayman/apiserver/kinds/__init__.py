@@ -13,13 +13,13 @@ from drayman.apiserver.kinds import (
 )
 from drayman.apiserver.kinds.admission import admission_plugins
 from drayman.apiserver.kinds.device_resources import device_resources
-from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.cel.device import check_selector
 
 __all__ = ["admission_plugins", "builtin_resources"]
 
 
-def builtin_resources(*, account_parts: tuple[Subresource, ...] = ()) -> Iterator[Resource]:
+def builtin_resources(*, account_parts: tuple[Subresource, ...] = ()) -> Iterator[ApiResource]:
     """Every built-in resource. `account_parts` are the parts of service accounts that make tokens."""
     yield from core_resources.RESOURCES
     yield core_resources.service_accounts(account_parts)

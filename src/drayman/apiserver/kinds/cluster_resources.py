@@ -30,7 +30,7 @@ from drayman.apiserver.kinds.tables import (
 )
 from drayman.apiserver.served.acting import Acting, Part, by, nobody
 from drayman.apiserver.served.actors import PLACED_ONE_BY_ONE
-from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 
 V1: Final = ("v1",)
@@ -84,7 +84,7 @@ _BINDING_COLUMNS: Final = (
 _RIGHTS: Final = by(Part.SERVER, effect="rights are granted by it")
 
 RESOURCES: Final = (
-    Resource(
+    ApiResource(
         group="autoscaling",
         versions=("v2", "v1"),
         kind="HorizontalPodAutoscaler",
@@ -106,7 +106,7 @@ RESOURCES: Final = (
         ),
         subresources=(Subresource(name="status", strategy=AUTOSCALER_STATUS),),
     ),
-    Resource(
+    ApiResource(
         group="certificates.k8s.io",
         versions=V1,
         kind="CertificateSigningRequest",
@@ -129,7 +129,7 @@ RESOURCES: Final = (
             Subresource(name="status", strategy=certificates.STATUS),
         ),
     ),
-    Resource(
+    ApiResource(
         group="coordination.k8s.io",
         versions=V1,
         kind="Lease",
@@ -145,7 +145,7 @@ RESOURCES: Final = (
         creates_on_update=True,
         requires_version_on_update=True,
     ),
-    Resource(
+    ApiResource(
         group="discovery.k8s.io",
         versions=V1,
         kind="EndpointSlice",
@@ -162,7 +162,7 @@ RESOURCES: Final = (
             AGE,
         ),
     ),
-    Resource(
+    ApiResource(
         group="networking.k8s.io",
         versions=V1,
         kind="IPAddress",
@@ -173,7 +173,7 @@ RESOURCES: Final = (
         strategy=addresses.IP_ADDRESS,
         columns=(NAME, column("ParentRef", lambda obj, _now: addresses.parent_of(obj)), AGE),
     ),
-    Resource(
+    ApiResource(
         group="networking.k8s.io",
         versions=V1,
         kind="ServiceCIDR",
@@ -188,7 +188,7 @@ RESOURCES: Final = (
         ),
         subresources=(Subresource(name="status", strategy=addresses.SERVICE_CIDR_STATUS),),
     ),
-    Resource(
+    ApiResource(
         group="node.k8s.io",
         versions=V1,
         kind="RuntimeClass",
@@ -203,7 +203,7 @@ RESOURCES: Final = (
         creates_on_update=True,
         requires_version_on_update=True,
     ),
-    Resource(
+    ApiResource(
         group="policy",
         versions=V1,
         kind="PodDisruptionBudget",
@@ -228,7 +228,7 @@ RESOURCES: Final = (
         ),
         subresources=(Subresource(name="status", strategy=policy.BUDGET_STATUS),),
     ),
-    Resource(
+    ApiResource(
         group=RBAC,
         versions=V1,
         kind="ClusterRoleBinding",
@@ -239,7 +239,7 @@ RESOURCES: Final = (
         columns=_BINDING_COLUMNS,
         creates_on_update=True,
     ),
-    Resource(
+    ApiResource(
         group=RBAC,
         versions=V1,
         kind="ClusterRole",
@@ -250,7 +250,7 @@ RESOURCES: Final = (
         columns=(NAME, CREATED_AT),
         creates_on_update=True,
     ),
-    Resource(
+    ApiResource(
         group=RBAC,
         versions=V1,
         kind="RoleBinding",
@@ -261,7 +261,7 @@ RESOURCES: Final = (
         columns=_BINDING_COLUMNS,
         creates_on_update=True,
     ),
-    Resource(
+    ApiResource(
         group=RBAC,
         versions=V1,
         kind="Role",
@@ -272,7 +272,7 @@ RESOURCES: Final = (
         columns=(NAME, CREATED_AT),
         creates_on_update=True,
     ),
-    Resource(
+    ApiResource(
         group=SCHEDULING,
         versions=V1,
         kind="PriorityClass",
@@ -294,7 +294,7 @@ RESOURCES: Final = (
             column("PreemptionPolicy", text("preemptionPolicy")),
         ),
     ),
-    Resource(
+    ApiResource(
         group=SCHEDULING,
         versions=("v1alpha2",),
         kind="Workload",
@@ -304,7 +304,7 @@ RESOURCES: Final = (
         strategy=pod_groups.WORKLOAD,
         columns=NAME_AND_AGE,
     ),
-    Resource(
+    ApiResource(
         group=SCHEDULING,
         versions=("v1alpha2",),
         kind="PodGroup",

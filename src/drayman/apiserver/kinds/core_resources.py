@@ -29,8 +29,8 @@ from drayman.apiserver.kinds.tables import CREATED_AT, NAME, NAME_AND_AGE
 from drayman.apiserver.served.acting import Gap, Part, by, data, nobody
 from drayman.apiserver.served.resources import (
     ALL_VERBS,
+    ApiResource,
     GroupVersionKind,
-    Resource,
     Subresource,
 )
 from drayman.apiserver.served.strategy import Object
@@ -65,7 +65,7 @@ def _first_address(obj: Object) -> str:
     return text_at(next(iter(items_at(obj, "status", "podIPs")), None), "ip")
 
 
-PODS: Final = Resource(
+PODS: Final = ApiResource(
     group="",
     versions=V1,
     kind="Pod",
@@ -107,7 +107,7 @@ PODS: Final = Resource(
         Subresource(name="status", strategy=POD_STATUS),
     ),
 )
-NODES: Final = Resource(
+NODES: Final = ApiResource(
     group="",
     versions=V1,
     kind="Node",
@@ -125,7 +125,7 @@ NODES: Final = Resource(
     selectable={"spec.unschedulable": nodes.is_unschedulable},
     subresources=(PROXY["nodes"], Subresource(name="status", strategy=nodes.STATUS)),
 )
-NAMESPACES: Final = Resource(
+NAMESPACES: Final = ApiResource(
     group="",
     versions=V1,
     kind="Namespace",
@@ -143,7 +143,7 @@ NAMESPACES: Final = Resource(
         Subresource(name="status", strategy=namespaces.STATUS),
     ),
 )
-CONFIG_MAPS: Final = Resource(
+CONFIG_MAPS: Final = ApiResource(
     group="",
     versions=V1,
     kind="ConfigMap",
@@ -154,7 +154,7 @@ CONFIG_MAPS: Final = Resource(
     strategy=config.CONFIG_MAP,
     columns=core_tables.CONFIG_MAP,
 )
-SECRETS: Final = Resource(
+SECRETS: Final = ApiResource(
     group="",
     versions=V1,
     kind="Secret",
@@ -165,7 +165,7 @@ SECRETS: Final = Resource(
     columns=core_tables.SECRET,
     selectable={"type": _text("type")},
 )
-SERVICES: Final = Resource(
+SERVICES: Final = ApiResource(
     group="",
     versions=V1,
     kind="Service",
@@ -191,7 +191,7 @@ SERVICES: Final = Resource(
     },
     subresources=(PROXY["services"], Subresource(name="status", strategy=services.STATUS)),
 )
-EVENTS: Final = Resource(
+EVENTS: Final = ApiResource(
     group="",
     versions=V1,
     kind="Event",
@@ -205,7 +205,7 @@ EVENTS: Final = Resource(
     default_propagation="Unsupported",
     selectable=events.SELECTABLE,
 )
-EVENTS_IN_EVENTS_GROUP: Final = Resource(
+EVENTS_IN_EVENTS_GROUP: Final = ApiResource(
     group="events.k8s.io",
     versions=V1,
     kind="Event",
@@ -222,7 +222,7 @@ EVENTS_IN_EVENTS_GROUP: Final = Resource(
     default_propagation="Unsupported",
     selectable=events.SELECTABLE_IN_EVENTS,
 )
-PERSISTENT_VOLUME_CLAIMS: Final = Resource(
+PERSISTENT_VOLUME_CLAIMS: Final = ApiResource(
     group="",
     versions=V1,
     kind="PersistentVolumeClaim",
@@ -240,7 +240,7 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource(
     answers_with_deleted_object=True,
     subresources=(Subresource(name="status", strategy=storage.PERSISTENT_VOLUME_CLAIM_STATUS),),
 )
-PERSISTENT_VOLUMES: Final = Resource(
+PERSISTENT_VOLUMES: Final = ApiResource(
     group="",
     versions=V1,
     kind="PersistentVolume",
@@ -257,7 +257,7 @@ PERSISTENT_VOLUMES: Final = Resource(
     answers_with_deleted_object=True,
     subresources=(Subresource(name="status", strategy=storage.PERSISTENT_VOLUME_STATUS),),
 )
-RESOURCE_QUOTAS: Final = Resource(
+RESOURCE_QUOTAS: Final = ApiResource(
     group="",
     versions=V1,
     kind="ResourceQuota",
@@ -270,7 +270,7 @@ RESOURCE_QUOTAS: Final = Resource(
     answers_with_deleted_object=True,
     subresources=(Subresource(name="status", strategy=StatusRules()),),
 )
-LIMIT_RANGES: Final = Resource(
+LIMIT_RANGES: Final = ApiResource(
     group="",
     versions=V1,
     kind="LimitRange",
@@ -284,7 +284,7 @@ LIMIT_RANGES: Final = Resource(
     columns=(NAME, CREATED_AT),
     creates_on_update=True,
 )
-ENDPOINTS_RESOURCE: Final = Resource(
+ENDPOINTS_RESOURCE: Final = ApiResource(
     group="",
     versions=V1,
     kind="Endpoints",
@@ -300,9 +300,9 @@ ENDPOINTS_RESOURCE: Final = Resource(
 )
 
 
-def service_accounts(subresources: tuple[Subresource, ...]) -> Resource:
+def service_accounts(subresources: tuple[Subresource, ...]) -> ApiResource:
     """Service accounts, with the parts that need to know how tokens are made."""
-    return Resource(
+    return ApiResource(
         group="",
         versions=V1,
         kind="ServiceAccount",

@@ -34,7 +34,7 @@ from drayman.apiserver.kinds.tables import (
     text,
 )
 from drayman.apiserver.served.acting import Acting, Part, by, nobody
-from drayman.apiserver.served.resources import Column, Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Column, Subresource
 from drayman.apiserver.served.strategy import Object
 
 VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
@@ -90,11 +90,11 @@ def _resource(
     columns: tuple[Column, ...],
     has_generation: bool = False,
     has_status: bool = False,
-) -> Resource:
+) -> ApiResource:
     kind = type_.__name__
     rule = type_ is DeviceTaintRule
     status = Subresource(name="status", strategy=DeviceKindStatusStrategy(type_))
-    return Resource(
+    return ApiResource(
         group=GROUP,
         versions=RULE_VERSIONS if rule else VERSIONS,
         kind=kind,
@@ -124,7 +124,7 @@ def _total(name: str, member: str) -> Column:
     return column(name, lambda obj, _now: pool_status.total_of(obj, member))
 
 
-POOL_STATUS_REQUESTS: Final = Resource(
+POOL_STATUS_REQUESTS: Final = ApiResource(
     group=GROUP,
     versions=REQUEST_VERSIONS,
     kind="ResourcePoolStatusRequest",
@@ -150,7 +150,7 @@ POOL_STATUS_REQUESTS: Final = Resource(
 )
 
 
-def device_resources(selectors: SelectorChecker) -> tuple[Resource, ...]:
+def device_resources(selectors: SelectorChecker) -> tuple[ApiResource, ...]:
     """All of the group. `selectors` says what is wrong with a CEL expression."""
     return (
         _resource(

@@ -12,7 +12,7 @@ from drayman.apiserver.kinds import storage
 from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.tables import AGE, NAME, NONE, UNSET, column, flag, text
 from drayman.apiserver.served.acting import Part, by, nobody
-from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 
 V1: Final = ("v1",)
@@ -34,7 +34,7 @@ def _class_name(obj: Object, _now: datetime) -> str:
 _STORAGE: Final = nobody("no storage driver runs here, and nothing reads it")
 
 RESOURCES: Final = (
-    Resource(
+    ApiResource(
         group=STORAGE,
         versions=V1,
         kind="CSIDriver",
@@ -61,7 +61,7 @@ RESOURCES: Final = (
             AGE,
         ),
     ),
-    Resource(
+    ApiResource(
         group=STORAGE,
         versions=V1,
         kind="CSINode",
@@ -77,7 +77,7 @@ RESOURCES: Final = (
             AGE,
         ),
     ),
-    Resource(
+    ApiResource(
         group=STORAGE,
         versions=V1,
         kind="CSIStorageCapacity",
@@ -93,7 +93,7 @@ RESOURCES: Final = (
             column("Capacity", text("capacity", missing=UNSET)),
         ),
     ),
-    Resource(
+    ApiResource(
         group=STORAGE,
         versions=V1,
         kind="StorageClass",
@@ -117,7 +117,7 @@ RESOURCES: Final = (
             AGE,
         ),
     ),
-    Resource(
+    ApiResource(
         group=STORAGE,
         versions=V1,
         kind="VolumeAttachment",
@@ -137,7 +137,7 @@ RESOURCES: Final = (
         ),
         subresources=(Subresource(name="status", strategy=storage.VOLUME_ATTACHMENT_STATUS),),
     ),
-    Resource(
+    ApiResource(
         group=STORAGE,
         versions=V1,
         kind="VolumeAttributesClass",

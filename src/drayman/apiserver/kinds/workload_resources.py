@@ -25,7 +25,7 @@ from drayman.apiserver.kinds.tables import (
     text,
 )
 from drayman.apiserver.served.acting import Part, by, data, nobody
-from drayman.apiserver.served.resources import Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources import scale_subresource
 
@@ -90,7 +90,7 @@ _REPLICA_COLUMNS: Final = (
     column("Ready", number("status", "readyReplicas"), "integer"),
     AGE,
 )
-DEPLOYMENTS: Final = Resource(
+DEPLOYMENTS: Final = ApiResource(
     group="apps",
     versions=V1,
     kind="Deployment",
@@ -111,7 +111,7 @@ DEPLOYMENTS: Final = Resource(
     ),
     subresources=(_SCALE, Subresource(name="status", strategy=apps.DEPLOYMENT_STATUS)),
 )
-REPLICA_SETS: Final = Resource(
+REPLICA_SETS: Final = ApiResource(
     group="apps",
     versions=V1,
     kind="ReplicaSet",
@@ -125,7 +125,7 @@ REPLICA_SETS: Final = Resource(
     columns=(*_REPLICA_COLUMNS, *template_columns(*_TEMPLATE, selector=_SELECTOR)),
     subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
 )
-REPLICATION_CONTROLLERS: Final = Resource(
+REPLICATION_CONTROLLERS: Final = ApiResource(
     group="",
     versions=V1,
     kind="ReplicationController",
@@ -146,7 +146,7 @@ REPLICATION_CONTROLLERS: Final = Resource(
     ),
     subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
 )
-STATEFUL_SETS: Final = Resource(
+STATEFUL_SETS: Final = ApiResource(
     group="apps",
     versions=V1,
     kind="StatefulSet",
@@ -160,7 +160,7 @@ STATEFUL_SETS: Final = Resource(
     columns=(NAME, column("Ready", _ready), AGE, *template_columns(*_TEMPLATE)),
     subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
 )
-DAEMON_SETS: Final = Resource(
+DAEMON_SETS: Final = ApiResource(
     group="apps",
     versions=V1,
     kind="DaemonSet",
@@ -187,7 +187,7 @@ DAEMON_SETS: Final = Resource(
     ),
     subresources=(Subresource(name="status", strategy=apps.DAEMON_SET_STATUS),),
 )
-CONTROLLER_REVISIONS: Final = Resource(
+CONTROLLER_REVISIONS: Final = ApiResource(
     group="apps",
     versions=V1,
     kind="ControllerRevision",
@@ -202,7 +202,7 @@ CONTROLLER_REVISIONS: Final = Resource(
         AGE,
     ),
 )
-JOBS: Final = Resource(
+JOBS: Final = ApiResource(
     group="batch",
     versions=V1,
     kind="Job",
@@ -224,7 +224,7 @@ JOBS: Final = Resource(
     ),
     subresources=(Subresource(name="status", strategy=batch.JOB_STATUS),),
 )
-CRON_JOBS: Final = Resource(
+CRON_JOBS: Final = ApiResource(
     group="batch",
     versions=V1,
     kind="CronJob",
@@ -254,7 +254,7 @@ CRON_JOBS: Final = Resource(
     subresources=(Subresource(name="status", strategy=batch.CRON_JOB_STATUS),),
 )
 
-POD_TEMPLATES: Final = Resource(
+POD_TEMPLATES: Final = ApiResource(
     group="",
     versions=V1,
     kind="PodTemplate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.protocol.errors import Cause, Subject, forbidden, not_found
+from drayman.apiserver.protocol.errors import StatusCause, Subject, forbidden, not_found
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 
 NAMESPACES: Final = "namespaces"
@@ -32,7 +32,7 @@ class NamespaceLifecycle(AdmissionPlugin):
             raise not_found(Subject(NAMESPACES, "", name))
         if (namespace.get("status") or {}).get("phase") != "Terminating":
             return
-        cause = Cause(
+        cause = StatusCause(
             "NamespaceTerminating", f"namespace {name} is being terminated", "metadata.namespace"
         )
         why = f"unable to create new content in namespace {name} because it is being terminated"

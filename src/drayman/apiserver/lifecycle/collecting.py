@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from drayman.apiserver.lifecycle.graph import Graph, Node, Owner, node_of
+from drayman.apiserver.lifecycle.graph import DependentObject, Graph, OwnerLink, node_of
 from drayman.apiserver.lifecycle.stored_resources import StoredResources
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
@@ -32,7 +32,7 @@ _NOT_FOUND: Final = 404
 class UnknownOwnerError(Exception):
     """Nobody can tell whether an owner exists, because its kind is not served."""
 
-    def __init__(self, node: Node, owner: Owner) -> None:
+    def __init__(self, node: DependentObject, owner: OwnerLink) -> None:
         super().__init__(f"{node.key} is owned by a {owner.kind} of {owner.api_version}")
 
 
@@ -58,14 +58,14 @@ class Collector:
         elif node.waits and not self._graph.is_blocked(uid):
             await self._change(core, node, lambda obj: _without_finalizer(obj, FOREGROUND))
 
-    async def _attend_dependent(self, core: Core, node: Node) -> None:
+    async def _attend_dependent(self, core: Core, node: DependentObject) -> None:
         freeing = {owner.uid for owner in node.owners if self._frees(owner.uid)}
         if freeing:
             await self._change(core, node, lambda obj: _without_owners(obj, freeing))
         elif not node.is_deleted:
             await self._delete_if_unowned(core, node)
 
-    async def _delete_if_unowned(self, core: Core, node: Node) -> None:
+    async def _delete_if_unowned(self, core: Core, node: DependentObject) -> None:
         gone = {owner.uid for owner in node.owners if not self._exists(core, owner, node)}
         waiting = {o.uid for o in node.owners if o.uid not in gone and self._waits(o.uid)}
         if len(gone) + len(waiting) < len({owner.uid for owner in node.owners}):
@@ -86,7 +86,7 @@ class Collector:
         owner = self._graph.get(uid)
         return owner is not None and owner.waits
 
-    def _exists(self, core: Core, owner: Owner, node: Node) -> bool:
+    def _exists(self, core: Core, owner: OwnerLink, node: DependentObject) -> bool:
         """Whether an owner is there: in the namespace of its dependent or, if it is of such a kind, in none."""
         if self._graph.is_gone(owner.uid, node.key):
             return False
@@ -100,13 +100,15 @@ class Collector:
         found = core.store.latest(Key(resource.storage_name, namespace, owner.name))
         return found is not None and node_of(found).uid == owner.uid
 
-    async def _delete(self, core: Core, node: Node, policy: str) -> None:
+    async def _delete(self, core: Core, node: DependentObject, policy: str) -> None:
         call = self._call(core, node.key, "delete")
         if call is not None:
             options = DeleteOptions(propagation=policy, uid=node.uid)
             await unless_gone(delete, replace(call, delete=options))
 
-    async def _change(self, core: Core, node: Node, change: Callable[[Object], bool]) -> None:
+    async def _change(
+        self, core: Core, node: DependentObject, change: Callable[[Object], bool]
+    ) -> None:
         """Rewrite an object, if it is still there and the change does anything."""
         call, stored = self._call(core, node.key, "update"), core.store.latest(node.key)
         if call is None or stored is None:
@@ -133,7 +135,7 @@ async def unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> N
             raise
 
 
-def _own_policy(node: Node) -> str:
+def _own_policy(node: DependentObject) -> str:
     """What becomes of the dependents of an object that is deleted for want of owners: as its finalizers have it."""
     if ORPHAN in node.finalizers:
         return "Orphan"

@@ -9,13 +9,13 @@ from typing import Final
 
 from drayman.api.times import timestamp
 from drayman.apiserver.lifecycle.collecting import unless_gone
-from drayman.apiserver.lifecycle.graph import Node, node_of
+from drayman.apiserver.lifecycle.graph import DependentObject, node_of
 from drayman.apiserver.lifecycle.namespace_conditions import count_finalizers, deletion_conditions
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.encoding import decode
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import delete
@@ -29,7 +29,7 @@ MOST_AT_ONCE: Final = 64
 """Objects deleted in one go, so that a full namespace does not hold up everybody else."""
 _MANAGER: Final = "namespace-controller"
 
-Contents = dict[str, tuple[Resource, tuple[Stored, ...]]]
+Contents = dict[str, tuple[ApiResource, tuple[Stored, ...]]]
 """What is in a namespace, by the name of what is stored."""
 
 
@@ -37,7 +37,7 @@ class NamespaceEnder:
     """Empties namespaces that are being deleted."""
 
     def __init__(self) -> None:
-        self._leaving: dict[str, dict[Key, tuple[int, Node]]] = {}
+        self._leaving: dict[str, dict[Key, tuple[int, DependentObject]]] = {}
         """What is on its way out, by namespace, and as of which revision: it is not read again while it takes its time."""
 
     async def attend(self, core: Core, name: str) -> bool:
@@ -81,7 +81,7 @@ class NamespaceEnder:
                 left -= 1
         return True
 
-    def _look(self, name: str, stored: Stored) -> Node:
+    def _look(self, name: str, stored: Stored) -> DependentObject:
         leaving = self._leaving.setdefault(name, {})
         known = leaving.get(stored.key)
         if known is not None and known[0] == stored.revision:
@@ -120,7 +120,7 @@ def _contents(core: Core, namespace: str) -> Contents:
     return {name: (resource, objects) for name, resource, objects in found if objects}
 
 
-def _deletion(core: Core, resource: Resource, key: Key) -> Call:
+def _deletion(core: Core, resource: ApiResource, key: Key) -> Call:
     return Call(
         core,
         resource,

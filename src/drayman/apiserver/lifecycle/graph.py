@@ -14,7 +14,7 @@ from drayman.apiserver.verbs.deleting import FOREGROUND, ORPHAN
 from drayman.cluster.embedded.model import Key, Stored
 
 
-class Owner(msgspec.Struct, frozen=True, rename="camel"):
+class OwnerLink(msgspec.Struct, frozen=True, rename="camel"):
     """A reference from an object to one that owns it."""
 
     api_version: str = ""
@@ -27,7 +27,7 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str
-    owner_references: tuple[Owner, ...] | None = None
+    owner_references: tuple[OwnerLink, ...] | None = None
     finalizers: tuple[str, ...] | None = None
     deletion_timestamp: str | None = None
 
@@ -39,12 +39,12 @@ class _Head(msgspec.Struct, frozen=True):
 _heads: Final = msgspec.json.Decoder(_Head)
 
 
-class Node(msgspec.Struct, frozen=True):
+class DependentObject(msgspec.Struct, frozen=True):
     """An object, as far as its life depends on others."""
 
     key: Key
     uid: str
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[OwnerLink, ...] = ()
     finalizers: tuple[str, ...] = ()
     is_deleted: bool = False
     """Whether somebody has asked it to go."""
@@ -60,9 +60,9 @@ class Node(msgspec.Struct, frozen=True):
         return self.is_deleted and ORPHAN in self.finalizers
 
 
-def node_of(stored: Stored) -> Node:
+def node_of(stored: Stored) -> DependentObject:
     metadata = _heads.decode(stored.data).metadata
-    return Node(
+    return DependentObject(
         stored.key,
         metadata.uid,
         metadata.owner_references or (),
@@ -75,8 +75,8 @@ class Graph:
     """The objects that have owners, or that hold on for their dependents."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
-        self._dependents: dict[str, dict[str, Node]] = {}
+        self._nodes: dict[str, DependentObject] = {}
+        self._dependents: dict[str, dict[str, DependentObject]] = {}
         self._gone: dict[str, str] = {}
         """The namespace of each owner that was seen to go while objects named it. It cannot come back: its id is its own."""
 
@@ -84,7 +84,7 @@ class Graph:
         for table in (self._nodes, self._dependents, self._gone):
             table.clear()
 
-    def put(self, node: Node) -> None:
+    def put(self, node: DependentObject) -> None:
         self.remove(node.uid)
         if not (node.owners or node.waits or node.frees):
             return
@@ -102,13 +102,13 @@ class Graph:
                 self._dependents.pop(owner.uid, None)
                 self._gone.pop(owner.uid, None)
 
-    def note_gone(self, node: Node) -> None:
+    def note_gone(self, node: DependentObject) -> None:
         """Remember that an object is no more, as long as others name it as their owner."""
         if node.uid in self._dependents:
             self._gone[node.uid] = node.key.namespace
         self.remove(node.uid)
 
-    def get(self, uid: str) -> Node | None:
+    def get(self, uid: str) -> DependentObject | None:
         return self._nodes.get(uid)
 
     def holds_on(self, uid: str) -> bool:
@@ -121,7 +121,7 @@ class Graph:
         namespace = self._gone.get(uid)
         return namespace is not None and (not namespace or bool(dependent.namespace))
 
-    def dependents(self, uid: str) -> tuple[Node, ...]:
+    def dependents(self, uid: str) -> tuple[DependentObject, ...]:
         """The objects that name this one as an owner."""
         return tuple(self._dependents.get(uid, {}).values())
 
@@ -134,6 +134,6 @@ class Graph:
         return any(blocks(node, uid) for node in dependents if node.uid != uid)
 
 
-def blocks(node: Node, uid: str) -> bool:
+def blocks(node: DependentObject, uid: str) -> bool:
     """Whether an object keeps this owner from going first."""
     return any(owner.uid == uid and owner.block_owner_deletion for owner in node.owners)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.lifecycle.graph import Node
+from drayman.apiserver.lifecycle.graph import DependentObject
 from drayman.cluster.embedded.model import Stored
 
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
@@ -19,7 +19,7 @@ LEFT_TO_CONTROLLER_S: Final = 5.0
 """For how long. Then a claim is deleted as anything else, for there may be no such controller, or it is far behind."""
 
 
-def may_be_left(claim: Node, owner: Node) -> bool:
+def may_be_left(claim: DependentObject, owner: DependentObject) -> bool:
     """Whether an object is a claim in use that has lost its pod, and no other owner."""
     return (
         claim.key.resource == CLAIMS
@@ -30,7 +30,7 @@ def may_be_left(claim: Node, owner: Node) -> bool:
     )
 
 
-def is_released_with(stored: Stored, owner: Node) -> bool:
+def is_released_with(stored: Stored, owner: DependentObject) -> bool:
     """Whether nobody but its pod uses a claim. What others use outlives the pod, but is marked at once."""
     users = (stored.value.get("status") or {}).get("reservedFor") or ()
     return all(user.get("uid") == owner.uid for user in users)

@@ -21,7 +21,7 @@ from typing import Final
 from drayman.apiserver.lifecycle.collecting import Collector, UnknownOwnerError
 from drayman.apiserver.lifecycle.due import Due, DueItems
 from drayman.apiserver.lifecycle.ending_namespaces import NAMESPACES, NamespaceEnder
-from drayman.apiserver.lifecycle.graph import Graph, Node, node_of
+from drayman.apiserver.lifecycle.graph import DependentObject, Graph, node_of
 from drayman.apiserver.lifecycle.released_claims import (
     LEFT_TO_CONTROLLER_S,
     is_released_with,
@@ -86,7 +86,7 @@ class Lifecycle:
     async def _take_stock(self) -> None:
         """Note every object there is. Nothing is decided before the last one."""
         objects = self._store.list_all()
-        nodes: list[Node] = []
+        nodes: list[DependentObject] = []
         for begin in range(0, len(objects), STOCK_STEP):
             nodes += map(node_of, objects[begin : begin + STOCK_STEP])
             await asyncio.sleep(0)
@@ -116,7 +116,7 @@ class Lifecycle:
         else:
             self._note(node)
 
-    def _note(self, node: Node) -> None:
+    def _note(self, node: DependentObject) -> None:
         """An object is there, and may have changed."""
         before = self._graph.get(node.uid)
         self._graph.put(node)
@@ -132,7 +132,7 @@ class Lifecycle:
             self._ending.add(node.key.name)
             self._ask(NAMESPACE, node.key.name)
 
-    def _note_gone(self, node: Node) -> None:
+    def _note_gone(self, node: DependentObject) -> None:
         self._ask_bereaved(node)
         self._graph.note_gone(node)
         self._ask_owners(node)
@@ -142,11 +142,11 @@ class Lifecycle:
         elif node.key.namespace in self._ending:
             self._ask(NAMESPACE, node.key.namespace)
 
-    def _ask_dependents(self, node: Node) -> None:
+    def _ask_dependents(self, node: DependentObject) -> None:
         for dependent in self._graph.dependents(node.uid):
             self._ask(OBJECT, dependent.uid)
 
-    def _ask_bereaved(self, node: Node) -> None:
+    def _ask_bereaved(self, node: DependentObject) -> None:
         """What loses its owner goes too."""
         for dependent in self._graph.dependents(node.uid):
             due = Due(OBJECT, dependent.uid)
@@ -155,13 +155,13 @@ class Lifecycle:
             else:
                 self._due.ask(due)
 
-    def _is_left(self, dependent: Node, owner: Node) -> bool:
+    def _is_left(self, dependent: DependentObject, owner: DependentObject) -> bool:
         if not may_be_left(dependent, owner):
             return False
         stored = self._store.latest(dependent.key)
         return stored is not None and is_released_with(stored, owner)
 
-    def _ask_owners(self, node: Node) -> None:
+    def _ask_owners(self, node: DependentObject) -> None:
         """Owners that hold on for their dependents may have one less to hold on for."""
         for owner in node.owners:
             if self._graph.holds_on(owner.uid):

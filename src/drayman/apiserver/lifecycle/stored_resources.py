@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.apiserver.served.resources import Resource, Resources
+from drayman.apiserver.served.resources import ApiResource, Resources
 
 
 class StoredResources:
@@ -12,15 +12,15 @@ class StoredResources:
         self._resources = resources
         self._places: dict[str, tuple[str, str, str]] = {}
 
-    def find(self, storage: str) -> Resource | None:
+    def find(self, storage: str) -> ApiResource | None:
         """The resource whose objects have this name in the store, as it is served now."""
         return self._served(storage) or self._served_anew(storage)
 
-    def _served(self, storage: str) -> Resource | None:
+    def _served(self, storage: str) -> ApiResource | None:
         place = self._places.get(storage)
         return None if place is None else self._resources.find(*place)
 
-    def _served_anew(self, storage: str) -> Resource | None:
+    def _served_anew(self, storage: str) -> ApiResource | None:
         # Where two resources show the same objects, the first one is as good as the other.
         self._places = {
             resource.storage_name: (resource.group, resource.versions[0], resource.plural)

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Final
 
-from drayman.api.schema import Field, Kind, ListOf, MapOf, Message, Omit, Scalar, Type, normalise
+from drayman.api.schema import (
+    Field,
+    ListOf,
+    MapOf,
+    Message,
+    Omit,
+    Scalar,
+    ScalarKind,
+    Type,
+    normalise,
+)
 from drayman.api.struct import Json
 from drayman.apiserver.patching.shapes import (
     ANY_SCALAR,
@@ -23,29 +33,29 @@ from drayman.apiserver.patching.shapes import (
     map_of,
 )
 
-_SCALARS: Final[Mapping[Kind, Shape]] = {
-    Kind.STRING: STRING,
-    Kind.BYTES: STRING,
-    Kind.BOOL: BOOLEAN,
-    Kind.INT32: NUMBER,
-    Kind.INT64: NUMBER,
-    Kind.DOUBLE: NUMBER,
-    Kind.QUANTITY: ANY_SCALAR,
-    Kind.INT_OR_STRING: ANY_SCALAR,
-    Kind.TIME: ANY_SCALAR,
-    Kind.MICRO_TIME: ANY_SCALAR,
-    Kind.RAW_EXTENSION: ATOMIC,
-    Kind.FIELDS_V1: OPAQUE,
-    Kind.JSON: DEDUCED,
-    Kind.SCHEMA_OR_ARRAY: DEDUCED,
-    Kind.SCHEMA_OR_BOOL: DEDUCED,
-    Kind.SCHEMA_OR_STRINGS: DEDUCED,
+_SCALARS: Final[Mapping[ScalarKind, Shape]] = {
+    ScalarKind.STRING: STRING,
+    ScalarKind.BYTES: STRING,
+    ScalarKind.BOOL: BOOLEAN,
+    ScalarKind.INT32: NUMBER,
+    ScalarKind.INT64: NUMBER,
+    ScalarKind.DOUBLE: NUMBER,
+    ScalarKind.QUANTITY: ANY_SCALAR,
+    ScalarKind.INT_OR_STRING: ANY_SCALAR,
+    ScalarKind.TIME: ANY_SCALAR,
+    ScalarKind.MICRO_TIME: ANY_SCALAR,
+    ScalarKind.RAW_EXTENSION: ATOMIC,
+    ScalarKind.FIELDS_V1: OPAQUE,
+    ScalarKind.JSON: DEDUCED,
+    ScalarKind.SCHEMA_OR_ARRAY: DEDUCED,
+    ScalarKind.SCHEMA_OR_BOOL: DEDUCED,
+    ScalarKind.SCHEMA_OR_STRINGS: DEDUCED,
 }
-_ZEROS: Final[Mapping[Kind, Json]] = {
-    Kind.STRING: "",
-    Kind.BOOL: False,
-    Kind.INT32: 0,
-    Kind.INT64: 0,
+_ZEROS: Final[Mapping[ScalarKind, Json]] = {
+    ScalarKind.STRING: "",
+    ScalarKind.BOOL: False,
+    ScalarKind.INT32: 0,
+    ScalarKind.INT64: 0,
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from drayman.apiserver.patching.field_set import FieldSet, Path, path_text
 from drayman.apiserver.patching.managed_fields import Manager
-from drayman.apiserver.protocol.errors import Cause, StatusError, Subject
+from drayman.apiserver.protocol.errors import StatusCause, StatusError, Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class ConflictError(StatusError):
 
     def __init__(self, conflicts: tuple[Conflict, ...]) -> None:
         causes = [
-            Cause("FieldManagerConflict", f"conflict with {c.manager.text}", path_text(c.path))
+            StatusCause(
+                "FieldManagerConflict", f"conflict with {c.manager.text}", path_text(c.path)
+            )
             for c in conflicts
         ]
         super().__init__(409, "Conflict", _message(conflicts), Subject(), causes)

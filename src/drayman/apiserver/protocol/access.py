@@ -49,7 +49,7 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     allowed: bool
     reason: str = ""
 
@@ -63,7 +63,7 @@ class Authenticator(Protocol):
 class Authorizer(Protocol):
     """Tells whether a user may do something."""
 
-    def authorize(self, user: User, attributes: Attributes) -> Decision: ...
+    def authorize(self, user: User, attributes: Attributes) -> AccessDecision: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class SameUser:
 class AllowAll:
     """Lets everybody do everything."""
 
-    def authorize(self, user: User, attributes: Attributes) -> Decision:
-        return Decision(allowed=True)
+    def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
+        return AccessDecision(allowed=True)
 
 
 def denied(user: User, attributes: Attributes, reason: str = "") -> StatusError:

@@ -23,7 +23,7 @@ MOST_ERRORS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class StatusCause:
     reason: str
     message: str
     field: str = ""
@@ -59,7 +59,7 @@ class StatusError(Exception):
     reason: str
     message: str
     subject: Subject | None = None
-    causes: Sequence[Cause] = ()
+    causes: Sequence[StatusCause] = ()
     retry_after_seconds: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     continue_token: str = ""
@@ -98,7 +98,7 @@ def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(subject: Subject, why: str, causes: Sequence[Cause] = ()) -> StatusError:
+def forbidden(subject: Subject, why: str, causes: Sequence[StatusCause] = ()) -> StatusError:
     """Admission or authorization said no."""
     about = f'{subject.qualified} "{subject.name}"' if subject.name else subject.qualified
     prefix = f"{about} is forbidden" if subject.kind else "forbidden"
@@ -164,7 +164,7 @@ def invalid(subject: Subject, errors: Iterable[FieldError]) -> StatusError:
     shown = [error_text(error) for error in errors]
     unique = list(dict.fromkeys(shown))
     summary = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    causes = [Cause(error.reason, error_body(error), error.path) for error in errors]
+    causes = [StatusCause(error.reason, error_body(error), error.path) for error in errors]
     message = f'{subject.qualified} "{subject.name}" is invalid: {summary}'
     return StatusError(422, "Invalid", message, subject, causes)
 
@@ -182,4 +182,4 @@ def internal(message: str) -> StatusError:
 
 def internal_error(message: str) -> StatusError:
     text = f"Internal error occurred: {message}"
-    return StatusError(500, "InternalError", text, Subject(), [Cause("", message)])
+    return StatusError(500, "InternalError", text, Subject(), [StatusCause("", message)])

@@ -19,7 +19,7 @@ _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03b
 
 
 @dataclass(slots=True)
-class Limits:
+class ServerLimits:
     """Requests and watches that are open, the bodies they hold, and how much of each there may be."""
 
     most_requests: int = 1_000

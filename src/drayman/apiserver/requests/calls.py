@@ -16,7 +16,7 @@ from drayman.apiserver.protocol.access import ADMIN, User
 from drayman.apiserver.protocol.errors import Subject
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
-from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Context, Object, Strategy
 from drayman.cluster.embedded.model import Key, Stored
 
@@ -46,7 +46,7 @@ class Call:
     """
 
     core: Core
-    resource: Resource
+    resource: ApiResource
     version: str
     verb: str
     namespace: str = ""

@@ -16,7 +16,7 @@ from drayman.apiserver.protocol.errors import (
     not_found,
 )
 from drayman.apiserver.protocol.exchange import Request
-from drayman.apiserver.served.resources import Resource, Resources, Subresource
+from drayman.apiserver.served.resources import ApiResource, Resources, Subresource
 
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -33,7 +33,7 @@ class PageNotFound(Exception):
 class Route:
     """A request to a resource."""
 
-    resource: Resource
+    resource: ApiResource
     version: str
     verb: str
     namespace: str = ""
@@ -109,7 +109,7 @@ def _check_name(name: str) -> None:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
 
 
-def _verb(request: Request, resource: Resource, namespace: str, name: str) -> str:
+def _verb(request: Request, resource: ApiResource, namespace: str, name: str) -> str:
     verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get(request.method)
     if verb is None:
         raise method_not_allowed()
@@ -127,7 +127,7 @@ def _require(route: Route) -> Route:
 
 
 def _part(
-    request: Request, resource: Resource, version: str, namespace: str, segments: list[str]
+    request: Request, resource: ApiResource, version: str, namespace: str, segments: list[str]
 ) -> Route:
     name, part, *rest = segments
     subresource = resource.subresource(part)

@@ -15,7 +15,7 @@ from drayman.api.formats import label_key_problems, label_value_problems
 from drayman.api.labels import parse_integer
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError, bad_request
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 
 Labels = Mapping[str, str]
@@ -184,7 +184,7 @@ _METADATA_FIELDS: Final[dict[str, Callable[[Object], str]]] = {
 }
 
 
-def parse_fields(text: str, resource: Resource, version: str) -> tuple[FieldRequirement, ...]:
+def parse_fields(text: str, resource: ApiResource, version: str) -> tuple[FieldRequirement, ...]:
     """The requirements of a field selector. Raises StatusError 400 for bad syntax and for fields that are not selectable."""
     found: list[FieldRequirement] = []
     for term in _split_terms(text):
@@ -212,7 +212,7 @@ def _field_term(term: str, whole: str) -> tuple[str, str, str]:
     return name, operator, re.sub(r"\\([\\,=])", r"\1", value)
 
 
-def _unknown_field(name: str, resource: Resource, version: str) -> StatusError:
+def _unknown_field(name: str, resource: ApiResource, version: str) -> StatusError:
     if not resource.selectable:
         known = '"metadata.name", "metadata.namespace"'
         return bad_request(f'"{name}" is not a known field selector: only {known}')

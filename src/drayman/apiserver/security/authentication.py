@@ -12,7 +12,7 @@ from drayman.apiserver.protocol.environment import Clock
 from drayman.apiserver.protocol.errors import bad_request, unauthorized
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.security.tokens import ISSUER, ServiceAccountClaims, TokenIssuer, same_secret
-from drayman.apiserver.served.strategy import Objects
+from drayman.apiserver.served.strategy import ObjectReader
 
 _AUTHENTICATED: Final = "system:authenticated"
 _UNAUTHENTICATED: Final = "system:unauthenticated"
@@ -32,7 +32,7 @@ class TokenAuthenticator:
 
     admin_token: str
     issuer: TokenIssuer
-    objects: Objects
+    objects: ObjectReader
     authorizer: Authorizer
     clock: Clock
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.protocol.access import Attributes, Decision, User
-from drayman.apiserver.served.strategy import Object, Objects
+from drayman.apiserver.protocol.access import AccessDecision, Attributes, User
+from drayman.apiserver.served.strategy import Object, ObjectReader
 
 GROUP: Final = "rbac.authorization.k8s.io"
 CLUSTER_ROLES: Final = f"clusterroles.{GROUP}"
@@ -29,16 +29,16 @@ class Grant:
 class RbacAuthorizer:
     """Decides by the roles and bindings in the store. Members of `system:masters` may do everything."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectReader) -> None:
         self._objects = objects
 
-    def authorize(self, user: User, attributes: Attributes) -> Decision:
+    def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         if MASTERS in user.groups:
-            return Decision(allowed=True)
+            return AccessDecision(allowed=True)
         for grant in self.grants(user, attributes.namespace):
             if covers(grant.rule, attributes):
-                return Decision(allowed=True, reason=grant.reason)
-        return Decision(allowed=False)
+                return AccessDecision(allowed=True, reason=grant.reason)
+        return AccessDecision(allowed=False)
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Every rule that a user has, cluster-wide and in a namespace."""

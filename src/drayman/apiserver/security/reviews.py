@@ -15,7 +15,7 @@ from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.tokens import ISSUER
 from drayman.apiserver.served.acting import Part, by
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 
 _AUTHENTICATION: Final = "authentication.k8s.io"
@@ -30,7 +30,7 @@ class Reviews:
     authenticator: TokenAuthenticator
     authorizer: Authorizer
 
-    def resources(self) -> list[Resource]:
+    def resources(self) -> list[ApiResource]:
         return [
             self._resource(_AUTHENTICATION, "TokenReview", self._token),
             self._resource(_AUTHENTICATION, "SelfSubjectReview", self._self),
@@ -44,12 +44,12 @@ class Reviews:
 
     def _resource(
         self, group: str, kind: str, answer: _Answer, *, namespaced: bool = False
-    ) -> Resource:
+    ) -> ApiResource:
         async def create(call: Call) -> Result:
             body = call.body or {}
             return Result(value={**body, "status": answer(call, body)}, status=201)
 
-        return Resource(
+        return ApiResource(
             group=group,
             versions=("v1",),
             kind=kind,

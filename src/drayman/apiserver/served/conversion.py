@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from drayman.apiserver.served.encoding import decode, encode, stored_form
-from drayman.apiserver.served.resources import Resource
+from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.cluster.embedded.model import Stored
 
 
-def to_hub(resource: Resource, obj: Object, version: str) -> Object:
+def to_hub(resource: ApiResource, obj: Object, version: str) -> Object:
     """An object of a request as it is kept. May change the object handed in."""
     hub = resource.hub_kind
     if (resource.group, version) != (hub.group, hub.version):
@@ -17,7 +17,7 @@ def to_hub(resource: Resource, obj: Object, version: str) -> Object:
     return obj
 
 
-def from_hub(resource: Resource, obj: Object, version: str) -> Object:
+def from_hub(resource: ApiResource, obj: Object, version: str) -> Object:
     """A kept object in a version: itself in the hub version, otherwise a copy. Not to be changed."""
     hub, kind = resource.hub_kind, resource.kind_in(version)
     if kind == hub:
@@ -27,7 +27,7 @@ def from_hub(resource: Resource, obj: Object, version: str) -> Object:
     return converted
 
 
-def data_in(resource: Resource, stored: Stored, version: str) -> bytes:
+def data_in(resource: ApiResource, stored: Stored, version: str) -> bytes:
     """The JSON text of a stored object in a version."""
     if resource.kind_in(version) == resource.hub_kind:
         return stored.data

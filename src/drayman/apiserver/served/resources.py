@@ -108,7 +108,7 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Resource:
+class ApiResource:
     """One resource of the API, in all its versions."""
 
     group: str
@@ -189,11 +189,11 @@ class Resources:
     """Every resource served now. `generation` rises with each change, so that what is derived from the table can be kept."""
 
     generation: int = 0
-    _by_path: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
-    _by_kind: dict[tuple[str, str, str], Resource] = field(default_factory=dict)
+    _by_path: dict[tuple[str, str, str], ApiResource] = field(default_factory=dict)
+    _by_kind: dict[tuple[str, str, str], ApiResource] = field(default_factory=dict)
     _versions: set[tuple[str, str]] = field(default_factory=set)
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: ApiResource) -> None:
         """Serve a resource, in place of the one of the same name if there is one."""
         self.remove(resource.group, resource.plural)
         for version in resource.versions:
@@ -210,20 +210,20 @@ class Resources:
         self._versions = {(served, version) for served, version, _ in self._by_path}
         self.generation += 1
 
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
+    def find(self, group: str, version: str, plural: str) -> ApiResource | None:
         return self._by_path.get((group, version, plural))
 
     def serves(self, group: str, version: str) -> bool:
         return (group, version) in self._versions
 
-    def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
+    def find_kind(self, group: str, version: str, kind: str) -> ApiResource | None:
         return self._by_kind.get((group, version, kind))
 
-    def named(self, group: str, plural: str) -> Resource | None:
+    def named(self, group: str, plural: str) -> ApiResource | None:
         """A resource in whichever version."""
         return next((r for r in self if r.group == group and r.plural == plural), None)
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[ApiResource]:
         """Each resource once, in the order added."""
         return iter({id(resource): resource for resource in self._by_path.values()}.values())
 
@@ -234,7 +234,7 @@ class Resources:
             found.setdefault(group, set()).add(version)
         return {group: sorted(versions, key=version_priority) for group, versions in found.items()}
 
-    def in_version(self, group: str, version: str) -> list[Resource]:
+    def in_version(self, group: str, version: str) -> list[ApiResource]:
         return [r for (g, v, _), r in self._by_path.items() if (g, v) == (group, version)]
 
 

@@ -12,7 +12,7 @@ from drayman.api.schema import Message, schema_for
 from drayman.api.schema.normal import normalise as normalise_by_schema
 from drayman.api.schema.normal import normalise_around
 from drayman.apiserver.served.recurring import Recurring, text_of
-from drayman.apiserver.served.resources import GroupVersionKind, Resource, Resources
+from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Resources
 from drayman.apiserver.served.strategy import Object
 
 _SPEC: Final = "spec"
@@ -36,14 +36,14 @@ def known_message(kind: GroupVersionKind, resources: Resources) -> Message | Non
     return schema_for(kind.group, kind.version, kind.kind)
 
 
-def normalised(resource: Resource, obj: Object) -> Object:
+def normalised(resource: ApiResource, obj: Object) -> Object:
     """An object as it is kept and shown: empty members left out or shown as Kubernetes has it, quantities canonical."""
     if resource.codec is not None:
         return resource.codec.normalise(obj)
     return normalise_by_schema(message_of(resource.hub_kind), obj)
 
 
-def finished(resource: Resource, obj: Object) -> Object:
+def finished(resource: ApiResource, obj: Object) -> Object:
     """The same for an object that nobody changes any more: objects with the same spec share it in that form."""
     spec = obj.get(_SPEC)
     text = text_of(spec) if resource.codec is None and type(spec) is dict else None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Object = dict[str, Json]
 
 
-class Objects(Protocol):
+class ObjectReader(Protocol):
     """Read access to every object, as of the latest write. `resource` is the storage name, as in `deployments.apps`."""
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None: ...
@@ -35,7 +35,7 @@ class Objects(Protocol):
 class Context(msgspec.Struct, frozen=True):
     """The circumstances of one write."""
 
-    objects: Objects
+    objects: ObjectReader
     moment: datetime
     ids: Ids
     version: str = "v1"

@@ -37,7 +37,7 @@ from drayman.apiserver.verbs.creating import create
 from drayman.apiserver.verbs.deleting import delete, delete_collection
 from drayman.apiserver.verbs.parts import write_parts
 from drayman.apiserver.verbs.patches import patch, patch_type
-from drayman.apiserver.verbs.reading import Page, get, list_objects
+from drayman.apiserver.verbs.reading import StoredPage, get, list_objects
 from drayman.apiserver.verbs.removing import remove_after
 from drayman.apiserver.verbs.updating import update
 from drayman.apiserver.verbs.watching import ERROR, WatchEvent, start_watch
@@ -129,7 +129,7 @@ class ServerBackend:
             selection=_selection(selection),
         )
         items = await _translated(delete_collection(call))
-        return page_of(call, Page(items, self._core.store.revision))
+        return page_of(call, StoredPage(items, self._core.store.revision))
 
     async def write_many(
         self, writes: Sequence[protocol.BackendWrite]

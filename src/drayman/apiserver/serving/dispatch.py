@@ -31,7 +31,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
 from drayman.apiserver.verbs.deleting import delete, delete_collection
 from drayman.apiserver.verbs.patches import APPLY, patch, patch_type, read_patch
-from drayman.apiserver.verbs.reading import Page, get, list_objects
+from drayman.apiserver.verbs.reading import StoredPage, get, list_objects
 from drayman.apiserver.verbs.updating import update
 from drayman.apiserver.verbs.watching import Watch, encode_batch, start_watch
 
@@ -173,7 +173,7 @@ async def _delete_collection(call: Call, request: Request, view: View) -> Answer
     call.delete = delete_options(request.query, await _options_body(request))
     call.selection = list_options(request.query, watch=False)
     items = await delete_collection(call)
-    return answer_page(call, Page(items, call.core.store.revision), view)
+    return answer_page(call, StoredPage(items, call.core.store.revision), view)
 
 
 async def _options_body(request: Request) -> Json:

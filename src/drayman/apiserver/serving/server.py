@@ -33,7 +33,7 @@ from drayman.apiserver.protocol.access import (
 )
 from drayman.apiserver.protocol.errors import StatusError, internal_error, no_such_resource
 from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
-from drayman.apiserver.protocol.limits import Limits, check_timeout
+from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
 from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
 from drayman.apiserver.served.encoding import encode_pretty
@@ -76,7 +76,7 @@ class ApiServer:
     health: Health = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     openapi: OpenApi | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     observers: list[Observer] = field(default_factory=list)
 
     store_problem: str | None = None

@@ -7,7 +7,7 @@ from typing import Final
 from drayman.apiserver.protocol.errors import Subject, bad_request, conflict, internal
 from drayman.apiserver.requests.calls import Call, Result, success
 from drayman.apiserver.served.acting import Part, by
-from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.shaping import in_order, message_at, message_of
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
@@ -109,7 +109,7 @@ def _assigned(pod: Object, node: str, given: Object, now: str) -> Object:
 BINDING: Final = Subresource(
     name="binding", verbs=("create",), kind=KIND, handlers={"create": bind}
 )
-BINDINGS: Final = Resource(
+BINDINGS: Final = ApiResource(
     group="",
     versions=("v1",),
     kind="Binding",

@@ -14,7 +14,7 @@ from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.api.pods import FINISHED
 from drayman.apiserver.protocol.errors import (
-    Cause,
+    StatusCause,
     StatusError,
     Subject,
     bad_request,
@@ -167,7 +167,7 @@ def _note_exhaustion(status: Object, metadata: Object, now: str) -> None:
 
 
 def _too_many(why: str, retry_after: int = 0) -> StatusError:
-    causes = [Cause("DisruptionBudget", why)]
+    causes = [StatusCause("DisruptionBudget", why)]
     return StatusError(
         429, "TooManyRequests", _REFUSAL, Subject(), causes, retry_after_seconds=retry_after
     )

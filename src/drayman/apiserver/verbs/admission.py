@@ -13,7 +13,7 @@ import msgspec
 from drayman.apiserver.served.strategy import Context, Object
 
 if TYPE_CHECKING:
-    from drayman.apiserver.served.resources import Resource
+    from drayman.apiserver.served.resources import ApiResource
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -22,7 +22,7 @@ class Admitted(msgspec.Struct, frozen=True):
     """The write a plug-in is asked about. `new` is None for a deletion, `old` for a creation."""
 
     operation: Operation
-    resource: Resource
+    resource: ApiResource
     subresource: str
     namespace: str
     name: str

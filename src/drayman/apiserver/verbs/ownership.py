@@ -15,7 +15,7 @@ from drayman.apiserver.patching.versions import Versions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.conversion import from_hub, to_hub
 from drayman.apiserver.served.recurring import Recurring
-from drayman.apiserver.served.resources import GroupVersionKind, Resource, Subresource
+from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.shaping import message_of, normalised
 from drayman.apiserver.served.strategy import Context, Object
 
@@ -32,7 +32,7 @@ def manager_of(call: Call) -> FieldManager:
 
 
 @lru_cache(maxsize=MANAGERS_KEPT)
-def _manager(resource: Resource, version: str, part: Subresource | None) -> FieldManager:
+def _manager(resource: ApiResource, version: str, part: Subresource | None) -> FieldManager:
     strategy = resource.strategy if part is None else part.strategy or resource.strategy
     kind, hub = resource.kind_in(version), resource.hub_kind
     served = {resource.kind_in(name).api_version: name for name in resource.versions}
@@ -53,13 +53,13 @@ def _manager(resource: Resource, version: str, part: Subresource | None) -> Fiel
     return FieldManager(kind.api_version, kind.kind, versions, _empty(resource, kind))
 
 
-def _shape(resource: Resource, version: str) -> Shape:
+def _shape(resource: ApiResource, version: str) -> Shape:
     if resource.codec is not None:
         return resource.codec.shape(version)
     return shape_of(message_of(resource.kind_in(version)))
 
 
-def _empty(resource: Resource, kind: GroupVersionKind) -> Object:
+def _empty(resource: ApiResource, kind: GroupVersionKind) -> Object:
     members = {} if resource.codec is not None else zero_of(message_of(kind))
     return {**members, "kind": kind.kind, "apiVersion": kind.api_version}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.apiserver.protocol.errors import (
-    Cause,
+    StatusCause,
     StatusError,
     Subject,
     bad_request,
@@ -29,7 +29,7 @@ _POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class StoredPage:
     """A list, or a part of one. `remaining` is None where it is not known or nothing remains."""
 
     items: Sequence[Stored]
@@ -72,7 +72,7 @@ def select(call: Call, items: Sequence[Stored]) -> Sequence[Stored]:
     return [stored for stored in items if selector.matches(stored.value)]
 
 
-async def list_objects(call: Call) -> Page:
+async def list_objects(call: Call) -> StoredPage:
     """The objects of a collection that a call selects, or the next page of them."""
     position = _position(call)
     wanted, exact = _version(call)
@@ -148,16 +148,16 @@ def _place(stored: Stored) -> tuple[str, str]:
     return stored.key.namespace, stored.key.name
 
 
-def _page(call: Call, items: Sequence[Stored], revision: int, limit: int) -> Page:
+def _page(call: Call, items: Sequence[Stored], revision: int, limit: int) -> StoredPage:
     if limit <= 0 or len(items) <= limit:
-        return Page(items, revision)
+        return StoredPage(items, revision)
     last = items[limit - 1].key
     token = encode_token(
         Position(revision, last.namespace, last.name), all_namespaces=not call.namespace
     )
     options = call.selection
     selected = bool(options.label_selector or options.field_selector)
-    return Page(items[:limit], revision, token, None if selected else len(items) - limit)
+    return StoredPage(items[:limit], revision, token, None if selected else len(items) - limit)
 
 
 async def wait_for(call: Call, revision: int) -> None:
@@ -177,7 +177,7 @@ def too_large_version(asked: int, current: int) -> StatusError:
         "Timeout",
         f"Timeout: Too large resource version: {asked}, current: {current}",
         Subject(),
-        [Cause("ResourceVersionTooLarge", "Too large resource version")],
+        [StatusCause("ResourceVersionTooLarge", "Too large resource version")],
         retry_after_seconds=1,
         headers={"Retry-After": "1"},
     )

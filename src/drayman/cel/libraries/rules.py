@@ -27,7 +27,7 @@ from drayman.cel.costs import (
     fixed_cost,
     fixed_size,
 )
-from drayman.cel.types import Kind
+from drayman.cel.types import TypeKind
 from drayman.cel.values import LISTS, MapValue
 
 FREE_GROWTH = 4096
@@ -73,7 +73,7 @@ def scan_estimate(args: Sequence[CostNode]) -> CallEstimate:
     if element is None:
         return CallEstimate(size.cost(STRING_TRAVERSAL))
     each = UNIT
-    if element.type.kind in (Kind.STRING, Kind.BYTES):
+    if element.type.kind in (TypeKind.STRING, TypeKind.BYTES):
         each += element.size.cost(STRING_TRAVERSAL)
     return CallEstimate(size.times(each))
 

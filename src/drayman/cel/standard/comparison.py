@@ -24,8 +24,8 @@ from drayman.cel.types import (
     STRING,
     TIMESTAMP,
     UINT,
-    Kind,
     Type,
+    TypeKind,
 )
 from drayman.cel.values import Opaque, equal, is_number, no_such_overload
 
@@ -98,7 +98,7 @@ def _ordering(name: str, function: str, direct: Callable[..., bool]) -> Function
 
 
 def _same_type(id_: str, type_: Type, run: Callable[..., object]) -> Overload:
-    if type_.kind in (Kind.STRING, Kind.BYTES):
+    if type_.kind in (TypeKind.STRING, TypeKind.BYTES):
         return Overload(
             id_, (type_, type_), BOOL, run, estimate=comparison_estimate, cost=comparison_cost
         )

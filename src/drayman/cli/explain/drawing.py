@@ -22,15 +22,15 @@ from drayman.cli.explain.layout import (
 )
 from drayman.cli.explain.tables import alternatives, funnels, holders
 from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, Value
-from drayman.reasons.reason import Headline, Kind
+from drayman.reasons.reason import Headline, Outlook
 from drayman.reasons.wording import counted
 
 STYLES: Final = {
     None: "bold green",
-    Kind.NEVER: "bold red",
-    Kind.NOT_NOW: "bold magenta",
-    Kind.NOT_HERE: "bold magenta",
-    Kind.HELD: "bold cyan",
+    Outlook.NEVER: "bold red",
+    Outlook.NOT_NOW: "bold magenta",
+    Outlook.NOT_HERE: "bold magenta",
+    Outlook.HELD: "bold cyan",
 }
 MOST_REMEDIES: Final = 8
 _AMONG: Final = {"matching": "device that would do otherwise", "all": "device"}
@@ -185,7 +185,7 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     lines: list[RenderableType] = []
     for number, remedy in enumerate(explanation.remedies[:MOST_REMEDIES], start=1):
         lines += _remedy(number, remedy, width)
-    if not lines and explanation.headline.reason.kind is Kind.HELD:
+    if not lines and explanation.headline.reason.kind is Outlook.HELD:
         return  # the sentence says who has to do what
     if not lines:
         lines.append(prose("Nothing is known that a search confirms.", indent=INDENT))

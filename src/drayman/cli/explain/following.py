@@ -15,13 +15,13 @@ from drayman.cli.worlds import unobtrusively
 from drayman.cluster import Client
 from drayman.explain.answer import Explanation
 from drayman.questions.following import follow
-from drayman.questions.subjects import Subject
+from drayman.questions.subjects import Target
 
 Show = Callable[[Explanation, float], None]
 
 
 async def show_each(
-    client: Client, subject: Subject, namespace: str, output_format: str | None
+    client: Client, subject: Target, namespace: str, output_format: str | None
 ) -> None:
     """Show the explanation, and each that differs from the one before. Raises QuestionError once the object is gone."""
     quietly = partial(unobtrusively, again=True)

@@ -11,10 +11,10 @@ from drayman.questions.errors import NamingError
 from drayman.questions.subjects import parse_subject
 
 if TYPE_CHECKING:
-    from drayman.questions.subjects import Subject
+    from drayman.questions.subjects import Target
 
 
-def subject_of(words: Sequence[str]) -> Subject:
+def subject_of(words: Sequence[str]) -> Target:
     """From `KIND/NAME` or `KIND NAME`. Raises UsageError."""
     if not words:
         raise click.UsageError("what is to be explained? Name it as KIND/NAME, or say --all.")

@@ -14,7 +14,7 @@ from drayman.cli.explain.tables import indented, table
 from drayman.explain.answer import DeviceCount, Explanation
 from drayman.placement.occupancy import State
 from drayman.questions.subjects import KINDS
-from drayman.reasons.reason import Kind
+from drayman.reasons.reason import Outlook
 from drayman.reasons.wording import counted
 
 OVERVIEWS: Final = ("Namespace", "Cluster")
@@ -23,7 +23,7 @@ MOST_ROWS: Final = 20
 
 
 def waiting(
-    explanation: Explanation, styles: Mapping[Kind | None, str]
+    explanation: Explanation, styles: Mapping[Outlook | None, str]
 ) -> Iterator[RenderableType]:
     """By reason, who waits."""
     everywhere = explanation.kind == "Cluster"

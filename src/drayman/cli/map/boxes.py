@@ -16,7 +16,7 @@ from drayman.cli.map.bars import words
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import STYLES, cut
 from drayman.placement.fit.readiness import closed_by
-from drayman.placement.occupancy import Standing, State
+from drayman.placement.occupancy import DeviceStanding, State
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
 from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
@@ -144,7 +144,7 @@ class NodeDrawing:
         lines += self._on_offer(unit)
         yield _box(f"{unit.kind} {unit.id.name}: {unit.state}", lines)
 
-    def _device(self, standing: Standing) -> Iterator[Text]:
+    def _device(self, standing: DeviceStanding) -> Iterator[Text]:
         """A line for the device; one more for each holder of a device that is shared."""
         from rich.text import Text
 
@@ -204,17 +204,17 @@ class NodeDrawing:
             parts.append(Text(f"and {sum(numbers.values()):,} more ({kind}): {words(numbers)}"))
         return _box("reached over the network", parts)
 
-    def _style(self, standing: Standing) -> str:
+    def _style(self, standing: DeviceStanding) -> str:
         holders = self._reading.holders(standing.id)
         return self._styles[holders[0]] if holders else ""
 
 
-def _has_line(standing: Standing, unit: Unit) -> bool:
+def _has_line(standing: DeviceStanding, unit: Unit) -> bool:
     """Whether a device is shown by itself: every unit is, and every part of one that somebody has."""
     return len(unit.members) == 1 or standing.state in (State.USED, State.SHARED)
 
 
-def profile_of(standing: Standing, unit: Unit) -> str:
+def profile_of(standing: DeviceStanding, unit: Unit) -> str:
     """What a part of a unit is called: its profile where the driver names one, else its name without the unit's."""
     if standing is unit.whole:
         return "whole"

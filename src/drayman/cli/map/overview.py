@@ -19,7 +19,7 @@ from drayman.placement.occupancy import State
 from drayman.questions.devices.cluster_map import cluster_map
 from drayman.questions.devices.floor import Counts, Floor, NodeUse, Rack, floor, total
 from drayman.questions.devices.reading import Reading
-from drayman.topology import Kind
+from drayman.topology import DeviceKind
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -58,7 +58,7 @@ class Overview:
         order: str = "name",
     ) -> None:
         found = floor(reading.nodes, reading.occupancy)
-        self._kind = Kind(kind) if kind else next(iter(found.counts), Kind.GPU)
+        self._kind = DeviceKind(kind) if kind else next(iter(found.counts), DeviceKind.GPU)
         self._floor = found.sorted_by(order, self._kind)
         self._unfold = unfold or len(reading.nodes) <= FEW_NODES
         lines = _lines(self._floor, self._kind, self._unfold)
@@ -101,7 +101,7 @@ class Overview:
         return found
 
 
-def _lines(found: Floor, kind: Kind, unfold: bool) -> Iterator[_Line]:
+def _lines(found: Floor, kind: DeviceKind, unfold: bool) -> Iterator[_Line]:
     """Blocks, under each its racks, under each its nodes if they are to be seen. A block of one rack is that rack."""
     for racks in found.blocks:
         depth = 0
@@ -117,7 +117,7 @@ def _lines(found: Floor, kind: Kind, unfold: bool) -> Iterator[_Line]:
         yield _Line(0, "(not on one node)", "", None, found.elsewhere[kind])
 
 
-def _rack_lines(rack: Rack, depth: int, kind: Kind, unfold: bool) -> Iterator[_Line]:
+def _rack_lines(rack: Rack, depth: int, kind: DeviceKind, unfold: bool) -> Iterator[_Line]:
     name = rack.rack or rack.block or rack.nvlink_domain
     if name or not unfold:
         counts = _of(rack.counts, kind)
@@ -142,7 +142,7 @@ def _closed(numbers: Counter[Closed]) -> str:
     return ", ".join(f"{numbers[why]:,} {why.words}" for why in Closed if numbers[why])
 
 
-def _of(counts: Counts, kind: Kind) -> Counter[State]:
+def _of(counts: Counts, kind: DeviceKind) -> Counter[State]:
     return counts.get(kind, Counter())
 
 
@@ -167,7 +167,7 @@ def _summary(found: Floor, *, ascii_only: bool) -> Iterator[Text]:
 class _Drawing:
     """Lines with bars, as wide as the terminal lets them be."""
 
-    def __init__(self, lines: list[_Line], kind: Kind, out: Console) -> None:
+    def __init__(self, lines: list[_Line], kind: DeviceKind, out: Console) -> None:
         self._lines = lines
         self._kind = kind
         self._ascii_only = out.options.ascii_only

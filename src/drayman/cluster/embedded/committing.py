@@ -47,7 +47,7 @@ class Transaction(msgspec.Struct, frozen=True):
         return sum(len(event.stored.data) for event in self.events)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CommitOutcome(msgspec.Struct, frozen=True):
     """What became of some transactions, in their order."""
 
     transactions: Sequence[Transaction]
@@ -62,12 +62,12 @@ class _Signal(Enum):
 class Committer:
     """The thread that writes to a journal, which it owns from here on."""
 
-    def __init__(self, journal: Journal, report: Callable[[Outcome], None]) -> None:
+    def __init__(self, journal: Journal, report: Callable[[CommitOutcome], None]) -> None:
         """`report` is called in the event loop of the last submission, for every transaction once."""
         self._journal = journal
         self._report = report
         self._queue: SimpleQueue[Transaction | _Signal] = SimpleQueue()
-        self._outcomes: deque[Outcome] = deque()
+        self._outcomes: deque[CommitOutcome] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._to_forget: deque[Dropped] = deque()
         self._failed_attempt = -1
@@ -117,7 +117,7 @@ class Committer:
         """Commit what still can be."""
         doomed = [t for t in batch if t.attempt <= self._failed_attempt]
         if doomed:
-            self._conclude(Outcome(doomed, "a write that this one builds on has failed"))
+            self._conclude(CommitOutcome(doomed, "a write that this one builds on has failed"))
         alive = batch[len(doomed) :]
         if alive:
             self._conclude(self._commit(alive))
@@ -143,17 +143,17 @@ class Committer:
                 size += item.size
         return batch, False
 
-    def _commit(self, batch: list[Transaction]) -> Outcome:
+    def _commit(self, batch: list[Transaction]) -> CommitOutcome:
         try:
             self._journal.append([_row(event, t.time) for t in batch for event in t.events])
         except Exception as error:
             # Whatever it was: the callers must hear of it, and the thread go on.
             _logger.error("cannot write to %s: %s", self._journal.path, error)
             self._failed_attempt = batch[0].attempt
-            return Outcome(batch, f"cannot write to {self._journal.path}: {error}")
-        return Outcome(batch)
+            return CommitOutcome(batch, f"cannot write to {self._journal.path}: {error}")
+        return CommitOutcome(batch)
 
-    def _conclude(self, outcome: Outcome) -> None:
+    def _conclude(self, outcome: CommitOutcome) -> None:
         self._outcomes.append(outcome)
         loop = self._loop
         assert loop is not None

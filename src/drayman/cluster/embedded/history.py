@@ -18,7 +18,7 @@ import msgspec
 from drayman.bounded import Bounded
 from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Event, EventType, Key, Stored
-from drayman.cluster.embedded.objects import Objects
+from drayman.cluster.embedded.objects import ObjectTable
 
 _VIEWS = 8
 """Earlier states kept for paging: who pages through a long list asks for the same revision again and again."""
@@ -121,7 +121,7 @@ class History:
         return events
 
     def state_at(
-        self, objects: Objects, resource: str, namespace: str | None, revision: int
+        self, objects: ObjectTable, resource: str, namespace: str | None, revision: int
     ) -> tuple[Stored, ...]:
         """The objects as of an earlier revision, sorted. Raises TooOldError."""
         if revision < self.oldest:
@@ -139,7 +139,7 @@ class History:
         self._views[wanted] = view
         return view
 
-    def remember(self, objects: Objects, resource: str, namespace: str | None) -> None:
+    def remember(self, objects: ObjectTable, resource: str, namespace: str | None) -> None:
         """Keep the objects as they are now, for who will ask for them as of this revision."""
         wanted = (resource, namespace, self.newest)
         if wanted not in self._views:

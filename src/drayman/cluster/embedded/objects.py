@@ -49,7 +49,7 @@ class _Resource:
         del self.stored[position]
 
 
-class Objects:
+class ObjectTable:
     """Every object by key, and every resource in order."""
 
     __slots__ = ("_resources",)

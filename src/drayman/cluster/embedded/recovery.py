@@ -7,10 +7,10 @@ from sys import intern
 from drayman.cluster.embedded.history import History
 from drayman.cluster.embedded.journal import Journal, Row, damaged
 from drayman.cluster.embedded.model import DecodedValues, Event, EventType, Key, Stored
-from drayman.cluster.embedded.objects import Objects
+from drayman.cluster.embedded.objects import ObjectTable
 
 
-def recover(journal: Journal, history: History, decoded: DecodedValues) -> Objects:
+def recover(journal: Journal, history: History, decoded: DecodedValues) -> ObjectTable:
     """Read a journal: its objects, and into `history` the changes since. Raises StoreError if it does not make sense."""
     objects: dict[Key, Stored] = {}
     oldest = history.oldest
@@ -30,7 +30,7 @@ def recover(journal: Journal, history: History, decoded: DecodedValues) -> Objec
             )
         if row.revision > oldest:
             history.append(Event(_type_of(row, previous), stored, previous), row.time)
-    return Objects(objects.values())
+    return ObjectTable(objects.values())
 
 
 def _type_of(row: Row, previous: Stored | None) -> EventType:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from drayman.cluster.embedded.committing import Committer, Outcome, Transaction
+from drayman.cluster.embedded.committing import CommitOutcome, Committer, Transaction
 from drayman.cluster.embedded.errors import ConflictError, StoreError, TooOldError
 from drayman.cluster.embedded.history import Dropped, History, Retention
 from drayman.cluster.embedded.journal import Journal
@@ -33,7 +33,7 @@ from drayman.cluster.embedded.model import (
     Put,
     Stored,
 )
-from drayman.cluster.embedded.objects import Objects
+from drayman.cluster.embedded.objects import ObjectTable
 from drayman.cluster.embedded.recovery import recover
 from drayman.cluster.embedded.watching import Subscription, Watchers
 
@@ -70,7 +70,7 @@ class Store:
         self._attempt = 0
         self._closed = False
         if journal is None:
-            self._objects, self._history = Objects(), History(retention)
+            self._objects, self._history = ObjectTable(), History(retention)
             self._committer = None
         else:
             journal.check()
@@ -238,7 +238,7 @@ class Store:
             events.append(Event(kind, stored, found))
         return tuple(events)
 
-    def _outcome(self, outcome: Outcome) -> None:
+    def _outcome(self, outcome: CommitOutcome) -> None:
         """Some transactions were committed, or failed, all together."""
         if outcome.error is None:
             self._apply(outcome.transactions)

@@ -19,7 +19,7 @@ from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.lines import events
 from drayman.cluster.kube.locating import find_connection
 from drayman.cluster.kube.retries import DEFAULT_RETRIES, RetryPolicy
-from drayman.cluster.kube.transport import DEFAULT_LIMITS, HttpRequest, Limits, Transport
+from drayman.cluster.kube.transport import DEFAULT_LIMITS, ClientLimits, HttpRequest, Transport
 from drayman.cluster.options import (
     DeleteOptions,
     GetOptions,
@@ -49,7 +49,7 @@ class HttpClient(Client):
         self,
         connection: Connection,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: ClientLimits = DEFAULT_LIMITS,
         retries: RetryPolicy = DEFAULT_RETRIES,
     ) -> None:
         self._transport = Transport(connection, limits, retries)

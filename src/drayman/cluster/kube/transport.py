@@ -54,7 +54,7 @@ _WATCH_GRACE: Final = 30.0
 """Seconds of silence past the end of a watch after which its connection is taken for dead."""
 
 
-class Limits(Struct, frozen=True):
+class ClientLimits(Struct, frozen=True):
     """What one client takes of a server, in requests at a time and in seconds."""
 
     in_flight: int = 64
@@ -64,7 +64,7 @@ class Limits(Struct, frozen=True):
     """Without a byte of the answer for so long, the server is taken for dead."""
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = ClientLimits()
 
 
 class HttpRequest(Struct, frozen=True):
@@ -81,7 +81,7 @@ class Transport:
     def __init__(
         self,
         connection: Connection,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: ClientLimits = DEFAULT_LIMITS,
         retries: RetryPolicy = DEFAULT_RETRIES,
     ) -> None:
         self.connection = connection

@@ -37,8 +37,8 @@ from drayman.controllers.claims.writing import (
 )
 from drayman.workloads.claims.generating import Generation, generate, lacking
 from drayman.workloads.claims.releasing import (
+    Consumer,
     Use,
-    User,
     release,
     users_in_doubt,
 )
@@ -55,7 +55,7 @@ Find = Callable[[Key], Awaitable[Found]]
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ClaimDecision:
     """What is to be written for one key."""
 
     key: Key
@@ -117,7 +117,9 @@ class ClaimController:
         for decision, refusal in refused:
             self._complain(decision, refusal)
 
-    async def _write(self, decisions: Sequence[Decision]) -> list[tuple[Decision, ClusterError]]:
+    async def _write(
+        self, decisions: Sequence[ClaimDecision]
+    ) -> list[tuple[ClaimDecision, ClusterError]]:
         """What was refused, and with what. Claims that were to be created for it are not expected any more; nor is any where this ends in
         another way than by answers."""
         try:
@@ -126,7 +128,7 @@ class ClaimController:
             for decision in decisions:
                 self._is_not_written(decision)
             raise
-        refused: list[tuple[Decision, ClusterError]] = []
+        refused: list[tuple[ClaimDecision, ClusterError]] = []
         for decision, refusal in zip(decisions, outcomes, strict=True):
             if refusal is not None:
                 self._is_not_written(decision)
@@ -135,8 +137,8 @@ class ClaimController:
                 self._queue.forget(decision.key)
         return refused
 
-    async def _decisions(self, keys: Sequence[Key], find: Find) -> list[Decision]:
-        decisions: list[Decision] = []
+    async def _decisions(self, keys: Sequence[Key], find: Find) -> list[ClaimDecision]:
+        decisions: list[ClaimDecision] = []
         # Claims first: what they release may be what others wait for.
         for key in sorted(keys):
             try:
@@ -168,7 +170,7 @@ class ClaimController:
         except NotFoundError:
             return None
 
-    async def _decide(self, key: Key, found: Found) -> Decision | None:
+    async def _decide(self, key: Key, found: Found) -> ClaimDecision | None:
         if isinstance(found, ResourceClaim):
             return await self._release_of(key, found)
         if found is None:
@@ -181,18 +183,18 @@ class ClaimController:
         if isinstance(found, PodGroup):
             return None
         reservations = unreserved(found, self._known)
-        return Decision(key, reservation_task(reservations)) if reservations else None
+        return ClaimDecision(key, reservation_task(reservations)) if reservations else None
 
     def _generation_of(
         self, key: Key, user: Pod | PodGroup, entries: Sequence[PodResourceClaim]
-    ) -> Decision:
+    ) -> ClaimDecision:
         generation = generate(user, entries, self._known, self._suffix)
         if generation.failure:
             self._report(user, generation.failure)
             self._queue.retry(key)
         for claim in generation.claims:
             self._known.expect(claim)
-        return Decision(key, generation_task(generation), generation)
+        return ClaimDecision(key, generation_task(generation), generation)
 
     async def _entries_to_serve(self, user: Pod | PodGroup) -> tuple[PodResourceClaim, ...]:
         """The entries that lack a claim, after the server was asked where only the cache does not know it."""
@@ -210,23 +212,23 @@ class ClaimController:
         if self._known.claim(namespace, name) is None:
             self._known.expect(claim)
 
-    async def _release_of(self, key: Key, claim: ResourceClaim) -> Decision | None:
+    async def _release_of(self, key: Key, claim: ResourceClaim) -> ClaimDecision | None:
         if not claim.metadata.uid:
             return None  # it is just being created
         verdicts = {
             user: await self._ask_server(user) for user in users_in_doubt(claim, self._known.use_of)
         }
 
-        def use_of(user: User) -> Use:
+        def use_of(user: Consumer) -> Use:
             known = self._known.use_of(user)
             return verdicts.get(user, known) if known is Use.UNKNOWN else known
 
         found = release(claim, use_of)
         if not found.is_needed:
             return None
-        return Decision(key, release_task(found))
+        return ClaimDecision(key, release_task(found))
 
-    async def _ask_server(self, user: User) -> Use:
+    async def _ask_server(self, user: Consumer) -> Use:
         sort: Literal["pod", "podgroup"] = "pod" if user.resource == "pods" else "podgroup"
         found = await self._present(Key(sort, user.namespace, user.name))
         if found is None or found.metadata.uid != user.uid:
@@ -235,13 +237,13 @@ class ClaimController:
 
     # --- What came of it --------------------------------------------------------------------------
 
-    def _complain(self, decision: Decision, refusal: ClusterError) -> None:
+    def _complain(self, decision: ClaimDecision, refusal: ClusterError) -> None:
         generation = decision.generation
         if generation is not None and not isinstance(refusal, ConflictError | NotFoundError):
             self._report(generation.user, f"create ResourceClaim: {refusal}")
         self._failed(decision.key, refusal)
 
-    def _is_not_written(self, decision: Decision) -> None:
+    def _is_not_written(self, decision: ClaimDecision) -> None:
         if decision.generation is not None:
             for claim in decision.generation.claims:
                 self._known.settle(claim)

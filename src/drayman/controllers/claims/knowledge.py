@@ -24,7 +24,7 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
 )
-from drayman.workloads.claims.releasing import Use, User
+from drayman.workloads.claims.releasing import Consumer, Use
 
 _REMEMBERED: Final = 10_000
 """Pods and groups that are gone. One that has been forgotten costs a question to the server."""
@@ -107,7 +107,7 @@ class Knowledge:
     def note_gone(self, user: Pod | PodGroup) -> None:
         self._gone[user.metadata.uid] = None
 
-    def use_of(self, user: User) -> Use:
+    def use_of(self, user: Consumer) -> Use:
         """Whether a pod or a group needs its claims, as far as can be told without asking.
 
         Another one of the same name proves nothing: it may be the older one, if the cache is behind.

@@ -36,7 +36,7 @@ FindClaim = Callable[[str, str], ResourceClaim | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Reason:
+class EvictingTaint:
     """A taint that drives pods away: of a rule, or else of a device in its slice. In the order in which they are told."""
 
     is_of_device: bool
@@ -57,7 +57,7 @@ class Eviction:
     """That a pod has to go, from when on, and because of what."""
 
     when: datetime
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
 
     def joined(self, other: Eviction) -> Eviction:
         return Eviction(min(self.when, other.when), tuple(sorted({*self.reasons, *other.reasons})))
@@ -76,16 +76,18 @@ class Tainted:
     def __bool__(self) -> bool:
         return bool(self.rules) or self.pools.has_taints
 
-    def on(self, result: DeviceRequestAllocationResult) -> Iterator[tuple[Reason, DeviceTaint]]:
+    def on(
+        self, result: DeviceRequestAllocationResult
+    ) -> Iterator[tuple[EvictingTaint, DeviceTaint]]:
         """The taints of an allocated device. Rules hit it even if it is no longer published."""
         for rule in self.rules.values():
             if selects(rule, result.driver, result.pool, result.device):
                 place = (rule.metadata.name, "", "", 0)
                 taint = rule.spec.taint
-                yield Reason(False, place, _text(taint), rule.metadata.uid), taint
+                yield EvictingTaint(False, place, _text(taint), rule.metadata.uid), taint
         for index, taint in self.pools.taints_of(result.driver, result.pool, result.device):
             place = (result.driver, result.pool, result.device, index)
-            yield Reason(True, place, _text(taint)), taint
+            yield EvictingTaint(True, place, _text(taint)), taint
 
 
 def pod_eviction(pod: Pod, find: FindClaim, tainted: Tainted) -> Eviction | None:
@@ -105,7 +107,7 @@ def claim_eviction(claim: ResourceClaim, tainted: Tainted) -> Eviction | None:
     if claim.status.allocation is None:
         return None
     when: datetime | None = None
-    reasons: set[Reason] = set()
+    reasons: set[EvictingTaint] = set()
     for result in claim.status.allocation.devices.results:
         for reason, taint in tainted.on(result):
             moment = _end_of_toleration(taint, result.tolerations)

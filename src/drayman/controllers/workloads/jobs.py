@@ -25,7 +25,7 @@ from drayman.controllers.workloads.owning_pods import PodOwner
 from drayman.controllers.workloads.reconciling import Clock, Key
 from drayman.workloads.jobs.accounting import account
 from drayman.workloads.jobs.census import Census, end_of, is_ours
-from drayman.workloads.jobs.deciding import FAILING, Decision, decide
+from drayman.workloads.jobs.deciding import FAILING, JobDecision, decide
 from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
 from drayman.workloads.jobs.pods import FINALIZER, is_tracked, pod_of
 
@@ -113,7 +113,7 @@ class JobController(PodOwner[Job]):
         if refusal is not None:
             raise refusal
 
-    async def _carry_out(self, job: Job, decision: Decision) -> ClusterError | None:
+    async def _carry_out(self, job: Job, decision: JobDecision) -> ClusterError | None:
         """Writes the pods. What is refused must not keep those from being counted that have ended."""
         try:
             if decision.verdict is None or decision.verdict.type_ != FAILING:

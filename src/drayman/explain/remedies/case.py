@@ -61,7 +61,7 @@ class Written(Struct, frozen=True):
         return f"request {ask.name} of {self.title}"
 
 
-class Change(Struct, frozen=True):
+class Rephrasing(Struct, frozen=True):
     """Another way to ask."""
 
     words: str
@@ -95,7 +95,7 @@ class Case:
     def with_spec(self, written: Written, words: str, patch: Patch) -> Remedy | None:
         """What helps if the claims ask like this; None where it does not."""
         claims = self.claims_with(written, patch)
-        return self.tried(Change(words, self.rewriting(written, patch), self.pod, claims))
+        return self.tried(Rephrasing(words, self.rewriting(written, patch), self.pod, claims))
 
     def with_pod(
         self,
@@ -106,10 +106,10 @@ class Case:
     ) -> Remedy | None:
         """What helps if the pod is like this; None where it does not."""
         pod = patched(self.pod, patch)
-        change = Change(words, (self.pod_patch(patch),), pod, self.demand.claims, commands)
+        change = Rephrasing(words, (self.pod_patch(patch),), pod, self.demand.claims, commands)
         return self.tried(change, nodes)
 
-    def tried(self, change: Change, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
+    def tried(self, change: Rephrasing, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
         """Whether the pod fits if it asks differently."""
         fit = self.trials.ask(change.pod, change.claims, nodes)
         return None if fit is None else change.helping(fit)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from drayman.explain.answer import Remedy, Spelling
 from drayman.explain.remedies.amounts import lower_capacities, lower_counts
-from drayman.explain.remedies.case import Case, Change, as_sentence, written_of
+from drayman.explain.remedies.case import Case, Rephrasing, as_sentence, written_of
 from drayman.explain.remedies.classes import other_classes
 from drayman.explain.remedies.constraints import dropped_constraints, relaxed_constraints
 from drayman.explain.remedies.device_taints import removed_taints, tolerated_taints
@@ -75,7 +75,7 @@ def paired(
             break
 
 
-def _with_second(case: Case, change: Change) -> Remedy | None:
+def _with_second(case: Case, change: Rephrasing) -> Remedy | None:
     """What helps a pod that asks differently already."""
     second = _after(case, change)
     if second.demand.impossible is not None:
@@ -87,16 +87,16 @@ def _with_second(case: Case, change: Change) -> Remedy | None:
 class _Collector(Case):
     """Takes note of changes instead of trying them."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Rephrasing] = field(default_factory=list)
 
-    def tried(self, change: Change, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
+    def tried(self, change: Rephrasing, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
         self.changes.append(change)
         return None
 
 
 def _changes(
     case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake]
-) -> Iterator[list[Change]]:
+) -> Iterator[list[Rephrasing]]:
     """The changes of each family, as far as they are ways to ask."""
     collector = _Collector(
         case.world,
@@ -118,7 +118,7 @@ def _changes(
         yield collector.changes
 
 
-def _after(case: Case, change: Change) -> Case:
+def _after(case: Case, change: Rephrasing) -> Case:
     """The case of a pod that asks differently. What nodes would say to that is not known."""
     demand = case.trials.demand_with(change.pod, change.claims)
     written = written_of(change.pod, demand, case.world)
@@ -136,7 +136,7 @@ def _families(case: Case) -> Iterator[Iterator[Remedy]]:
         yield family(case)
 
 
-def _joined(change: Change, found: Remedy) -> Remedy:
+def _joined(change: Rephrasing, found: Remedy) -> Remedy:
     first, second = as_sentence(change.words), found.sentence
     return replace(
         found,

@@ -20,7 +20,7 @@ from drayman.explain.remedies.trying import Fit
 from drayman.explain.remedies.users import User
 from drayman.placement.fit import FITS
 from drayman.placement.nodes import NodeState
-from drayman.placement.victims import Attempt, ways
+from drayman.placement.victims import RoomSearch, ways
 
 MOST_NODES: Final = 6
 _MOST_WEIGHED: Final = 512
@@ -94,7 +94,7 @@ def _room(case: Case, node: NodeState) -> Iterator[Room]:
         orders.append(_order(present, -1))
     # Who has none of what is missing is hardly ever in the way.
     idle = [user for user in present if not user.devices] if case.demand.open else []
-    attempts = (Attempt(node, tuple(order), unlikely=tuple(idle)) for order in orders)
+    attempts = (RoomSearch(node, tuple(order), unlikely=tuple(idle)) for order in orders)
     found = [
         Room(way.node, way.victims, way.found)
         for way in ways(case.state, attempts, lambda node: case.trials.fit_on(case.demand, node))

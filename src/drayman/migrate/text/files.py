@@ -29,7 +29,7 @@ _MARK: Final = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DocumentEdit:
     """What becomes of a document: a value, objects that come before it, and whether it stays at all."""
 
     value: Json
@@ -74,7 +74,7 @@ def read_documents(file: str, text: str) -> list[Document]:
 
 
 def write_documents(
-    original: str, documents: Sequence[Document], changes: Sequence[Change]
+    original: str, documents: Sequence[Document], changes: Sequence[DocumentEdit]
 ) -> tuple[str, list[int]]:
     """The text of a file after changes to its documents, and which of them had to be written anew without comments."""
     if not any(_is_change(each, change) for each, change in zip(documents, changes, strict=True)):
@@ -89,7 +89,9 @@ def write_documents(
     return (written.replace("\n", "\r\n") if "\r\n" in original else written), anew
 
 
-def _write_yaml(documents: Sequence[Document], changes: Sequence[Change], anew: list[int]) -> str:
+def _write_yaml(
+    documents: Sequence[Document], changes: Sequence[DocumentEdit], anew: list[int]
+) -> str:
     parts: list[str] = []
     for index, (document, change) in enumerate(zip(documents, changes, strict=True)):
         body, is_faithful = _body(document, change)
@@ -99,7 +101,7 @@ def _write_yaml(documents: Sequence[Document], changes: Sequence[Change], anew: 
     return "".join(parts)
 
 
-def _is_change(document: Document, change: Change) -> bool:
+def _is_change(document: Document, change: DocumentEdit) -> bool:
     return bool(
         change.is_removed or change.before or canonical(document.value) != canonical(change.value)
     )
@@ -152,7 +154,7 @@ def _read_json(text: str) -> list[Document] | None:
     ]
 
 
-def _write_json(documents: Sequence[Document], changes: Sequence[Change]) -> str:
+def _write_json(documents: Sequence[Document], changes: Sequence[DocumentEdit]) -> str:
     like = documents[0].text
     objects = [
         value
@@ -164,7 +166,7 @@ def _write_json(documents: Sequence[Document], changes: Sequence[Change]) -> str
     return "".join(f"{json_text(value, like)}\n" for value in objects)
 
 
-def _body(document: Document, change: Change) -> tuple[str, bool]:
+def _body(document: Document, change: DocumentEdit) -> tuple[str, bool]:
     """The text of a document after a change, and whether all that did not change was kept."""
     tree = document.tree
     if tree is None:
@@ -187,7 +189,7 @@ def _says(body: str, value: Json) -> bool:
         return False
 
 
-def _joined(document: Document, change: Change, body: str, *, is_first: bool) -> str:
+def _joined(document: Document, change: DocumentEdit, body: str, *, is_first: bool) -> str:
     separator = document.separator
     if change.is_removed:
         return body if is_first or not body else f"{separator}{body}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from drayman.api.struct import Json
 from drayman.migrate.text.aligning import canonical
 from drayman.migrate.text.rendering import flow_text
-from drayman.migrate.text.tree import Entry, Mapping, Scalar, Text
+from drayman.migrate.text.tree import Mapping, MappingEntry, Scalar, Text
 
 Object = dict[str, Json]
 
@@ -15,12 +15,14 @@ Object = dict[str, Json]
 class Moving:
     """What a mapping loses, and where it turns up again: one level deeper or higher, or by another name."""
 
-    def __init__(self, text: Text, node: Mapping, removed: Iterable[Entry], old: Object) -> None:
+    def __init__(
+        self, text: Text, node: Mapping, removed: Iterable[MappingEntry], old: Object
+    ) -> None:
         self._text = text
         self._gaps = _gaps(text, node, text.first_line(node))
-        self._on_offer: dict[tuple[str, str], Entry] = {}
-        self._by_value: dict[str, Entry] = {}
-        self._taken: list[Entry] = []
+        self._on_offer: dict[tuple[str, str], MappingEntry] = {}
+        self._by_value: dict[str, MappingEntry] = {}
+        self._taken: list[MappingEntry] = []
         for entry in removed:
             value = old.get(entry.key.text)
             self._on_offer.setdefault((entry.key.text, canonical(value)), entry)
@@ -29,13 +31,13 @@ class Moving:
             if isinstance(entry.value, Mapping) and not entry.value.is_flow:
                 self._offer_inner(entry, entry.value, value if isinstance(value, dict) else {})
 
-    def _offer_inner(self, holder: Entry, node: Mapping, old: Object) -> None:
+    def _offer_inner(self, holder: MappingEntry, node: Mapping, old: Object) -> None:
         self._gaps |= _gaps(self._text, node, self._text.first_line(holder) + 1)
         for entry in node.entries:
             value = old.get(entry.key.text)
             self._on_offer.setdefault((entry.key.text, canonical(value)), entry)
 
-    def gap(self, entry: Entry) -> list[str]:
+    def gap(self, entry: MappingEntry) -> list[str]:
         """The blank lines and comments above an entry."""
         return self._text.lines[self._gaps[entry.start] : self._text.first_line(entry)]
 
@@ -55,7 +57,7 @@ class Moving:
             return None
         return self._copied(entry, flow_text(key), column)
 
-    def _copied(self, entry: Entry, key: str, column: int) -> list[str]:
+    def _copied(self, entry: MappingEntry, key: str, column: int) -> list[str]:
         self._taken.append(entry)
         text = self._text
         first, last = text.first_line(entry), text.last_line(entry)
@@ -66,11 +68,11 @@ class Moving:
         head = f"{' ' * own}{written}{after}"
         return _moved([*self.gap(entry), head, *text.lines[first + 1 : last + 1]], column - own)
 
-    def is_taken(self, entry: Entry) -> bool:
+    def is_taken(self, entry: MappingEntry) -> bool:
         """Whether an entry went as a whole."""
         return any(entry is each for each in self._taken)
 
-    def remaining_comments(self, entry: Entry) -> list[str]:
+    def remaining_comments(self, entry: MappingEntry) -> list[str]:
         """The comments of an entry that did not go along with a part of it."""
         text = self._text
         inside = [each for each in self._taken if entry.start <= each.start < entry.end]

@@ -17,7 +17,7 @@ from drayman.api.struct import Json
 from drayman.migrate.text.aligning import align, canonical
 from drayman.migrate.text.moving import Moving
 from drayman.migrate.text.rendering import block_lines, flow_text, scalar_text
-from drayman.migrate.text.tree import Entry, Mapping, Node, Scalar, Sequence, Text, start_of
+from drayman.migrate.text.tree import Mapping, MappingEntry, Node, Scalar, Sequence, Text, start_of
 
 Object = dict[str, Json]
 _Lines = list[str]
@@ -103,7 +103,7 @@ class _Patch:
             else:
                 yield from self._shifted(self._render({key: value}), column)
 
-    def _left_behind(self, entry: Entry, column: int, moving: Moving) -> Iterator[str]:
+    def _left_behind(self, entry: MappingEntry, column: int, moving: Moving) -> Iterator[str]:
         """What stays of an entry that went: the comments, unless they went along."""
         if moving.is_taken(entry):
             return
@@ -111,7 +111,7 @@ class _Patch:
         for comment in moving.remaining_comments(entry):
             yield f"{' ' * column}{comment}"
 
-    def _entry(self, entry: Entry, column: int, old: Json, new: Json) -> _Lines:
+    def _entry(self, entry: MappingEntry, column: int, old: Json, new: Json) -> _Lines:
         text = self._text
         first, last = text.first_line(entry), text.last_line(entry)
         if entry.key.text == _MERGE or canonical(old) == canonical(new):
@@ -123,7 +123,7 @@ class _Patch:
             return [*header, *self._collection(value, old, new)]
         return self._entry_anew(entry, column, new)
 
-    def _entry_anew(self, entry: Entry, column: int, new: Json) -> _Lines:
+    def _entry_anew(self, entry: MappingEntry, column: int, new: Json) -> _Lines:
         text, value = self._text, entry.value
         first, last = text.first_line(entry), text.last_line(entry)
         if first == last and _fits_in_line(value, new):

@@ -34,7 +34,7 @@ class Scalar:
 
 
 @dataclass(slots=True)
-class Entry:
+class MappingEntry:
     """A key and its value."""
 
     key: Scalar
@@ -56,9 +56,9 @@ class Mapping:
     start: int
     is_flow: bool
     end: int = 0
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[MappingEntry] = field(default_factory=list)
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> MappingEntry | None:
         """The entry of a key."""
         return next((each for each in self.entries if each.key.text == key), None)
 
@@ -96,11 +96,11 @@ class Text:
         """How far a position is from the start of its line."""
         return position - self._starts[self.line(position)]
 
-    def first_line(self, node: Node | Entry) -> int:
+    def first_line(self, node: Node | MappingEntry) -> int:
         """The line that a node starts in. A block starts with its first key or item, not with an anchor before it."""
         return self.line(start_of(node))
 
-    def last_line(self, node: Node | Entry) -> int:
+    def last_line(self, node: Node | MappingEntry) -> int:
         """The line that a node's last character is in."""
         return self.line(max(node.end - 1, node.start))
 
@@ -143,7 +143,7 @@ class Text:
         return index >= 0 and position < self._scalars[index][1]
 
 
-def start_of(node: Node | Entry) -> int:
+def start_of(node: Node | MappingEntry) -> int:
     """Where a node's own content starts, after an anchor or a tag."""
     if isinstance(node, Mapping) and not node.is_flow and node.entries:
         return node.entries[0].start
@@ -207,7 +207,7 @@ class _Builder:
     def _close(self, event: Event) -> None:
         node = self._open.pop()
         self._keys.pop()
-        children: list[Entry] | list[Node] = (
+        children: list[MappingEntry] | list[Node] = (
             node.entries if isinstance(node, Mapping) else node.items
         )
         # The parser ends a block where the next thing starts, beyond comments that may belong to that.
@@ -227,7 +227,7 @@ class _Builder:
             assert isinstance(node, Scalar)  # strict reading has refused any other key
             self._keys[-1] = node
             return
-        top.entries.append(Entry(key, node))
+        top.entries.append(MappingEntry(key, node))
         self._keys[-1] = None
 
 

@@ -28,9 +28,9 @@ from drayman.placement.decision.outcomes import (
     Fitting,
     Lacking,
     NoNode,
+    NoPlacement,
     Outcome,
     PromisedAway,
-    Refusal,
 )
 from drayman.placement.decision.placements import Placement, assume
 from drayman.placement.demand import Demand, Demands
@@ -104,7 +104,7 @@ class Round:
                 return self.place(outcome.demand, outcome.found)
             return outcome
 
-    def consider(self, pod: Pod, only: str = "") -> Refusal | Fitting:
+    def consider(self, pod: Pod, only: str = "") -> NoPlacement | Fitting:
         """What would become of the pod. Changes nothing."""
         with ExitStack() as aside:
             return self._considered(Attempt(pod, only, aside))
@@ -148,7 +148,7 @@ class Round:
         self.changed.update(claim.metadata.uid for claim in placement.claims)
         return placement
 
-    def _considered(self, attempt: Attempt) -> Refusal | Fitting:
+    def _considered(self, attempt: Attempt) -> NoPlacement | Fitting:
         for step in STEPS:
             refusal = step(self, attempt)
             if refusal is not None:
@@ -169,7 +169,7 @@ class Attempt:
     found: Found = field(init=False)
 
 
-Step: TypeAlias = Callable[[Round, Attempt], Refusal | None]
+Step: TypeAlias = Callable[[Round, Attempt], NoPlacement | None]
 """Refuses a pod, or leaves it to the next step."""
 
 

@@ -8,7 +8,7 @@ from itertools import count
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, make_claim
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.resource import ResourceClaim
-from drayman.placement.claims import ClaimsNotReadyError, Lack, claims_of
+from drayman.placement.claims import ClaimLack, ClaimsNotReadyError, claims_of
 from drayman.placement.state import ClusterState
 
 Suffix = Callable[[], str]
@@ -37,7 +37,7 @@ def gathered(
     if group is not None and claims and state.groups.of(pod) is None:
         # Only the group can say which of the claims are its own.
         name = group.pod_group_name or ""
-        raise ClaimsNotReadyError(f'pod group "{name}" does not exist', Lack.GROUP, name)
+        raise ClaimsNotReadyError(f'pod group "{name}" does not exist', ClaimLack.GROUP, name)
     return claims
 
 

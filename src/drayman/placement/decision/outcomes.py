@@ -47,5 +47,5 @@ class Fitting(Struct, frozen=True, eq=False):
     found: Found
 
 
-Refusal: TypeAlias = Lacking | BeingWritten | PromisedAway | NoNode
-Outcome: TypeAlias = Refusal | Placement
+NoPlacement: TypeAlias = Lacking | BeingWritten | PromisedAway | NoNode
+Outcome: TypeAlias = NoPlacement | Placement

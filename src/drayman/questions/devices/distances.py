@@ -11,11 +11,11 @@ from drayman.api.struct import ApiStruct
 from drayman.questions.devices.node_layout import own_and_reached
 from drayman.questions.devices.reading import Reading
 from drayman.simulate.unit_counts import Unit, gather
-from drayman.topology import Kind, Matrix, matrix
+from drayman.topology import DeviceKind, Matrix, matrix
 
-_CONNECTED: Final = (Kind.GPU, Kind.NIC)
+_CONNECTED: Final = (DeviceKind.GPU, DeviceKind.NIC)
 """What the matrix is about; it has processors and the rest only on nodes that have nothing else."""
-_KINDS: Final = tuple(Kind)
+_KINDS: Final = tuple(DeviceKind)
 
 
 class DistanceRow(ApiStruct):
@@ -92,7 +92,7 @@ def _holders(reading: Reading, unit: Unit) -> tuple[str, ...]:
 
 
 def _short_names(units: Sequence[Unit]) -> list[str]:
-    counts: dict[Kind, int] = {}
+    counts: dict[DeviceKind, int] = {}
     names = []
     for unit in units:
         number = counts.get(unit.kind, 0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PublishedDevice:
     """A device and where it is published."""
 
     driver: str
@@ -36,7 +36,7 @@ class Found:
         return (self.driver, self.pool, self.name)
 
 
-async def devices(client: Client) -> list[Found]:
+async def devices(client: Client) -> list[PublishedDevice]:
     """Every device of the newest generation of its pool, in the order of the slices' names."""
     from drayman.cluster.resources import RESOURCE_SLICES
     from drayman.inventory.pool import newest_slices
@@ -47,16 +47,16 @@ async def devices(client: Client) -> list[Found]:
     return [found for item in in_order for found in _of_slice(item)]
 
 
-def _of_slice(item: ResourceSlice) -> Iterable[Found]:
+def _of_slice(item: ResourceSlice) -> Iterable[PublishedDevice]:
     spec = item.spec
     for index, each in enumerate(spec.devices or ()):
         where = spec.node_name or each.node_name or ""
-        yield Found(
+        yield PublishedDevice(
             spec.driver, spec.pool.name, each.name, where, item.metadata.name, index, each.taints
         )
 
 
-async def find_device(client: Client, name: str) -> Found:
+async def find_device(client: Client, name: str) -> PublishedDevice:
     """The device that is meant, as POOL/NAME or DRIVER/POOL/NAME. Raises QuestionError if there is none, or more than one."""
     parts = name.split("/")
     if len(parts) not in (2, 3) or not all(parts):
@@ -80,7 +80,7 @@ async def taint_rules(client: Client) -> tuple[DeviceTaintRule, ...]:
     return (await client.list_all(DEVICE_TAINT_RULES)).items
 
 
-def is_about(rule: DeviceTaintRule, found: Found) -> bool:
+def is_about(rule: DeviceTaintRule, found: PublishedDevice) -> bool:
     """Whether a rule taints a device."""
     from drayman.inventory.taints import selects
 

@@ -12,9 +12,9 @@ from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.occupancy import Occupancy, State
 from drayman.questions.devices.ordering import natural
 from drayman.simulate.unit_counts import Unit, count_by_kind, gather
-from drayman.topology import Kind, LevelKind, levels
+from drayman.topology import DeviceKind, LevelKind, levels
 
-Counts = Mapping[Kind, Counter[State]]
+Counts = Mapping[DeviceKind, Counter[State]]
 
 ORDERS: Final = {"used": (State.USED, State.SHARED, State.PARTITIONED), "free": (State.FREE,)}
 """What counts as much, for each order but that of names."""
@@ -75,7 +75,7 @@ class Floor:
             found.setdefault(rack.block, []).append(rack)
         return list(found.values())
 
-    def sorted_by(self, order: str, kind: Kind) -> Floor:
+    def sorted_by(self, order: str, kind: DeviceKind) -> Floor:
         """The same with those blocks and racks first that have most devices `used` or `free`; by `name` as it is."""
         if order == "name":
             return self
@@ -106,11 +106,11 @@ def floor(nodes: Iterable[Node], found: Occupancy) -> Floor:
 
 def total(counts: Iterable[Counts]) -> Counts:
     """Sums by kind and state."""
-    found: dict[Kind, Counter[State]] = {}
+    found: dict[DeviceKind, Counter[State]] = {}
     for each in counts:
         for kind, numbers in each.items():
             found.setdefault(kind, Counter()).update(numbers)
-    return {kind: found[kind] for kind in Kind if kind in found}
+    return {kind: found[kind] for kind in DeviceKind if kind in found}
 
 
 def _place(node: Node) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from drayman.api.struct import ApiStruct
 from drayman.cluster import Client
 from drayman.cluster.errors import ForbiddenError
 from drayman.cluster.resources import NODES, RESOURCE_CLAIMS
-from drayman.questions.devices.finding import Found, devices, is_about, taint_rules
+from drayman.questions.devices.finding import PublishedDevice, devices, is_about, taint_rules
 from drayman.questions.devices.rows import taint_text
 from drayman.questions.errors import no_such_node
 
@@ -62,7 +62,7 @@ async def _refuse_unknown(client: Client, node: str | None, with_devices: set[st
 
 
 def _row(
-    found: Found,
+    found: PublishedDevice,
     holders: Mapping[tuple[str, str, str], list[str]],
     rules: Sequence[DeviceTaintRule],
 ) -> HeldDevice:

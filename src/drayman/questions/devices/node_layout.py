@@ -11,13 +11,13 @@ from typing import Final
 
 from drayman.api.core import Node
 from drayman.inventory.device import DeviceRecord
-from drayman.placement.occupancy import Standing
+from drayman.placement.occupancy import DeviceStanding
 from drayman.questions.devices.reading import Reading
 from drayman.simulate.unit_counts import Unit, gather
-from drayman.topology import Kind, Locality, locality
+from drayman.topology import DeviceKind, Locality, locality
 
 _PACKAGE_NAMES: Final = ("socketID", "packageID")
-_KINDS: Final = tuple(Kind)
+_KINDS: Final = tuple(DeviceKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class NodeLayout:
         ]
 
 
-def own_and_reached(reading: Reading, node: Node) -> tuple[list[Standing], list[Standing]]:
+def own_and_reached(
+    reading: Reading, node: Node
+) -> tuple[list[DeviceStanding], list[DeviceStanding]]:
     """The devices that sit on a node, and those that it can use but that sit on none."""
     found = reading.occupancy
     own = [s for s in found.devices.values() if s.node == node.metadata.name]
@@ -112,7 +114,7 @@ def _last(number: int | None) -> tuple[bool, int]:
     return number is None, number or 0
 
 
-def _packages_of_numa(standings: Iterable[Standing]) -> dict[int | None, int]:
+def _packages_of_numa(standings: Iterable[DeviceStanding]) -> dict[int | None, int]:
     """The package of each NUMA node, from devices whose drivers tell both: those of processors do."""
     found: dict[int | None, int] = {}
     for standing in standings:

@@ -8,7 +8,7 @@ from msgspec import field
 
 from drayman.api.struct import ApiStruct
 from drayman.inventory.published import PublishedPool
-from drayman.placement.occupancy import Standing, State, tally
+from drayman.placement.occupancy import DeviceStanding, State, tally
 from drayman.questions.devices.reading import Reading
 from drayman.simulate.capacity_left import capacity_use
 from drayman.topology import Locality, kind
@@ -87,7 +87,9 @@ def device_rows(
     ]
 
 
-def device_row(reading: Reading, standing: Standing, locality: Locality | None = None) -> DeviceRow:
+def device_row(
+    reading: Reading, standing: DeviceStanding, locality: Locality | None = None
+) -> DeviceRow:
     """A device, with its place if that is asked for."""
     record = standing.record
     return DeviceRow(
@@ -107,7 +109,7 @@ def device_row(reading: Reading, standing: Standing, locality: Locality | None =
     )
 
 
-def _left_of(standing: Standing) -> dict[str, CapacityLeft]:
+def _left_of(standing: DeviceStanding) -> dict[str, CapacityLeft]:
     """Where it is not known whether somebody has a device, what is left of it is not known either."""
     if standing.state is State.UNKNOWN:
         return {}

@@ -28,7 +28,7 @@ class Use(Enum):
     """Nobody here has seen it: only the server can tell."""
 
 
-class User(NamedTuple):
+class Consumer(NamedTuple):
     """Who a claim is reserved for, or was made for."""
 
     resource: Literal["pods", "podgroups"]
@@ -37,7 +37,7 @@ class User(NamedTuple):
     uid: str
 
 
-FindUse = Callable[[User], Use]
+FindUse = Callable[[Consumer], Use]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Release:
         return self.changes_status or self.removes_finalizer or self.deletes
 
 
-def users_in_doubt(claim: ResourceClaim, use_of: FindUse) -> tuple[User, ...]:
+def users_in_doubt(claim: ResourceClaim, use_of: FindUse) -> tuple[Consumer, ...]:
     """The consumers that the server has to be asked about before `release` can tell."""
     users = (_user(claim, consumer) for consumer in claim.status.reserved_for)
     return tuple(user for user in users if user is not None and use_of(user) is Use.UNKNOWN)
@@ -91,18 +91,18 @@ def _owner_is_over(claim: ResourceClaim, use_of: FindUse) -> bool:
     namespace = claim.metadata.namespace
     pod = owning_pod(claim)
     if pod is not None:
-        return use_of(User("pods", namespace, pod.name, pod.uid)) is Use.OVER
+        return use_of(Consumer("pods", namespace, pod.name, pod.uid)) is Use.OVER
     group = owning_group(claim)
     if group is not None:
-        return use_of(User("podgroups", namespace, group.name, group.uid)) is Use.OVER
+        return use_of(Consumer("podgroups", namespace, group.name, group.uid)) is Use.OVER
     return False
 
 
-def _user(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> User | None:
+def _user(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> Consumer | None:
     """A consumer of a kind that is known here."""
     namespace = claim.metadata.namespace
     if not consumer.api_group and consumer.resource == "pods":
-        return User("pods", namespace, consumer.name, consumer.uid)
+        return Consumer("pods", namespace, consumer.name, consumer.uid)
     if consumer.api_group == GROUP_API and consumer.resource == "podgroups":
-        return User("podgroups", namespace, consumer.name, consumer.uid)
+        return Consumer("podgroups", namespace, consumer.name, consumer.uid)
     return None

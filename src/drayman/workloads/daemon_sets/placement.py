@@ -34,14 +34,14 @@ class _Placing(ApiStruct):
     host_network: bool = False
 
 
-class Fit(NamedTuple):
+class DaemonFit(NamedTuple):
     """Whether a node should get a pod, and whether one that is there may stay."""
 
     should_run: bool
     may_stay: bool
 
 
-class Placement:
+class DaemonNodes:
     """Where the pods of one template go."""
 
     def __init__(self, template: dict[str, Json]) -> None:
@@ -49,12 +49,12 @@ class Placement:
         added = _tolerated(host_network=self._spec.host_network)
         self._tolerations = (*self._spec.tolerations, *map(_toleration, added))
 
-    def fit(self, node: Node) -> Fit:
+    def fit(self, node: Node) -> DaemonFit:
         if not self._matches(node):
-            return Fit(False, False)
+            return DaemonFit(False, False)
         stays = not self._has_untolerated(node, ("NoExecute",))
         runs = stays and not self._has_untolerated(node, ("NoSchedule",))
-        return Fit(runs, stays)
+        return DaemonFit(runs, stays)
 
     def _matches(self, node: Node) -> bool:
         spec = self._spec

@@ -11,7 +11,7 @@ from drayman.api.core import Node, Pod
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, DaemonSetStatus
 from drayman.workloads import shares
-from drayman.workloads.daemon_sets.placement import Fit, Placement, node_of
+from drayman.workloads.daemon_sets.placement import DaemonFit, DaemonNodes, node_of
 from drayman.workloads.pod_bodies import MOST_PER_ROUND
 from drayman.workloads.pod_state import is_available, is_ready
 from drayman.workloads.revisions import revision_of
@@ -30,7 +30,7 @@ class DaemonPlan:
 class Ground:
     """The nodes, how the set fits each, and the pods on them."""
 
-    fits: Mapping[str, Fit]
+    fits: Mapping[str, DaemonFit]
     pods: Mapping[str, list[Pod]]
     """The oldest first. Pods for nodes that do not exist are here too."""
 
@@ -54,7 +54,7 @@ class _Draft:
 
 
 def survey(daemon_set: DaemonSet, nodes: Iterable[Node], pods: Iterable[Pod]) -> Ground:
-    placement = Placement(daemon_set.spec.template)
+    placement = DaemonNodes(daemon_set.spec.template)
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         by_node.setdefault(node_of(pod), []).append(pod)
@@ -87,7 +87,9 @@ def plan(daemon_set: DaemonSet, ground: Ground, revision: str, now: float) -> Da
     )
 
 
-def _attend(draft: _Draft, fit: Fit, pods: Sequence[Pod], revision: str, *, surging: bool) -> None:
+def _attend(
+    draft: _Draft, fit: DaemonFit, pods: Sequence[Pod], revision: str, *, surging: bool
+) -> None:
     """Deletes what is not to be on a node."""
     if not fit.may_stay:
         draft.delete += [pod for pod in pods if not is_leaving(pod)]

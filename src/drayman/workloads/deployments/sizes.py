@@ -14,24 +14,24 @@ DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
 MOST: Final = "deployment.kubernetes.io/max-replicas"
 
 
-class Limits(NamedTuple):
+class RolloutLimits(NamedTuple):
     """How many pods there may be too many and too few while a deployment rolls."""
 
     surge: int
     unavailable: int
 
 
-def limits_of(deployment: Deployment) -> Limits:
+def limits_of(deployment: Deployment) -> RolloutLimits:
     rolling = deployment.spec.strategy.rolling_update
     if deployment.spec.strategy.type_ == "Recreate" or rolling is None:
-        return Limits(0, 0)
+        return RolloutLimits(0, 0)
     replicas = deployment.spec.replicas
     surge = shares.resolve(rolling.max_surge, replicas, up=True)
     unavailable = shares.resolve(rolling.max_unavailable, replicas, up=False)
     if not surge and not unavailable:
         # Both can come out as zero by rounding, and then nothing would ever move.
         unavailable = 1
-    return Limits(surge, min(unavailable, replicas))
+    return RolloutLimits(surge, min(unavailable, replicas))
 
 
 def size_of_new(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> int:

@@ -17,7 +17,7 @@ from drayman.api.core import EventType, Pod
 from drayman.api.jobs import Job, JobCondition, JobStatus, UncountedPods
 from drayman.api.times import timestamp_at
 from drayman.workloads.jobs.census import Census
-from drayman.workloads.jobs.deciding import FAILING, SUCCEEDING, Verdict
+from drayman.workloads.jobs.deciding import FAILING, SUCCEEDING, JobVerdict
 from drayman.workloads.jobs.failures import has_failed, judge
 from drayman.workloads.jobs.pods import index_of, is_tracked
 from drayman.workloads.pod_state import is_ready
@@ -45,7 +45,7 @@ class Account:
     notes: tuple[Note, ...] = ()
 
 
-def account(census: Census, verdict: Verdict | None, now: float) -> Account:
+def account(census: Census, verdict: JobVerdict | None, now: float) -> Account:
     """The status of a job with the pods as they are after this round's creations and deletions."""
     job = census.job
     status = _with_ended_counted(job, census.pods)
@@ -95,7 +95,9 @@ def _with_ended_counted(job: Job, pods: Iterable[Pod]) -> JobStatus:
 class _Tally:
     """Goes over the pods and notes those that have ended, each once."""
 
-    def __init__(self, census: Census, uncounted: UncountedPods, verdict: Verdict | None) -> None:
+    def __init__(
+        self, census: Census, uncounted: UncountedPods, verdict: JobVerdict | None
+    ) -> None:
         self._census = census
         self._verdict = verdict
         self.succeeded = list(uncounted.succeeded)
@@ -169,7 +171,7 @@ def _is_over(status: JobStatus) -> bool:
 
 
 def _ended(
-    job: Job, status: JobStatus, verdict: Verdict, now: float
+    job: Job, status: JobStatus, verdict: JobVerdict, now: float
 ) -> tuple[JobStatus, tuple[Note, ...]]:
     if verdict.type_ != SUCCEEDING:
         status = _with(status, "Failed", "True", verdict.reason, verdict.message, now)

@@ -41,7 +41,7 @@ SUCCEEDING: Final = "SuccessCriteriaMet"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JobVerdict:
     """A job is decided; it ends when all of its pods have."""
 
     type_: Literal["FailureTarget", "SuccessCriteriaMet"]
@@ -50,11 +50,11 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class JobDecision:
     """What to do about a job's pods now."""
 
     row: FailureRow
-    verdict: Verdict | None = None
+    verdict: JobVerdict | None = None
     create: tuple[Seed, ...] = ()
     delete: tuple[Pod, ...] = ()
     wait: float | None = None
@@ -68,7 +68,7 @@ def decide(
     now: float,
     *,
     most: int = MOST_PER_ROUND,
-) -> Decision:
+) -> JobDecision:
     """`row` is how many failures there were in a row before the pods that the status does not have yet.
 
     No more pods than `most` are made.
@@ -77,49 +77,49 @@ def decide(
     row = row.after(census.new_succeeded, census.new_failed)
     verdict = next(_verdicts(census, now), None)
     if verdict is not None:
-        return Decision(row, verdict, delete=census.active)
-    decision = Decision(row, wait=_until_deadline(job, now))
+        return JobDecision(row, verdict, delete=census.active)
+    decision = JobDecision(row, wait=_until_deadline(job, now))
     if job.metadata.deletion_timestamp is None:
         decision = _manage(census, decision, times, now, most)
     remaining = len(census.active) - len(decision.delete) + len(decision.create)
     if _is_complete(census, remaining):
         reached = "Reached expected number of succeeded pods"
-        return replace(decision, verdict=Verdict(SUCCEEDING, "CompletionsReached", reached))
+        return replace(decision, verdict=JobVerdict(SUCCEEDING, "CompletionsReached", reached))
     return decision
 
 
-def _verdicts(census: Census, now: float) -> Iterator[Verdict]:
+def _verdicts(census: Census, now: float) -> Iterator[JobVerdict]:
     """Why a job is decided, the most binding reason first."""
     job = census.job
     standing = {c.type_: c for c in job.status.conditions if c.status == "True"}
     if met := standing.get(SUCCEEDING):
-        yield Verdict(SUCCEEDING, met.reason, met.message)
+        yield JobVerdict(SUCCEEDING, met.reason, met.message)
     if failing := standing.get(FAILING):
-        yield Verdict(FAILING, failing.reason, failing.message)
+        yield JobVerdict(FAILING, failing.reason, failing.message)
     for pod in census.new_failed:
         if message := judge(job.spec.pod_failure_policy, pod).message:
-            yield Verdict(FAILING, "PodFailurePolicy", message)
+            yield JobVerdict(FAILING, "PodFailurePolicy", message)
     if census.failed > job.spec.backoff_limit or restarted_too_often(job, census.pods):
         message = "Job has reached the specified backoff limit"
-        yield Verdict(FAILING, "BackoffLimitExceeded", message)
+        yield JobVerdict(FAILING, "BackoffLimitExceeded", message)
     if (left := _until_deadline(job, now)) is not None and left <= 0:
         message = "Job was active longer than specified deadline"
-        yield Verdict(FAILING, "DeadlineExceeded", message)
+        yield JobVerdict(FAILING, "DeadlineExceeded", message)
     if census.counts_by_index:
         yield from _index_verdicts(census)
     if census.is_indexed and job.spec.success_policy is not None:
         for position, rule in enumerate(job.spec.success_policy.rules):
             if _is_met(rule, census.succeeded_indexes, census.completions):
-                yield Verdict(SUCCEEDING, "SuccessPolicy", f"Matched rules at index {position}")
+                yield JobVerdict(SUCCEEDING, "SuccessPolicy", f"Matched rules at index {position}")
 
 
-def _index_verdicts(census: Census) -> Iterator[Verdict]:
+def _index_verdicts(census: Census) -> Iterator[JobVerdict]:
     failed, most = len(census.failed_indexes), census.job.spec.max_failed_indexes
     if most is not None and failed > most:
         message = "Job has exceeded the specified maximal number of failed indexes"
-        yield Verdict(FAILING, "MaxFailedIndexesExceeded", message)
+        yield JobVerdict(FAILING, "MaxFailedIndexesExceeded", message)
     elif failed and failed + len(census.succeeded_indexes) >= census.completions:
-        yield Verdict(FAILING, "FailedIndexes", "Job has failed indexes")
+        yield JobVerdict(FAILING, "FailedIndexes", "Job has failed indexes")
 
 
 def _is_met(rule: SuccessRule, succeeded: IndexSet, completions: int) -> bool:
@@ -153,8 +153,8 @@ def _is_complete(census: Census, active: int) -> bool:
 
 
 def _manage(
-    census: Census, decision: Decision, times: BackoffTimes, now: float, most: int
-) -> Decision:
+    census: Census, decision: JobDecision, times: BackoffTimes, now: float, most: int
+) -> JobDecision:
     active = len(census.active)
     wanted = 0 if census.job.spec.suspend else _wanted_active(census)
     surplus = _surplus(census, max(0, active - wanted), now)
@@ -204,8 +204,8 @@ def _useless(census: Census, ranked: list[Pod]) -> list[Pod]:
 
 
 def _seeded(
-    census: Census, decision: Decision, missing: int, times: BackoffTimes, now: float
-) -> Decision:
+    census: Census, decision: JobDecision, missing: int, times: BackoffTimes, now: float
+) -> JobDecision:
     if not census.is_indexed:
         return replace(decision, create=(Seed(),) * missing)
     taken = (census.succeeded_indexes | census.failed_indexes).with_indexes(

@@ -8,14 +8,14 @@ from drayman.api.schema.openapi.documents import (
     openapi_v3_index,
 )
 from drayman.api.schema.openapi.gnostic import MEDIA_TYPE, encode_gnostic
-from drayman.api.schema.openapi.publishing import Asked, Page, Publication
+from drayman.api.schema.openapi.publishing import Asked, Publication, PublishedPage
 from drayman.api.schema.openapi.resources import ServedResource, ServedSubresource
 
 __all__ = [
     "MEDIA_TYPE",
     "Asked",
-    "Page",
     "Publication",
+    "PublishedPage",
     "ServedResource",
     "ServedSubresource",
     "document_hash",

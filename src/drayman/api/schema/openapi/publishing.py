@@ -36,7 +36,7 @@ _NOT_CACHED: Final = "no-cache, private"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PublishedPage:
     """An answer: status, headers and body."""
 
     status: int
@@ -87,7 +87,7 @@ class Publication:
         self._entries = entries
         self._version_2.clear()
 
-    def answer(self, asked: Asked, now: datetime) -> Page | None:
+    def answer(self, asked: Asked, now: datetime) -> PublishedPage | None:
         """The answer to a request, or None if it is about something else."""
         path = asked.path.rstrip("/")
         if path == VERSION_2_PATH:
@@ -98,52 +98,54 @@ class Publication:
             return None
         entry = self._entries.get(path.removeprefix(f"{INDEX_PATH}/"))
         if entry is None:
-            return Page(404, {"Cache-Control": _NOT_CACHED})
+            return PublishedPage(404, {"Cache-Control": _NOT_CACHED})
         return self._answer_document(path, entry, asked, now)
 
-    def _answer_index(self, asked: Asked) -> Page:
+    def _answer_index(self, asked: Asked) -> PublishedPage:
         hashes = {path: entry.hash for path, entry in self._entries.items()}
         tag = f'"{_digest(sorted(hashes.items()))}"'
         headers = {"Cache-Control": _NOT_CACHED, "Etag": tag}
         if _names_tag(asked.if_none_match, tag):
-            return Page(304, headers)
+            return PublishedPage(304, headers)
         body = encode_document(openapi_v3_index(hashes))
-        return Page(200, {**headers, "Content-Type": _JSON}, body)
+        return PublishedPage(200, {**headers, "Content-Type": _JSON}, body)
 
-    def _answer_document(self, path: str, entry: _Entry, asked: Asked, now: datetime) -> Page:
+    def _answer_document(
+        self, path: str, entry: _Entry, asked: Asked, now: datetime
+    ) -> PublishedPage:
         tag = f'"{entry.hash}"'
         headers = {"Cache-Control": _NOT_CACHED, "Etag": tag, "Vary": "Accept"}
         if not _accepts(asked.accept, _JSON):
-            return Page(406, headers)
+            return PublishedPage(406, headers)
         if asked.hash:
             if asked.hash != entry.hash:
-                return Page(301, {**headers, "Location": f"{path}?hash={entry.hash}"})
+                return PublishedPage(301, {**headers, "Location": f"{path}?hash={entry.hash}"})
             expires = f"{now + _LIFETIME:%a, %d %b %Y %H:%M:%S} UTC"
             headers |= {"Cache-Control": "public, immutable", "Expires": expires}
         if _names_tag(asked.if_none_match, tag):
-            return Page(304, headers)
+            return PublishedPage(304, headers)
         if entry.encoded is None:
             entry.encoded = encode_document(self._document(entry))
-        return Page(200, {**headers, "Content-Type": _JSON}, entry.encoded)
+        return PublishedPage(200, {**headers, "Content-Type": _JSON}, entry.encoded)
 
-    def _answer_version_2(self, asked: Asked) -> Page:
+    def _answer_version_2(self, asked: Asked) -> PublishedPage:
         tag = f'"{_digest(sorted(entry.hash for entry in self._entries.values()))}"'
         headers = {"Cache-Control": _NOT_CACHED, "Vary": "Accept"}
         form = next((t for t in (MEDIA_TYPE, _JSON) if _names(asked.accept, t)), None)
         if form is None:
             if not _accepts(asked.accept, _JSON):
-                return Page(406, headers)
+                return PublishedPage(406, headers)
             form = _JSON
         headers["Etag"] = tag
         if _names_tag(asked.if_none_match, tag):
-            return Page(304, headers)
+            return PublishedPage(304, headers)
         body = self._version_2.get((tag, form))
         if body is None:
             documents = [self._document(entry) for entry in self._entries.values()]
             document = openapi_v2(documents, release=self.release)
             body = encode_gnostic(document) if form == MEDIA_TYPE else encode_document(document)
             self._version_2[tag, form] = body
-        return Page(200, {**headers, "Content-Type": form.replace("@", ".")}, body)
+        return PublishedPage(200, {**headers, "Content-Type": form.replace("@", ".")}, body)
 
     def _document(self, entry: _Entry) -> Document:
         if entry.document is None:

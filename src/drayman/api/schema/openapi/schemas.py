@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from drayman.api.schema.model import Field, Kind, ListOf, MapOf, Message, Omit, Scalar, Type
+from drayman.api.schema.model import Field, ListOf, MapOf, Message, Omit, Scalar, ScalarKind, Type
 from drayman.api.schema.openapi.descriptions import field_description, message_description
 from drayman.api.schema.tables import message_named
 from drayman.api.struct import Json
@@ -22,30 +22,30 @@ GVK: Final = "x-kubernetes-group-version-kind"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _PACKAGES: Final = {"meta/v1": _META, "apiextensions/v1": _EXTENSIONS}
-_PLAIN: Final[dict[Kind, Schema]] = {
-    Kind.STRING: {"type": "string"},
-    Kind.BOOL: {"type": "boolean"},
-    Kind.INT32: {"type": "integer", "format": "int32"},
-    Kind.INT64: {"type": "integer", "format": "int64"},
-    Kind.DOUBLE: {"type": "number", "format": "double"},
-    Kind.BYTES: {"type": "string", "format": "byte"},
+_PLAIN: Final[dict[ScalarKind, Schema]] = {
+    ScalarKind.STRING: {"type": "string"},
+    ScalarKind.BOOL: {"type": "boolean"},
+    ScalarKind.INT32: {"type": "integer", "format": "int32"},
+    ScalarKind.INT64: {"type": "integer", "format": "int64"},
+    ScalarKind.DOUBLE: {"type": "number", "format": "double"},
+    ScalarKind.BYTES: {"type": "string", "format": "byte"},
 }
-_DEFAULTS: Final[dict[Kind, Json]] = {
-    Kind.STRING: "",
-    Kind.BOOL: False,
-    Kind.INT32: 0,
-    Kind.INT64: 0,
-    Kind.DOUBLE: 0,
+_DEFAULTS: Final[dict[ScalarKind, Json]] = {
+    ScalarKind.STRING: "",
+    ScalarKind.BOOL: False,
+    ScalarKind.INT32: 0,
+    ScalarKind.INT64: 0,
+    ScalarKind.DOUBLE: 0,
 }
-_SPECIAL: Final[dict[Kind, tuple[str, Schema]]] = {
-    Kind.QUANTITY: (
+_SPECIAL: Final[dict[ScalarKind, tuple[str, Schema]]] = {
+    ScalarKind.QUANTITY: (
         "io.k8s.apimachinery.pkg.api.resource.Quantity",
         {
             "description": "An exact amount with an optional suffix, such as 500m, 2Gi or 1e3.",
             "oneOf": [{"type": "string"}, {"type": "number"}],
         },
     ),
-    Kind.INT_OR_STRING: (
+    ScalarKind.INT_OR_STRING: (
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
         {
             "description": "A number, or a text such as 25% or the name of a port.",
@@ -53,7 +53,7 @@ _SPECIAL: Final[dict[Kind, tuple[str, Schema]]] = {
             "oneOf": [{"type": "integer"}, {"type": "string"}],
         },
     ),
-    Kind.TIME: (
+    ScalarKind.TIME: (
         f"{_META}.Time",
         {
             "description": "A point in time to the second, in the form of RFC 3339.",
@@ -61,7 +61,7 @@ _SPECIAL: Final[dict[Kind, tuple[str, Schema]]] = {
             "format": "date-time",
         },
     ),
-    Kind.MICRO_TIME: (
+    ScalarKind.MICRO_TIME: (
         f"{_META}.MicroTime",
         {
             "description": "A point in time to the microsecond, in the form of RFC 3339.",
@@ -69,24 +69,24 @@ _SPECIAL: Final[dict[Kind, tuple[str, Schema]]] = {
             "format": "date-time",
         },
     ),
-    Kind.RAW_EXTENSION: (
+    ScalarKind.RAW_EXTENSION: (
         "io.k8s.apimachinery.pkg.runtime.RawExtension",
         {"description": "An object of a kind that is not known here.", "type": "object"},
     ),
-    Kind.FIELDS_V1: (
+    ScalarKind.FIELDS_V1: (
         f"{_META}.FieldsV1",
         {"description": "A set of fields, as a tree of their names.", "type": "object"},
     ),
-    Kind.JSON: (f"{_EXTENSIONS}.JSON", {"description": "Any JSON value."}),
-    Kind.SCHEMA_OR_ARRAY: (
+    ScalarKind.JSON: (f"{_EXTENSIONS}.JSON", {"description": "Any JSON value."}),
+    ScalarKind.SCHEMA_OR_ARRAY: (
         f"{_EXTENSIONS}.JSONSchemaPropsOrArray",
         {"description": "A schema, or a list of schemas."},
     ),
-    Kind.SCHEMA_OR_BOOL: (
+    ScalarKind.SCHEMA_OR_BOOL: (
         f"{_EXTENSIONS}.JSONSchemaPropsOrBool",
         {"description": "A schema, or true or false."},
     ),
-    Kind.SCHEMA_OR_STRINGS: (
+    ScalarKind.SCHEMA_OR_STRINGS: (
         f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray",
         {"description": "A schema, or a list of names."},
     ),

@@ -49,7 +49,7 @@ _NOT_EPHEMERAL: Final = "cannot be set for an Ephemeral Container"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ContainerContext:
     """What the containers of a pod have in common."""
 
     volumes: Volumes
@@ -62,7 +62,7 @@ class Surroundings:
 
 def check_containers(spec: Object, volumes: Volumes, path: str, *, is_pod: bool) -> Errors:
     """All containers of a pod, which has these valid volumes, or of a template."""
-    pod = Surroundings(
+    pod = ContainerContext(
         volumes,
         items_at(spec, "volumes"),
         spec.get("terminationGracePeriodSeconds"),
@@ -87,7 +87,7 @@ def check_containers(spec: Object, volumes: Volumes, path: str, *, is_pod: bool)
         yield from _ephemeral_containers(spec, pod, names, path)
 
 
-def _init_containers(spec: Object, pod: Surroundings, names: set[str], path: str) -> Errors:
+def _init_containers(spec: Object, pod: ContainerContext, names: set[str], path: str) -> Errors:
     for where, container in each_at(spec, path, "initContainers"):
         yield from _common(container, pod, where)
         yield from _restarts(container, where)
@@ -112,7 +112,7 @@ def _unique_name(container: Object, names: set[str], path: str) -> Errors:
         names.add(name)
 
 
-def _common(container: Object, pod: Surroundings, path: str) -> Errors:
+def _common(container: Object, pod: ContainerContext, path: str) -> Errors:
     name = text_at(container, "name")
     if name:
         yield from invalid_each(f"{path}.name", name, formats.dns_label_problems(name))
@@ -212,7 +212,9 @@ def _resizing(container: Object, restart_policy: Json, path: str) -> Errors:
             yield invalid(path, policy, detail)
 
 
-def _ephemeral_containers(spec: Object, pod: Surroundings, names: set[str], path: str) -> Errors:
+def _ephemeral_containers(
+    spec: Object, pod: ContainerContext, names: set[str], path: str
+) -> Errors:
     others = frozenset(names)
     for where, container in each_at(spec, path, "ephemeralContainers"):
         yield from _common(container, pod, where)
