@@ -59,14 +59,14 @@ QUESTIONS = (
 
 def build(nodes: int) -> Objects:
     """The cluster, with the same content each time."""
-    chance = random.Random(7)
+    rng = random.Random(7)
     claims: list[ResourceClaim] = []
     pods: list[Pod] = []
     for number in range(nodes):
         # Two of each root, or more of any: four at one root are nowhere to be had.
-        taken = [*chance.sample(range(4), 2), *chance.sample(range(4, 8), 2)]
+        taken = [*rng.sample(range(4), 2), *rng.sample(range(4, 8), 2)]
         rest = [device for device in range(PER_NODE) if device not in taken]
-        for device in taken + rest[: chance.choice((0, 1, 2, 3, 4))]:
+        for device in taken + rest[: rng.choice((0, 1, 2, 3, 4))]:
             name = f"job-{number}-{device}"
             claims.append(_held(name, f"node-{number}", f"gpu-{device}"))
             pods.append(_pod(name, f"node-{number}"))

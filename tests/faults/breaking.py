@@ -25,11 +25,11 @@ GIVEN_UP_S: Final = 45.0
 class Faults:
     """Breaks a cluster, and makes it whole again."""
 
-    def __init__(self, cluster: Cluster, chance: random.Random) -> None:
+    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
         self._cluster = cluster
-        self._chance = chance
+        self._rng = rng
         self._api = Api(cluster, self.revive)
-        self.load = Load(self._api, chance)
+        self.load = Load(self._api, rng)
         self._killer: threading.Timer | None = None
         self._rules: list[str] = []
         self._failed: set[str] = set()
@@ -38,7 +38,7 @@ class Faults:
 
     def strike(self) -> str:
         """Something goes wrong."""
-        fault: Callable[[], str] = self._chance.choice(
+        fault: Callable[[], str] = self._rng.choice(
             (
                 self._kill_everything,
                 self._kill_everything,
@@ -75,7 +75,7 @@ class Faults:
         """Start again what was killed."""
         self._disarm()
         self._cluster.kill()
-        self._cluster.start(scheduler_beside=self._chance.random() < _BESIDE)
+        self._cluster.start(scheduler_beside=self._rng.random() < _BESIDE)
         self._deleted.clear()
 
     def end(self) -> None:
@@ -92,7 +92,7 @@ class Faults:
 
     def _arm(self, kill: Callable[[], None]) -> str:
         self._disarm()
-        after = self._chance.uniform(0.0, LATEST_KILL_S)
+        after = self._rng.uniform(0.0, LATEST_KILL_S)
         self._killer = threading.Timer(after, kill)
         self._killer.start()
         return f"in {after:.2f} s"
@@ -115,7 +115,7 @@ class Faults:
     # --- Nodes ------------------------------------------------------------------------------------
 
     def _fail_node(self) -> str:
-        name = self._chance.choice(NODES)
+        name = self._rng.choice(NODES)
         self._failed.add(name)
         self.load.nodes_down = True
         self._api.annotate(f"{_NODES}/{name}", {_FAILED: "true"})
@@ -124,13 +124,13 @@ class Faults:
     def _recover_node(self) -> str:
         if not self._failed:
             return self._fail_node()
-        name = self._chance.choice(sorted(self._failed))
+        name = self._rng.choice(sorted(self._failed))
         self._failed.discard(name)
         self._api.annotate(f"{_NODES}/{name}", {_FAILED: None})
         return f"recover {name}"
 
     def _delete_node(self) -> str:
-        name = self._chance.choice(NODES)
+        name = self._rng.choice(NODES)
         self._failed.discard(name)
         self.load.nodes_down = self.load.evictions = True
         self._api.delete(f"{_NODES}/{name}")
@@ -140,7 +140,7 @@ class Faults:
 
     def lose_node(self) -> str:
         """A node is silent, or gone, for so long that the cluster gives it up."""
-        told = self._chance.choice((self._fail_node, self._delete_node))()
+        told = self._rng.choice((self._fail_node, self._delete_node))()
         self.load.evictions = True
         time.sleep(GIVEN_UP_S)
         return f"{told} for {GIVEN_UP_S} s"
@@ -160,10 +160,10 @@ class Faults:
         ]
         if not results:
             return "no device to taint"
-        result = self._chance.choice(results)
+        result = self._rng.choice(results)
         selector = {key: result[key] for key in ("driver", "pool", "device")}
         taint = {"key": "example.com/broken", "effect": "NoExecute"}
-        name = f"broken-{len(self._rules)}-{self._chance.getrandbits(32):08x}"
+        name = f"broken-{len(self._rules)}-{self._rng.getrandbits(32):08x}"
         self.load.evictions = True
         self._rules.append(name)
         spec = {"deviceSelector": selector, "taint": taint}

@@ -32,10 +32,10 @@ BUDGET: Final = {"gpu.example.com": 14, "gpu.nvidia.com": 8}
 class Load:
     """Creates and deletes units over the API."""
 
-    def __init__(self, api: Api, chance: random.Random) -> None:
+    def __init__(self, api: Api, rng: random.Random) -> None:
         self._api = api
-        self._chance = chance
-        self._maker = Maker(chance)
+        self._rng = rng
+        self._maker = Maker(rng)
         self.units: list[Unit] = []
         self.evictions = False
         """Whether something happened since the last check that lets pods disappear."""
@@ -54,7 +54,7 @@ class Load:
         for resource, most in BUDGET.items():
             taken = sum(each.cost.get(resource, 0) for each in self.units)
             if taken + unit.cost.get(resource, 0) > most:
-                return self._delete_unit(self._chance.choice(self.units))
+                return self._delete_unit(self._rng.choice(self.units))
         self.units.append(unit)
         self._make(unit)
         return f"create {unit.name}"
@@ -70,14 +70,14 @@ class Load:
         """Delete a unit, or disturb one."""
         if not self.units:
             return "nothing to delete"
-        unit = self._chance.choice(self.units)
-        act: Callable[[Unit], str] = self._chance.choice(
+        unit = self._rng.choice(self.units)
+        act: Callable[[Unit], str] = self._rng.choice(
             (self._delete_unit, self._delete_unit, self._delete_pods, self._delete_claims, self._recreate)
         )  # fmt: skip
         return act(unit)
 
     def _delete_unit(self, unit: Unit) -> str:
-        at_once = self._chance.random() < 0.4
+        at_once = self._rng.random() < 0.4
         self._delete_all(unit, at_once=at_once)
         self.units.remove(unit)
         return f"delete {unit.name}{' at once' if at_once else ''}"
@@ -86,14 +86,14 @@ class Load:
         """Delete what a unit consists of, in any order. What is in a namespace of its own goes with that."""
         own_namespace = f"{NAMESPACES}/{unit.name}"
         paths = [own_namespace] if own_namespace in unit.uids else unit.paths()
-        self._chance.shuffle(paths)
+        self._rng.shuffle(paths)
         unit.uids.clear()  # before, because a request without an answer may have been done
         for path in paths:
             self._api.delete(path, at_once=at_once and _is_pod(path))
 
     def _delete_pods(self, unit: Unit) -> str:
         """Delete pods of a unit. Deployments and sets make others."""
-        at_once = self._chance.random() < 0.5
+        at_once = self._rng.random() < 0.5
         if unit.paths(JOBS):  # its pods would count as failures
             return f"leave {unit.name} alone"
         for pod in self._pods_of(unit):
@@ -115,7 +115,7 @@ class Load:
         is_slow = self.nodes_down and f"{NAMESPACES}/{unit.name}" in unit.uids
         if is_slow or unit.paths(JOBS) or unit.paths(DEPLOYMENTS) or unit.paths(SETS):
             return self._delete_pods(unit)
-        at_once = self._chance.random() < 0.5 or self.nodes_down
+        at_once = self._rng.random() < 0.5 or self.nodes_down
         self._delete_all(unit, at_once=at_once)
         self._make(unit)
         return f"delete {unit.name} and create it again{' at once' if at_once else ''}"

@@ -49,16 +49,16 @@ def come_to_rest(cluster: Cluster, faults: Faults, watchman: Watchman) -> list[s
 def test_faults_break_nothing(tmp_path: Path) -> None:
     """After each round of faults the cluster comes to rest with everything running, nothing lost and nothing leaked."""
     print(f"FAULTS_SEED={SEED}")
-    chance = random.Random(SEED)
+    rng = random.Random(SEED)
     cluster = Cluster(tmp_path)
-    faults = Faults(cluster, chance)
-    cluster.start(scheduler_beside=chance.random() < 0.5)
+    faults = Faults(cluster, rng)
+    cluster.start(scheduler_beside=rng.random() < 0.5)
     watchman = Watchman(cluster)
     try:
         faults.load.prepare()
         with watchman.on_duty():
             for number in range(ROUNDS):
-                story = run_round(faults, chance)
+                story = run_round(faults, rng)
                 wrong = come_to_rest(cluster, faults, watchman)
                 report = "\n".join([f"seed {SEED}, round {number}", *story, "", *wrong])
                 assert not wrong, report
@@ -70,14 +70,14 @@ def test_faults_break_nothing(tmp_path: Path) -> None:
     assert watchman.revisions > ROUNDS * STEPS
 
 
-def run_round(faults: Faults, chance: random.Random) -> list[str]:
+def run_round(faults: Faults, rng: random.Random) -> list[str]:
     """Some steps of work and faults; the story of them."""
     story = []
     for _ in range(STEPS):
-        act = chance.choices((faults.load.create, faults.load.delete, faults.strike), (6, 3, 3))[0]
+        act = rng.choices((faults.load.create, faults.load.delete, faults.strike), (6, 3, 3))[0]
         story.append(act())
-        time.sleep(chance.uniform(0.0, _LONGEST_STEP_PAUSE_S))
-    if chance.random() < LOST_NODES:
+        time.sleep(rng.uniform(0.0, _LONGEST_STEP_PAUSE_S))
+    if rng.random() < LOST_NODES:
         story.append(faults.lose_node())
     faults.mend()
     return story

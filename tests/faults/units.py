@@ -103,13 +103,13 @@ def as_object(name: str, spec: Object) -> Object:
 class Maker:
     """Makes units of a random sort."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
         self._count = 0
 
     def make(self) -> Unit:
         self._count += 1
-        make: Callable[[str], Unit] = self._chance.choice(
+        make: Callable[[str], Unit] = self._rng.choice(
             (
                 self._pod,
                 self._sharers,
@@ -125,13 +125,13 @@ class Maker:
         return make(f"{make.__name__.lstrip('_')}-{self._count}")
 
     def _spec_name(self) -> str:
-        return self._chance.choice(tuple(SPECS))
+        return self._rng.choice(tuple(SPECS))
 
     def _pod(self, name: str) -> Unit:
         template = self._spec_name()
         claims = _from(template)
         cost = SPECS[template][1]
-        if self._chance.random() < 0.3:
+        if self._rng.random() < 0.3:
             claims.append({"name": "nic", "resourceClaimTemplateName": "nic"})
             if "gpu.nvidia.com" in cost:  # no node has both
                 claims.pop()
@@ -141,7 +141,7 @@ class Maker:
         """A claim of its own that several pods use."""
         spec, cost = SPECS[self._spec_name()]
         pod = _pod_spec([{"name": "devices", "resourceClaimName": name}])
-        count = self._chance.randint(1, 3)
+        count = self._rng.randint(1, 3)
         pods = [(PODS, as_object(f"{name}-{number}", pod)) for number in range(count)]
         return Unit(name, [(CLAIMS, as_object(name, spec)), *pods], cost)
 
@@ -189,7 +189,7 @@ class Maker:
         return self._replicated(name, SETS)
 
     def _replicated(self, name: str, collection: str) -> Unit:
-        template = self._chance.choice(("gpu", "share", "nic", "part", "extended"))
+        template = self._rng.choice(("gpu", "share", "nic", "part", "extended"))
         limits = {"limits": {"example.com/gpu": "1"}}
         pod = _pod_spec([], limits) if template == "extended" else _pod_spec(_from(template))
         spec: Object = {

@@ -16,10 +16,10 @@ class Backoff:
 
     initial: float = 0.1
     cap: float = 30.0
-    chance: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+    rng: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def delay(self, failures: int) -> float:
         """Before the next attempt, after so many failures in a row (1 or more)."""
         # 2**60 seconds is past any cap, and larger exponents would overflow a float.
         longest = min(self.cap, self.initial * 2.0 ** min(failures - 1, 60))
-        return longest * (1.0 - self.chance.random() / 2.0)
+        return longest * (1.0 - self.rng.random() / 2.0)

@@ -83,7 +83,7 @@ class Informer(Generic[T]):
         page_size: int = PAGE_SIZE,
         watch_list: bool = False,
         backoff: Backoff | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not know that.
@@ -95,8 +95,8 @@ class Informer(Generic[T]):
         self._cache: Cache[T] = Cache(indexers or {})
         self._page_size = page_size
         self._watch_list = watch_list
-        self._chance = chance or random.Random()
-        self._backoff = backoff or Backoff(chance=self._chance)
+        self._rng = rng or random.Random()
+        self._backoff = backoff or Backoff(rng=self._rng)
         self._on_failure = on_failure
         self._handlers: list[Handler[T]] = []
         self._version = ""
@@ -268,7 +268,7 @@ class Informer(Generic[T]):
             field_selector=self._selection.field_selector,
             resource_version=self._version,
             initial_events=not self._version,
-            timeout_seconds=self._chance.randint(*WATCH_SECONDS),
+            timeout_seconds=self._rng.randint(*WATCH_SECONDS),
         )
 
     def _take(self, event: Change[T] | Bookmark) -> None:

@@ -78,7 +78,7 @@ def killer(server: Server, writes: int) -> Callable[[], None]:
 
 def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     """After each restart on the same directory every acknowledged write is there, deletions too, and all else is whole or absent."""
-    chance = random.Random(9)
+    rng = random.Random(9)
     folder, kubeconfig = tmp_path / "data", tmp_path / "config"
     options = ("--data-dir", folder, "--kubeconfig", kubeconfig, "--no-controllers")
     kinds = ("configmaps", "pods", "configmaps", "secrets")
@@ -87,12 +87,12 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
         for number, plural in enumerate(kinds)
     ]
     for _ in range(ROUNDS):
-        if chance.random() < STARTS_CUT_SHORT:
-            cut_short(*options, after=chance.uniform(0.0, 1.0))
+        if rng.random() < STARTS_CUT_SHORT:
+            cut_short(*options, after=rng.uniform(0.0, 1.0))
         server = wait_ready(spawn(*options), kubeconfig)
         try:
             check(writers, kubeconfig)
-            write_together(writers, kubeconfig, killer(server, chance.randint(1, MOST_WRITES)))
+            write_together(writers, kubeconfig, killer(server, rng.randint(1, MOST_WRITES)))
         finally:
             server.kill()
     server = wait_ready(spawn(*options), kubeconfig)

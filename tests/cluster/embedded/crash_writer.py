@@ -36,14 +36,14 @@ def delete(key: Key) -> Delete:
     return Delete(key, lambda revision: json.dumps({"resourceVersion": str(revision)}).encode())
 
 
-async def write(store: Store, writer: int, chance: Random) -> None:
+async def write(store: Store, writer: int, rng: Random) -> None:
     counter = Key("counters", "crash", str(writer))
     while True:
         known = store.get(counter)
         number = 1 if known is None else known.value["number"] + 1
         operations: list[Operation] = [put(counter, number, 0 if known is None else known.revision)]
         operations += [put(key, number, 0) for key in pair(writer, number)]
-        victim = chance.randrange(1, number + 1)
+        victim = rng.randrange(1, number + 1)
         if victim < number and store.get(pair(writer, victim)[0]) is not None:
             operations += [delete(key) for key in pair(writer, victim)]
         else:

@@ -18,7 +18,7 @@ MOST_ACKNOWLEDGED = 400
 Acknowledged = dict[int, int]
 
 
-def crash(path: Path, seed: int, chance: Random) -> list[tuple[int, int, int]]:
+def crash(path: Path, seed: int, rng: Random) -> list[tuple[int, int, int]]:
     """Let a process write, kill it without warning, and return what it acknowledged: writer, number, number removed."""
     child = subprocess.Popen(
         [sys.executable, str(WRITER), str(path), str(seed)],
@@ -27,7 +27,7 @@ def crash(path: Path, seed: int, chance: Random) -> list[tuple[int, int, int]]:
     )
     with child:
         assert child.stdout is not None
-        lines = [child.stdout.readline() for _ in range(chance.randrange(1, MOST_ACKNOWLEDGED))]
+        lines = [child.stdout.readline() for _ in range(rng.randrange(1, MOST_ACKNOWLEDGED))]
         child.kill()
         lines += child.stdout.readlines()
     assert child.returncode == -9
@@ -72,11 +72,11 @@ def check_history(store: Store) -> None:
 def test_kill_minus_nine(tmp_path):
     """One store goes through crash after crash, with compaction under way."""
     path = tmp_path / "store.db"
-    chance = Random(9)
+    rng = Random(9)
     acknowledged: Acknowledged = {}
     removed: set[tuple[int, int]] = set()
     for seed in range(ROUNDS):
-        for writer, number, victim in crash(path, seed, chance):
+        for writer, number, victim in crash(path, seed, rng):
             assert number > acknowledged.get(writer, 0)
             acknowledged[writer] = number
             if victim:

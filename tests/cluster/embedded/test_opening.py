@@ -203,10 +203,10 @@ def test_damage_is_found_or_harmless(tmp_path):
         fill(store)
         wanted = content(store)
     intact = path.read_bytes()
-    chance = Random(36)
+    rng = Random(36)
     refusals = []
     for _ in range(300):
-        path.write_bytes(overwritten(intact, chance))
+        path.write_bytes(overwritten(intact, rng))
         try:
             with Store.open(path, retention=Retention(changes=50)) as store:
                 assert content(store) == wanted
@@ -220,12 +220,10 @@ def content(store: Store) -> object:
     return store.list("pods"), store.watch("pods", since=store.oldest).pending(), store.revision
 
 
-def overwritten(intact: bytes, chance: Random) -> bytes:
+def overwritten(intact: bytes, rng: Random) -> bytes:
     """Random bytes at a random place, or at the beginning of a page, where its structure is."""
     damaged = bytearray(intact)
-    begin = chance.choice(
-        [chance.randrange(len(intact)), 4096 * chance.randrange(len(intact) // 4096)]
-    )
-    end = min(begin + chance.choice([1, 8, 100, 5000]), len(intact))
-    damaged[begin:end] = chance.randbytes(end - begin)
+    begin = rng.choice([rng.randrange(len(intact)), 4096 * rng.randrange(len(intact) // 4096)])
+    end = min(begin + rng.choice([1, 8, 100, 5000]), len(intact))
+    damaged[begin:end] = rng.randbytes(end - begin)
     return bytes(damaged)

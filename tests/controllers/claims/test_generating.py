@@ -257,7 +257,7 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(tmp_path: Path) -
     drawn = "".join(random.Random(7).choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
     async with world(
         tmp_path,
-        lambda client, informers: ClaimController(client, informers, chance=random.Random(7)),
+        lambda client, informers: ClaimController(client, informers, rng=random.Random(7)),
     ) as w:
         await w.stop()
         await w.template()

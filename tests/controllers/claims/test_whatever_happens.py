@@ -54,29 +54,27 @@ async def cluster_with_garbage_collection(
         store.close()
 
 
-async def act(w: World, chance: random.Random) -> None:
+async def act(w: World, rng: random.Random) -> None:
     """One thing that users, a scheduler, a kubelet or a crash may do."""
     pods = (await w.client.list(PODS)).items
     claims = await w.claims()
-    name = f"p{chance.randrange(PODS_AT_MOST)}"
-    match chance.choice(
+    name = f"p{rng.randrange(PODS_AT_MOST)}"
+    match rng.choice(
         ["make", "make", "place", "place", "finish", "delete", "kill", "claim", "crash"]
     ):
         case "make":
             entries = [from_template("x"), from_template("y"), named("z", "shared")]
-            await w.pod(name, *chance.sample(entries, chance.randint(1, 3)))
+            await w.pod(name, *rng.sample(entries, rng.randint(1, 3)))
         case "place" if pods:
-            await place(w, chance.choice(pods))
+            await place(w, rng.choice(pods))
         case "finish" if pods:
-            await w.finish(
-                chance.choice(pods).metadata.name, chance.choice(["Succeeded", "Failed"])
-            )
+            await w.finish(rng.choice(pods).metadata.name, rng.choice(["Succeeded", "Failed"]))
         case "delete":
             await w.remove(POD_VALUES, name, 30)
         case "kill":
             await w.remove(POD_VALUES, name, 0)
         case "claim" if claims:
-            await w.remove(CLAIM_VALUES, chance.choice(claims).metadata.name)
+            await w.remove(CLAIM_VALUES, rng.choice(claims).metadata.name)
         case "crash":
             await w.stop()
             await w.start()
@@ -128,13 +126,13 @@ def faults(pods: tuple[Pod, ...], claims: tuple[ResourceClaim, ...]) -> list[str
 @pytest.mark.parametrize("seed", range(4))
 async def test_nothing_is_lost_and_nothing_left_behind(seed: int) -> None:
     """Every pod that waits or runs has its claims; no claim is held by or for a pod that is over."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     async with cluster_with_garbage_collection() as w:
         await w.template()
         await w.claim("shared")
         for _ in range(STEPS):
             try:
-                await act(w, chance)
+                await act(w, rng)
             except StatusError:
                 continue  # what was meant was gone or in the way: such is life
 

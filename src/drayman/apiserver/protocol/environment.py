@@ -1,4 +1,4 @@
-"""What the server takes from the world besides requests: time and chance. Passed in, so that tests decide both."""
+"""What the server takes from the world besides requests: time and randomness. Passed in, so that tests decide both."""
 
 from __future__ import annotations
 

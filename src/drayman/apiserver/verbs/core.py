@@ -1,4 +1,4 @@
-"""What every verb works with: the store, the table of resources, admission, time and chance."""
+"""What every verb works with: the store, the table of resources, admission, time and randomness."""
 
 from __future__ import annotations
 

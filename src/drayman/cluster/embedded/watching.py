@@ -50,14 +50,14 @@ class Watchers:
 
     def remove(self, subscription: Subscription) -> None:
         self._open.discard(subscription)
-        self.rouse(subscription)
+        self.take_from_sleep(subscription)
 
-    def lay(self, subscription: Subscription) -> None:
-        """Put to sleep."""
+    def put_to_sleep(self, subscription: Subscription) -> None:
+        """Nothing is delivered to it until something of its scope changes."""
         self._asleep.setdefault(subscription.scope, set()).add(subscription)
 
-    def rouse(self, subscription: Subscription) -> None:
-        """Take out of those who sleep."""
+    def take_from_sleep(self, subscription: Subscription) -> None:
+        """It need not be woken any more."""
         asleep = self._asleep.get(subscription.scope)
         if asleep is not None:
             asleep.discard(subscription)
@@ -150,7 +150,7 @@ class Subscription:
         waiter = self._waiter = loop.create_future()
         timer = None if timeout is None else loop.call_later(timeout, self._stir)
         self._asleep = True
-        self._watchers.lay(self)
+        self._watchers.put_to_sleep(self)
         try:
             await waiter
         finally:
@@ -160,7 +160,7 @@ class Subscription:
             if self._asleep:  # a timeout or a cancellation: nothing happened up to now
                 self._asleep = False
                 self._place = max(self._place, self._history.newest)
-                self._watchers.rouse(self)
+                self._watchers.take_from_sleep(self)
 
     def _stir(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -72,11 +72,11 @@ class ClaimController:
         informers: Informers,
         *,
         turns: Turns | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         """With `turns`, pods are left to the scheduler until it gives them up."""
         self._client = client
-        self._chance = chance or random.Random()
+        self._rng = rng or random.Random()
         self._known = Knowledge(informers)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._recorder = EventRecorder(client, COMPONENT)
@@ -257,4 +257,4 @@ class ClaimController:
         self._recorder.record(regarding, "Warning", "FailedResourceClaimCreation", note, "Create")
 
     def _suffix(self) -> str:
-        return "".join(self._chance.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+        return "".join(self._rng.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
