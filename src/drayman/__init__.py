@@ -1,6 +1,6 @@
 """Drayman: Kubernetes Dynamic Resource Allocation in Python.
 
-What is listed here is public and stays; everything below the packages is private by layout. Names are imported when first used, so that
+What is listed here is public and stable; everything below the packages is private by layout. Names are imported when first used, so that
 the command line starts quickly.
 """
 
@@ -95,8 +95,8 @@ def __getattr__(name: str) -> object:
 class _Surface(ModuleType):
     """This package, in which `explain` is the function, although a package below has the same name.
 
-    Importing a package sets its name in its parent. Public names keep their meaning all the same: `drayman.explain(...)` asks a cluster,
-    and what the package has is imported from it (`from drayman.explain import explain_pod`).
+    Importing a package sets its name in its parent. Public names keep their meaning regardless: `drayman.explain(...)` asks a cluster, and
+    what the package contains is imported from it (`from drayman.explain import explain_pod`).
     """
 
     def __setattr__(self, name: str, value: object) -> None:

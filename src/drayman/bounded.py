@@ -1,7 +1,7 @@
-"""Memory that does not grow without end.
+"""Memory that does not grow without bound.
 
 What is worked out once and kept grows with what users send: selectors, shapes of pods, names. Each such memory is a `Bounded`, so the rule
-for what is given up stands here and nowhere else. Functions of a module that depend on their arguments alone have `functools.lru_cache`.
+for what is dropped is here and nowhere else. Functions of a module that depend on their arguments alone use `functools.lru_cache`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _SHARE: Final = 256
-"""One in so many entries goes when there is no room, and one at least. A dict walks past all entries that are gone to find its oldest."""
+"""One in so many entries is dropped when there is no room, and at least one. A dict walks past all deleted entries to find its oldest."""
 
 
 class Bounded(dict[K, V]):
     """A dict of at most `most` entries. The oldest make room for a new one; looking one up costs what it costs in any dict.
 
-    An entry is as old as the assignment that made it, or as its last renewal. Assigning to a key that is there changes the value only.
+    An entry is as old as the assignment that made it, or as its last renewal. Assigning to an existing key only changes the value.
     """
 
     __slots__ = ("_most",)
@@ -37,7 +37,7 @@ class Bounded(dict[K, V]):
         dict.__setitem__(self, key, value)
 
     def renew(self, key: K) -> None:
-        """The entry is the youngest from here on. Raises KeyError."""
+        """Make the entry the youngest. Raises KeyError."""
         dict.__setitem__(self, key, self.pop(key))
 
     # These would get around the bound.

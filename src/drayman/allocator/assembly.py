@@ -1,7 +1,7 @@
 """From placements to AllocationResults: entries, configuration, node selectors.
 
-An entry of configuration is there once and lists all requests that it is for, which is what a driver looks at. Kubernetes 1.36 writes an
-entry of the claim again for each request that it names: the same parameters several times over, and with some dozen of them more than
+A configuration entry appears once and lists all requests that it is for, which is what a driver looks at. Kubernetes 1.36 repeats an
+entry of the claim for each request that it names: the same parameters several times over, and with some dozen of them more than
 the API server accepts in a status. Policy `first-fit`, whose results are compared with those of Kubernetes, does the same.
 """
 
@@ -39,7 +39,7 @@ def assemble(
 ) -> tuple[ClaimPlan, ...]:
     """What each claim gets. Raises AmbiguousNodeSelectorError.
 
-    With `repeats_config` an entry of a claim's configuration is there once for each request that it names.
+    With `repeats_config`, an entry of a claim's configuration is repeated for each request that it names.
     """
     plans = []
     for index, claim in enumerate(tables.claims):

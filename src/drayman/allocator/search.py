@@ -217,7 +217,7 @@ def _plan(
 
 
 def _is_same_problem(tables: Tables, view: NodeView, question: Question) -> bool:
-    """Whether the question, put to the node of the view, comes to these tables."""
+    """Whether the question, put to the node of the view, results in these tables."""
     return (
         view.state == tables.view.state
         and question.requests is tables.question.requests
@@ -231,7 +231,7 @@ def _is_same_problem(tables: Tables, view: NodeView, question: Question) -> bool
 
 
 def _cost_for_node(tables: Tables, cost: Cost) -> Cost:
-    """The cost of a plan with what the devices add to it that were left out."""
+    """The cost of a plan, including what the devices left out add to it."""
     for usage in tables.view.left_out:
         numa_nodes, roots = broken_in(usage)
         cost = cost._replace(

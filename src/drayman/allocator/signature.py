@@ -2,11 +2,11 @@
 
 Equal means: the same outcome, the same number of devices dropping out at each test, an allocation of the same quality. In a cluster
 of a thousand equal nodes one search then answers for all of them. Signatures are small numbers made from everything that a search reads:
-which devices pass which selectors, what they are and where, what is held, what is tolerated. They are good for comparing what one
-inventory shows; the claims themselves are not part of them.
+which devices pass which selectors, what they are and where, what is held, what is tolerated. They can be compared within one
+inventory; the claims themselves are not part of them.
 
-Nodes that see thousands of devices mostly share them. Instead of being described they are told apart by their hardware, which is shared.
-Of devices that a question is not about (`focus`), only what a refusal and the cost of a plan tell about them is looked at.
+Nodes that see thousands of devices mostly share them. They are not described, but distinguished by their hardware, which is shared.
+For devices that a question is not about (`focus`), only what a refusal and the cost of a plan say about them is looked at.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Appearances:
 
 
 def _describe(hardware: NodeHardware) -> Hashable:
-    """Everything about the devices that is not a name, an attribute or a selector's business."""
+    """Everything about the devices except names, attributes and what selectors decide."""
     numa: dict[int, int] = {-1: -1}
     return (
         tuple([(len(pool.records), len(pool.limits)) for pool in hardware.pools]),

@@ -1,6 +1,6 @@
 """Objects that keep the fields we do not know.
 
-A newer API server sends fields this version has no attribute for. Whoever reads an object, changes a part of it and writes it
+A newer API server sends fields this version has no attribute for. A client that reads an object, changes a part of it and writes it
 back must not delete them. Structs only hold what they declare, so the rest travels beside the object: a `Carried` is the typed
 object and the remainder of the JSON it came from, as a tree that follows the object's own. Items of a list are found again by
 their merge key (a device by its name), or by position where they have none, so that adding, removing and reordering items
@@ -109,7 +109,7 @@ def _record_remainder(known: dict[str, Shape], value: dict[str, Json]) -> Remain
 
 
 def _keyed_items(item: Shape, values: list[Json]) -> Iterator[tuple[Hashable, Json]]:
-    """Each item with what it is found again by. Of several with one merge key, the order tells them apart."""
+    """Each item with the key it is found again by. Items with the same merge key are distinguished by their order."""
     merge_key = item.merge_key if isinstance(item, Record) else ()
     seen: dict[Hashable, int] = {}
     for position, value in enumerate(values):

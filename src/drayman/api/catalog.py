@@ -1,6 +1,6 @@
-"""The kinds that Drayman has types for: how they are called and where they are served.
+"""The kinds that Drayman has types for: what they are called and where they are served.
 
-Everything that handles such objects by kind (files, clients, what placement follows) goes by this table instead of lists of its own.
+Everything that handles such objects by kind (files, clients, what placement follows) uses this table instead of lists of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from drayman.api.workloads import (
 
 
 class Kind(Struct, frozen=True):
-    """One kind of object. Its type says its name, and the group and version that objects of the type are of."""
+    """One kind of object. Its type gives its name, and the group and version of its objects."""
 
     type: type[ApiStruct]
     plural: str
@@ -54,7 +54,7 @@ class Kind(Struct, frozen=True):
     served_as: str = ""
     """The version in which servers have it, where that is not the version of the type."""
     optional: bool = False
-    """Whether some clusters do not serve it. To a client that follows it, they have none of it."""
+    """Whether some clusters do not serve it. A client that follows it finds none there."""
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ _BY_TYPE: Final = {kind.type: kind for kind in KINDS}
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:
-    """The kind that an object in a file says it is of, in any version, if files of it are read as a type."""
+    """The kind that an object in a file claims to be, in any version, if files of it are read as a type."""
     return _LOADED.get((api_version, kind))
 
 

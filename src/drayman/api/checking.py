@@ -33,7 +33,7 @@ from drayman.api.validation.resource_slice import warnings
 from drayman.api.validation.taints import check_rule_conditions
 
 MAX_ERRORS: Final = 1_000
-"""Most errors, and most warnings, that are reported: a file that has more is not one anybody corrects line by line."""
+"""Most errors, and most warnings, that are reported: a file that has more is not corrected line by line."""
 
 _ANY_TIME: Final = "1970-01-01T00:00:00Z"
 """Stands in for the time of writing, which no rule looks at."""
@@ -65,7 +65,7 @@ class Report:
 
 
 class _Collector:
-    """Findings up to what anybody would read. A warning too many is only counted; an error too many ends the checking."""
+    """Findings up to what a person would read. Further warnings are only counted; a further error ends the checking."""
 
     def __init__(self) -> None:
         self._findings: list[LoadFinding] = []
@@ -146,7 +146,7 @@ def _check(
 
 
 def defaulted(carried: Carried[ApiStruct], version: str) -> Carried[ApiStruct]:
-    """An object as the API server would store it, but for the time."""
+    """An object as the API server would store it, except for the time."""
     value = with_defaults(carried.object, now=_ANY_TIME, version=version or "v1")
     return carried.replace(value)
 
@@ -174,9 +174,9 @@ def _rules(value: ApiStruct, selectors: SelectorChecker) -> Iterator[FieldError]
 
 
 def _duplicates(objects: Iterable[LoadedObject]) -> Iterator[LoadFinding]:
-    """Objects that are there twice and say different things.
+    """Objects that occur twice with different content.
 
-    Applied one file after the other, which is ordinary, the later one replaces the earlier one. Within a file it is a slip.
+    When files are applied in turn, which is normal, the later one replaces the earlier one. Within a file it is a mistake.
     """
     first: dict[tuple[str, str, str, str], LoadedObject] = {}
     for loaded in objects:

@@ -1,7 +1,7 @@
-"""Claims that are made from templates: their names and owners, and for whom one was made.
+"""Claims that are made from templates: their names and owners, and what each was made for.
 
-Whoever makes one draws the end of its name itself, from the alphabet that Kubernetes uses, so that the claim and what refers to it can be
-written together.
+The maker of a claim draws the end of its name itself, from the alphabet that Kubernetes uses, so that the claim and what refers to it can
+be written together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JSON to typed objects and back.
 
-Decoding goes straight from bytes to structs. Kubernetes is more tolerant than that (null means absent) and our errors are to
-name the exact field, so what the fast path objects to is decoded once more by way of the type's shape, which either finds it
-acceptable after all or says what is wrong where.
+Decoding goes straight from bytes to structs. Kubernetes is more tolerant than that (null means absent) and our errors must
+name the exact field, so what the fast path rejects is decoded again using the type's shape, which either accepts it after
+all or says what is wrong and where.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.struct import ApiStruct, Int32, Int64, Json, Timestamp, always
 
 EventType = Literal["Normal", "Warning"]
-"""Whether an event tells of something that may have to be looked into."""
+"""Whether an event reports something that may need attention."""
 
 
 class NodeSelectorRequirement(ApiStruct):
@@ -194,7 +194,7 @@ class EphemeralVolumeSource(ApiStruct):
 
 
 class Volume(ApiStruct):
-    """A volume of a pod. Only those that tie a pod to nodes are told apart."""
+    """A volume of a pod. Only those that tie a pod to nodes are distinguished."""
 
     merge_key: ClassVar[tuple[str, ...]] = ("name",)
 

@@ -1,7 +1,7 @@
 """Files of objects: a stream of documents in YAML or JSON, lists taken apart.
 
-A document knows its file and, when somebody asks because something is wrong with it, the line of each of its fields. Lines are
-found by parsing once more, so that the good case does not pay for them.
+A document knows its file and, when asked because something is wrong with it, the line of each of its fields. Lines are
+found by parsing again, so that the good case does not pay for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_BYTES: Final = 512 * 1024 * 1024
 """Largest file that is read. A cluster of a thousand large nodes takes a fifth of that."""
 
 MAX_LINED_LENGTH: Final = 16 * 1024 * 1024
-"""Longest text whose fields are given lines. Finding them takes a while, and nobody looks into larger files by line."""
+"""Longest text whose fields are given lines. Finding them takes a while, and larger files are not read by line."""
 
 _SEGMENT: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _LIST: Final = "List"
@@ -33,7 +33,7 @@ def path_segments(path: str) -> Segments:
 
 
 class Source:
-    """A file's text, and the lines of what is in it, found when somebody asks and only as far as needed."""
+    """A file's text, and the lines of what is in it, found on demand and only as far as needed."""
 
     def __init__(self, file: str, text: str) -> None:
         short = len(text) <= MAX_LINED_LENGTH
@@ -46,14 +46,14 @@ class Source:
             try:
                 self._found.append(next(self._ahead).lines)
             except (StopIteration, DocumentError):
-                # Either reading has reported this already, or it is JSON that is no YAML, such as several objects in a row.
+                # Either reading has reported this already, or it is JSON that is not YAML, such as several objects in a row.
                 return None
         return self._found[number]
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """Where an object stands. `index` counts the objects of the file from 0; `start` is the line of what holds the object."""
+    """Where an object is. `index` counts the objects of the file from 0; `start` is the line of what holds the object."""
 
     file: str
     index: int
@@ -86,12 +86,12 @@ class Document(SourcePlace):
 
     @property
     def place(self) -> SourcePlace:
-        """Where it stands, without it: for whoever has made an object of it and needs no second copy."""
+        """Where it is, without its content: for callers that have decoded it and need no second copy."""
         return SourcePlace(self.file, self.index, self.start, self._source, self._within)
 
 
 def read_documents(file: str, data: bytes) -> Iterator[Document]:
-    """The objects in a file's bytes. Raises DocumentError; what came before the error has been handed out by then."""
+    """The objects in a file's bytes. Raises DocumentError; what came before the error has been yielded by then."""
     text = _decode(file, data)
     source = Source(file, text)
     index = 0
@@ -126,7 +126,7 @@ def _values(file: str, text: str) -> Iterator[tuple[int, Json]]:
 
 
 def _flow_yaml(file: str, text: str, json_error: DocumentError) -> Iterator[tuple[int, Json]]:
-    """YAML may start with a brace too. Where it is not that either, the complaint about JSON is the helpful one."""
+    """YAML may start with a brace too. If it is not YAML either, the error about JSON is the helpful one."""
     try:
         documents = list(parse_yaml(file, text))
     except DocumentError as error:
@@ -149,7 +149,7 @@ def _objects(file: str, line: int, value: Json) -> Iterator[tuple[Segments, dict
 
 
 def _is_list(value: dict[str, Json]) -> bool:
-    """Whether this is a list of objects. Kinds of users may end in List too; only `items` tells those apart."""
+    """Whether this is a list of objects. Users' own kinds may end in List too; only `items` distinguishes those."""
     kind = value.get("kind")
     is_typed = (
         isinstance(kind, str) and kind.endswith(_LIST) and isinstance(value.get("items"), list)

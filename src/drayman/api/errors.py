@@ -1,33 +1,33 @@
 """Every exception of the `api` package.
 
     ApiError
-    ├── QuantityError       a text is no quantity
-    ├── VersionError        a text is no semantic version
+    ├── QuantityError       a text is not a quantity
+    ├── VersionError        a text is not a semantic version
     ├── DecodeError         JSON is not the object it should be; names the field
     │   └── JsonError       a text is not JSON that is accepted here; names the line
     ├── BodyError           a request body cannot be decoded; says so in the words of the API server
-    │   ├── UnrecognizedError   it is not JSON, YAML or protobuf, or does not tell what it is
+    │   ├── UnrecognizedError   it is not JSON, YAML or protobuf, or does not say what it is
     │   └── MalformedError      it is an object, but a field has a value of the wrong type
     ├── SelectorError       a node or label selector cannot be understood
-    ├── ConversionError     an object cannot be brought to the asked API version
+    ├── ConversionError     an object cannot be converted to the requested API version
     └── DocumentError       a file is not YAML or JSON that is accepted here; names file and line
 
-Objects that decode but break a rule are no exceptions: see `drayman.api.validation`.
+Objects that decode but break a rule are not exceptions: see `drayman.api.validation`.
 """
 
 from __future__ import annotations
 
 
 class ApiError(ValueError):
-    """Base of this package's exceptions: somebody handed us something that is not valid."""
+    """Base of this package's exceptions: the input is not valid."""
 
 
 class QuantityError(ApiError):
-    """A text that is no quantity, or one beyond what is supported."""
+    """A text that is not a quantity, or one beyond what is supported."""
 
 
 class VersionError(ApiError):
-    """A text that is no semantic version."""
+    """A text that is not a semantic version."""
 
 
 class DecodeError(ApiError):
@@ -47,9 +47,9 @@ class DecodeError(ApiError):
 
 
 class JsonError(DecodeError):
-    """A text that is no JSON, or JSON that nobody should have to guess the meaning of.
+    """Text that is not JSON, or JSON whose meaning would have to be guessed.
 
-    `line` and `column` count from 1; the column is 0 where unknown. `is_syntax` tells that it might be YAML all the same.
+    `line` and `column` count from 1; the column is 0 where unknown. `is_syntax` says that it might still be YAML.
     """
 
     def __init__(self, line: int, reason: str, *, column: int = 0, is_syntax: bool = False) -> None:
@@ -66,7 +66,7 @@ class BodyError(ApiError):
 
 
 class UnrecognizedError(BodyError):
-    """A body whose kind cannot even be found out."""
+    """A body whose kind cannot even be determined."""
 
 
 class MalformedError(BodyError):
@@ -78,7 +78,7 @@ class SelectorError(ApiError):
 
 
 class ConversionError(ApiError):
-    """An object whose kind does not exist in the asked API version."""
+    """An object whose kind does not exist in the requested API version."""
 
 
 class DocumentError(ApiError):

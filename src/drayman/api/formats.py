@@ -112,7 +112,7 @@ def _mismatch(text: str, pattern: re.Pattern[str], rule: str) -> Problems:
 
 
 def _remembered(problems: Callable[[str], Problems]) -> Callable[[str], Problems]:
-    """The same checks with recent answers kept: names come up again and again. Not of long texts, which may be anything."""
+    """The same checks with recent answers kept: names come up again and again. Not for long texts, which may be anything."""
     known = lru_cache(maxsize=_NAMES_KEPT)(problems)
 
     @wraps(problems)
@@ -124,7 +124,7 @@ def _remembered(problems: Callable[[str], Problems]) -> Callable[[str], Problems
 
 @_remembered
 def dns_label_problems(text: str) -> Problems:
-    """Why a text is no RFC 1123 label."""
+    """Why a text is not an RFC 1123 label."""
     problems = _too_long(text, LABEL_LENGTH, "characters")
     if _LABEL.fullmatch(text):
         return problems
@@ -132,7 +132,7 @@ def dns_label_problems(text: str) -> Problems:
 
 
 def dns_subdomain_problems(text: str, *, unit: str = "characters") -> Problems:
-    """Why a text is no RFC 1123 subdomain. `unit` is what the message counts in; either way it means bytes."""
+    """Why a text is not an RFC 1123 subdomain. `unit` is what the message counts in; either way it means bytes."""
     if unit == "characters":
         return _subdomain_problems(text)
     return _too_long(text, SUBDOMAIN_LENGTH, unit) + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
@@ -146,12 +146,12 @@ def _subdomain_problems(text: str) -> Problems:
 
 @_remembered
 def long_name_problems(text: str) -> Problems:
-    """Why a text is no RFC 1123 subdomain, in the words of the younger, declared rules."""
+    """Why a text is not an RFC 1123 subdomain, in the words of the newer, declared rules."""
     return dns_subdomain_problems(text, unit="bytes")
 
 
 def caseless_long_name_problems(text: str) -> Problems:
-    """Why a text is no RFC 1123 subdomain where upper case is accepted, in the words of the declared rules."""
+    """Why a text is not an RFC 1123 subdomain where upper case is accepted, in the words of the declared rules."""
     # Go folds case by Unicode, so that a long s and a kelvin sign pass for letters; lower() only knows the latter.
     folded = text.lower().replace("\u017f", "s")
     return _too_long(text, SUBDOMAIN_LENGTH, "bytes") + _mismatch(
@@ -189,12 +189,12 @@ def _prefixed(prefix: str, problems: Iterable[str]) -> Problems:
 
 
 def c_identifier_problems(text: str) -> Problems:
-    """Why a text is no identifier of C."""
+    """Why a text is not a C identifier."""
     return _mismatch(text, _C_IDENTIFIER, _C_IDENTIFIER_RULE)
 
 
 def uuid_problems(text: str) -> Problems:
-    """Why a text is no lower-case RFC 4122 identifier."""
+    """Why a text is not a lower-case RFC 4122 identifier."""
     if _UUID.fullmatch(text):
         return _FINE
     if problem := _uuid_syntax_problem(text):
@@ -203,7 +203,7 @@ def uuid_problems(text: str) -> Problems:
 
 
 def _uuid_syntax_problem(text: str) -> str:
-    """What a parser of all the forms a UUID has says; nothing where it takes the text for one."""
+    """What a parser that accepts all forms of a UUID says; empty if it accepts the text."""
     digits = text
     match byte_length(text):
         case 32:
@@ -236,7 +236,7 @@ def path_segment_problems(text: str) -> Problems:
 
 
 def interface_address_problems(text: str) -> Problems:
-    """Why a text is no address with a prefix length in its canonical form, such as 10.9.8.7/24."""
+    """Why a text is not an address with a prefix length in its canonical form, such as 10.9.8.7/24."""
     try:
         interface = ipaddress.ip_interface(_without_leading_zeros(text))
     except ValueError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Labels = Mapping[str, str]
 Requirement = Callable[[Labels], bool]
-"""A parsed requirement: tells whether labels meet it."""
+"""A parsed requirement: whether labels meet it."""
 
 _SELECTOR_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 

@@ -30,7 +30,7 @@ LONGEST_NAME: Final = 300
 """Names and paths are cut to this many characters in messages; the longest valid ones just fit."""
 LONGEST_MESSAGE: Final = 4_000
 _UNTYPED_METADATA: Final = ("metadata.managedFields", "metadata.selfLink")
-"""Fields every object may have and nobody here reads."""
+"""Fields that every object may have and that are not read here."""
 _OTHER_RESOURCE_KINDS: Final = frozenset({"ResourcePoolStatusRequest"})
 """Kinds of the group that have nothing to do with allocation."""
 
@@ -73,14 +73,14 @@ def found(
     message: str,
     error: FieldError | None = None,
 ) -> LoadFinding:
-    """A finding whose parts are cut to what somebody can read: files may hold names of any length."""
+    """A finding whose parts are cut to a readable length: files may hold names of any length."""
     path, message = elided(path, LONGEST_NAME), elided(message, LONGEST_MESSAGE)
     return LoadFinding(severity, file, line, title, path, message, error)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """An object from a file. `carried` is None for kinds Drayman does not know, of which `raw` has a canonical text."""
+    """An object from a file. `carried` is None for kinds Drayman does not know, for which `raw` has a canonical text."""
 
     document: SourcePlace
     api_version: str
@@ -106,7 +106,7 @@ class LoadedObject:
 
     @property
     def title(self) -> str:
-        """How messages call the object."""
+        """What messages call the object."""
         name = self.metadata.name or f"{self.metadata.generate_name}*"
         parts = (self.namespace, name) if self.namespace else (name,)
         shown = "/".join(elided(part, LONGEST_NAME) for part in parts)
@@ -144,7 +144,7 @@ class LoadedObject:
 
 
 def load_files(inputs: Iterable[tuple[str, bytes]]) -> Iterator[LoadedObject | LoadFinding]:
-    """The objects in files, given as names and bytes, with findings where something is none."""
+    """The objects in files, given as names and bytes, with findings where something is not an object."""
     for file, data in inputs:
         try:
             for document in read_documents(file, data):

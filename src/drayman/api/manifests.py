@@ -1,7 +1,7 @@
-"""Typed objects from the text of manifests, for whoever uses Drayman as a library.
+"""Typed objects from the text of manifests, for users of Drayman as a library.
 
-They are as the API server would store them: of the current version and with defaults. Whether they keep the rules of the API is for
-`checking` to say. A field that does not exist is an error here: nobody would see a warning.
+They are as the API server would store them: of the current version and with defaults. `checking` says whether they follow the
+rules of the API. A field that does not exist is an error here, because a warning would not be seen.
 """
 
 from __future__ import annotations

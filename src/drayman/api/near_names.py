@@ -1,4 +1,4 @@
-"""What somebody may have meant who gave a name that does not exist."""
+"""What a user who gave a name that does not exist may have meant."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _TELLING: Final = 3
 
 
 def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
-    """The end of a sentence that says that there is no such name: the nearest that exist, and where all of them are to be found."""
-    from difflib import get_close_matches  # a command that goes well has no use for it
+    """The end of a sentence that says that there is no such name: the nearest that exist, and where all of them are listed."""
+    from difflib import get_close_matches  # not needed by a command that succeeds
 
     names = sorted(known)
     begun = [each for each in names if len(name) >= _TELLING and each.startswith(name)]

@@ -1,4 +1,4 @@
-"""The taints by which a control plane says what is wrong with a node, and those that daemons put up with."""
+"""The taints by which a control plane says what is wrong with a node, and those that daemons tolerate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DISK_PRESSURE: Final = "node.kubernetes.io/disk-pressure"
 PID_PRESSURE: Final = "node.kubernetes.io/pid-pressure"
 NETWORK_UNAVAILABLE: Final = "node.kubernetes.io/network-unavailable"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-"""Set by people: what ran on the node is gone for good."""
+"""Set by people: what ran on the node will not come back."""
 
 DAEMONS_TOLERATE: Final = (
     (NOT_READY, "NoExecute"),
@@ -22,4 +22,4 @@ DAEMONS_TOLERATE: Final = (
     (PID_PRESSURE, "NoSchedule"),
     (UNSCHEDULABLE, "NoSchedule"),
 )
-"""Keys and effects. A daemon looks after its node also when that is in trouble."""
+"""Keys and effects. A daemon looks after its node even when the node is in trouble."""

@@ -38,7 +38,7 @@ class TermMatcher(Struct, frozen=True):
     def matches(self, labels: Labels, name: str) -> bool:
         if not all(meets(labels) for meets in self.labels):
             return False
-        # Upstream leaves fields out of account on a node without a name.
+        # Upstream ignores fields on a node without a name.
         return not name or all(field.meets(name) for field in self.fields)
 
 

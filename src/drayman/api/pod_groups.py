@@ -1,7 +1,7 @@
 """The parts of a PodGroup that its claims need: which ones its pods share, and which ones were made for it.
 
-An entry of a group has the fields of an entry of a pod, and so has what its status says of it: a pod's entry stands for the group's
-claim where the two are equal.
+An entry of a group, and its status, have the same fields as those of a pod. A pod's entry stands for the group's claim where the
+two entries are equal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Facts about a pod that follow from what it says of itself: whether it counts, whose it is, which claims it uses.
+"""Facts about a pod that follow from its own fields: whether it counts, whose it is, which claims it uses.
 
-Everybody who has to know one of these asks here, so that a pod is not finished to one and still running to another.
+Every caller uses these functions, so that a pod is not finished to one and still running to another.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def is_finished(pod: Pod) -> bool:
 
 
 def is_leaving(pod: Pod) -> bool:
-    """Whether somebody has deleted a pod. It may still run for a while."""
+    """Whether a pod is being deleted. It may still run for a while."""
     return pod.metadata.deletion_timestamp is not None
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether a pod runs or will run, and nobody wants it gone."""
+    """Whether a pod runs or will run, and is not being deleted."""
     return not is_leaving(pod) and not is_finished(pod)
 
 

@@ -131,7 +131,7 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
     def rounded_up(self) -> int:
-        """The whole number next to the amount, away from zero."""
+        """The amount as a whole number, rounded away from zero."""
         return _away_from_zero(self.amount)
 
     def milli(self) -> int:

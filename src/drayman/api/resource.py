@@ -1,7 +1,7 @@
 """`resource.k8s.io/v1`: classes, slices, claims, templates, taint rules.
 
 Absent, null and empty lists mean the same in almost every field, so lists default to an empty tuple. The few fields where
-Kubernetes tells null from empty are optional here.
+Kubernetes distinguishes null from empty are optional here.
 """
 
 from __future__ import annotations

@@ -173,6 +173,6 @@ def _expect(type_: type, value: Json, path: str) -> None:
 
 
 def type_name(value: Json) -> str:
-    """How JSON calls the type of a decoded value."""
+    """What JSON calls the type of a decoded value."""
     names = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object"}
     return names.get(type(value), "array" if isinstance(value, list | tuple) else "null")

@@ -1,4 +1,4 @@
-"""The parts of storage that scheduling and the binding of volumes read: what a claim asks for, what a volume is and who has it."""
+"""The parts of storage that scheduling and the binding of volumes read: what a claim asks for, what a volume is and which claim has it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class VolumeNodeAffinity(ApiStruct):
 
 
 class VolumeClaimReference(ApiStruct):
-    """The claim that has a volume. Without a uid a person has set the volume aside for a claim of that name."""
+    """The claim that has a volume. Without a uid, a person has set the volume aside for a claim of that name."""
 
     api_version: str = ""
     kind: str = ""

@@ -28,7 +28,7 @@ Timestamp = Annotated[
 
 
 def always(value: str) -> Any:
-    """A default that is written out all the same: an object without its apiVersion and kind would mean nothing."""
+    """A default that is always written out: an object without its apiVersion and kind would mean nothing."""
     return msgspec.field(default_factory=lambda: value)
 
 

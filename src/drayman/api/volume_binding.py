@@ -1,6 +1,6 @@
 """How a volume claim and a volume find each other.
 
-A scheduler, the volume controller and provisioners tell each other what is decided and what is done by annotations and references.
+A scheduler, the volume controller and provisioners communicate what is decided and done through annotations and references.
 A claim is bound when it names its volume and says that the binding is complete. A scheduler begins that by entering the claim in a volume
 that exists (`reserved_for`), or by naming the node for which one is to be provisioned (`for_node`).
 """
@@ -36,7 +36,7 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 """The provisioner of classes whose volumes people make."""
 WAIT_FOR_CONSUMER: Final = "WaitForFirstConsumer"
 AVAILABLE: Final = "Available"
-"""The phase of a volume that nobody has."""
+"""The phase of a volume that no claim has."""
 BOUND: Final = "Bound"
 """The phase of a claim or a volume that has its counterpart."""
 LOST: Final = "Lost"
@@ -71,7 +71,7 @@ def class_name_of(value: PersistentVolumeClaim | PersistentVolume) -> str:
 
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """The class of claims that name none: of several that say so the newest, then the first by name."""
+    """The class of claims that name none: of several marked as default, the newest, then the first by name."""
     marked = [
         each
         for each in classes
@@ -86,7 +86,7 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 
 
 def names_no_class(claim: PersistentVolumeClaim) -> bool:
-    """Whether the default class is meant. An empty name means that there shall be none."""
+    """Whether the default class is meant. An empty name means no class."""
     named = claim.spec.storage_class_name
     return named is None and _CLASS_ANNOTATION not in claim.metadata.annotations
 
@@ -105,17 +105,17 @@ def waits_for_consumer(storage_class: StorageClass | None) -> bool:
 
 
 def is_provisioned(storage_class: StorageClass) -> bool:
-    """Whether somebody makes volumes for claims of a class."""
+    """Whether volumes are provisioned for claims of a class."""
     return storage_class.provisioner not in ("", NO_PROVISIONER)
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether a claim has its volume for good."""
+    """Whether a claim is completely bound to its volume."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def is_set_aside(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume is meant for a claim, by whomever."""
+    """Whether a volume is meant for a claim, however that was decided."""
     ref = volume.spec.claim_ref
     if ref is None or (ref.namespace, ref.name) != (claim.metadata.namespace, claim.metadata.name):
         return False
@@ -143,7 +143,7 @@ def reference_to(claim: PersistentVolumeClaim) -> VolumeClaimReference:
 
 
 def reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume with the claim entered in it; the volume itself if it is. One that a person has set aside does not say otherwise."""
+    """The volume with the claim entered in it; unchanged if it already is. One set aside by a person is not marked otherwise."""
     ref = volume.spec.claim_ref
     if ref is not None and is_set_aside(volume, claim) and ref.uid:
         return volume
@@ -158,7 +158,7 @@ def reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pers
 
 
 def for_node(claim: PersistentVolumeClaim, node: str) -> PersistentVolumeClaim:
-    """The claim as its provisioner is to see it; the claim itself if it says so."""
+    """The claim as its provisioner is to see it; unchanged if it already says so."""
     if claim.metadata.annotations.get(SELECTED_NODE) == node:
         return claim
     annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
@@ -166,7 +166,7 @@ def for_node(claim: PersistentVolumeClaim, node: str) -> PersistentVolumeClaim:
 
 
 def bound_to(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
-    """The claim with its volume. One whose volume a person has chosen is left without the annotation that says otherwise."""
+    """The claim with its volume. One whose volume a person has chosen does not get the annotation that says otherwise."""
     annotations = {**claim.metadata.annotations, BIND_COMPLETED: _SET}
     if not claim.spec.volume_name:
         annotations[BOUND_BY_CONTROLLER] = _SET

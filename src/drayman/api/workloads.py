@@ -1,7 +1,7 @@
 """The parts of apps/v1, policy/v1 and what belongs to them that the controllers of workloads read.
 
-Pod templates stay decoded JSON: a controller copies them into pods, and whatever a template says has to reach the pod, also what this
-project has no field for.
+Pod templates stay decoded JSON: a controller copies them into pods, and whatever a template says has to reach the pod, including fields
+that this project does not declare.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from drayman.api.meta import Condition, LabelSelector, ObjectMeta
 from drayman.api.struct import ApiStruct, Int32, Int64, Json, Timestamp, always
 
 PodTemplate = dict[str, Json]
-"""metadata and spec of pods to be."""
+"""metadata and spec of future pods."""
 Amount = Int32 | str
 """A number, or a share such as `25%`."""
 
@@ -62,7 +62,7 @@ class ReplicationControllerSpec(ApiStruct):
     replicas: Int32 = 1
     min_ready_seconds: Int32 = 0
     labels: dict[str, str] = field(name="selector", default_factory=dict)
-    """What its pods are told by; other kinds have a selector for that."""
+    """Identifies its pods; other kinds have a selector for that."""
     template: PodTemplate = field(default_factory=dict)
 
     @property

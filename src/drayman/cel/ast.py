@@ -1,7 +1,7 @@
 """The syntax tree, as the parser builds it and the checker annotates it.
 
-Macros are expanded while parsing, so a tree holds only these eight shapes; operators are calls to functions with CEL's own
-internal names (`_+_`, `_?_:_`, `_[_]`, `@in`, `_?._`, `_[?_]`, ...), which is also how overloads are declared and costs are told apart.
+Macros are expanded while parsing, so a tree holds only these eight shapes; operators are calls to functions with CEL's own internal names
+(`_+_`, `_?_:_`, `_[_]`, `@in`, `_?._`, `_[?_]`, ...), which is also how overloads are declared and costs are distinguished.
 """
 
 from __future__ import annotations

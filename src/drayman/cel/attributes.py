@@ -35,7 +35,7 @@ class Qualifier:
     test_only: bool = False
 
     def apply(self, state: State, container: object) -> object:
-        """The value under the key, or an error. With `test_only` whether there is one."""
+        """The value under the key, or an error. With `test_only`, whether there is one."""
         key = self.key if self.key_of is None else self.key_of(state)
         state.charge(SELECT)
         if isinstance(key, EvaluationError):
@@ -77,14 +77,14 @@ class Attribute(Protocol):
 
     @property
     def step(self) -> Step:
-        """The same with that cost. To be asked for when the path is complete."""
+        """The same with that cost. Call it only when the path is complete."""
 
 
 @dataclass(slots=True)
 class Path:
     root: Step
     qualifiers: list[Qualifier] = field(default_factory=list)
-    free: bool = False  # a presence test has no cost of its own
+    free: bool = False  # a presence test itself costs nothing
     local: int | None = None  # the slot that the root reads, if it is a local variable
 
     def add(self, qualifier: Qualifier) -> None:
@@ -133,8 +133,8 @@ class Path:
 def _reread(optional: OptionalValue) -> OptionalValue:
     """An optional as it is when a path starts from it, such as one in a variable.
 
-    Upstream takes its value out as one of the host language and converts it back. That loses nested optionals and what types are,
-    and fails for the values of libraries: `cel.bind(m, device.capacity["x"].?memory, m.value())` is an error where there is one.
+    Upstream unwraps it to a value of the host language and converts it back. That loses nested optionals and types, and fails for the
+    values of libraries: `cel.bind(m, device.capacity["x"].?memory, m.value())` is an error if there is a value.
     """
     return optional if optional is NONE else OptionalValue(_native(optional.value))
 
@@ -153,7 +153,7 @@ def _native(value: object) -> object:
 
 
 def _charged(root: Step) -> Step:
-    """A path that is only a root. What follows is `State.charge`, spelled out because variables are read all the time."""
+    """A path that is only a root. The body is `State.charge`, inlined because variables are read all the time."""
 
     def step(state: State) -> object:
         value = root(state)

@@ -1,7 +1,7 @@
 """Calls of functions at run time: arguments, cost, implementation.
 
-Upstream evaluates both arguments of most binary functions before it looks at errors, and charges the call in any case; calls of
-more arguments stop at the first error and charge nothing. The costs of failing expressions show the difference.
+Upstream evaluates both arguments of most binary functions before it looks at errors, and charges the call in any case; calls with more
+arguments stop at the first error and charge nothing. The costs of failing expressions show the difference.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def call_step(
     stops_early: bool = False,
     grows: bool = False,
 ) -> Step:
-    """A call of the one overload that fits the static types, or of whichever fits at run time.
+    """A call of the only overload that fits the static types, or of whichever fits at run time.
 
     With `grows` the first argument is a list or map under construction, which is extended in place.
     """
@@ -60,7 +60,7 @@ def call_step(
 
 
 def _operator_step(run: Callable[[object, object], object], left: Step, right: Step) -> Step:
-    """A call of two arguments that costs one, with everything spelled out: arithmetic and comparisons fill most loops."""
+    """A call with two arguments that costs one, with everything inlined: most loops consist of arithmetic and comparisons."""
 
     def step(state: State) -> object:
         a, b = left(state), right(state)
@@ -149,7 +149,7 @@ def equality_step(overload: Overload, left: Step, right: Step) -> Step:
 
     def step(state: State) -> object:
         a, b = left(state), right(state)
-        # Known before the comparison, which is not begun if it would be too expensive.
+        # Known before the comparison, which is not started if it would be too expensive.
         state.charge(rule((a, b), PENDING))
         if isinstance(a, EvaluationError):
             return a

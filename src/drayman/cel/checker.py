@@ -51,7 +51,7 @@ def signature(args: Sequence[Type], *, member: bool) -> str:
 
 
 def qualified_name(expr: ast.Expr) -> str | None:
-    """`a.b.c` as a dotted name, if the expression is nothing but that."""
+    """`a.b.c` as a dotted name, if the expression is just that."""
     parts: list[str] = []
     while isinstance(expr, ast.Select) and not expr.test_only:
         parts.append(expr.field)
@@ -220,7 +220,7 @@ class _Checker:
         self._report(expr.id, f"expected type '{expected}' but found '{found}'")
 
     def _join(self, previous: Type | None, current: Type) -> Type:
-        """The common type of elements; mixed literals are refused later, with an exception that only the whole tree shows."""
+        """The common type of elements; mixed literals are refused later, with an exception that depends on the whole tree."""
         if previous is None:
             return current
         return most_general(previous, current) if self._assign(previous, current) else DYN

@@ -1,4 +1,4 @@
-"""Lists, maps and messages that an expression builds out of computed parts."""
+"""Lists, maps and messages that an expression builds from computed parts."""
 
 from __future__ import annotations
 

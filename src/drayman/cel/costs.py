@@ -1,8 +1,8 @@
 """The cost model: estimates before evaluation, sizes during it.
 
-Costs and sizes are unsigned 64-bit numbers that stick at their maximum, as in the reference implementation: the published
-figures of an expression (`max_cost`) show it. An `EstimateRule` sees the arguments of a call as `CostNode`s and never
-their costs, which the estimator adds itself.
+Costs and sizes are unsigned 64-bit numbers that saturate at their maximum, as in the reference implementation: this shows in the published
+figures of an expression (`max_cost`). An `EstimateRule` sees the arguments of a call as `CostNode`s and never their costs, which the
+estimator adds itself.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def fixed_cost(cost: int) -> CostEstimate:
 
 
 class EntrySize(Struct, frozen=True):
-    """Estimates for what is in a container: the keys (of a map) or 1 (of a list), and the values."""
+    """Estimates for the contents of a container: the keys (of a map) or 1 (of a list), and the values."""
 
     is_list: bool
     key: SizeEstimate
@@ -108,7 +108,7 @@ class CostNode(Protocol):
 
     @property
     def computed_size(self) -> SizeEstimate | None:
-        """What the expression and the environment tell about the size of the value; None where that is nothing."""
+        """What the expression and the environment say about the size of the value; None if nothing."""
 
     @property
     def size(self) -> SizeEstimate:
@@ -116,7 +116,7 @@ class CostNode(Protocol):
 
     @property
     def entry_size(self) -> EntrySize | None:
-        """The sizes of keys and elements where the expression itself tells them."""
+        """The sizes of keys and elements if the expression itself determines them."""
 
     @property
     def literal(self) -> object:
@@ -127,7 +127,7 @@ class CostNode(Protocol):
 
 
 class _NotLiteral:
-    """Marks a node that is no literal."""
+    """Marks a node that is not a literal."""
 
 
 NOT_LITERAL = _NotLiteral()
@@ -151,7 +151,7 @@ class _Pending:
 PENDING = _Pending()
 
 # The cost of one call that happened. `args` has the target first; an argument or the result may be an EvaluationError.
-# Rules are asked twice: with the result `PENDING` before the call, so that nothing too expensive is started, and again after it.
+# Rules are applied twice: with the result `PENDING` before the call, so that nothing too expensive is started, and again after it.
 CostRule: TypeAlias = Callable[[Sequence[object], object], int]
 
 

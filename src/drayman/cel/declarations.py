@@ -41,7 +41,7 @@ def declare(
     variables: Mapping[str, Type],
     fields: Mapping[str, Mapping[str, Type]],
 ) -> Declarations:
-    """One set of declarations out of libraries and an environment's own variables and object types."""
+    """One set of declarations from libraries and an environment's own variables and object types."""
     names: dict[str, Name] = {}
     functions: dict[str, Function] = {}
     messages: dict[str, Message] = {}

@@ -1,4 +1,4 @@
-"""Room for recursion, and how much of it a tree takes.
+"""Room for recursion, and how much of it a tree needs.
 
 Trees are at most a few hundred levels deep, because the parser refuses more, but a level takes several Python frames in some passes and
 macros multiply levels. Frames of Python functions live on the heap, so a higher limit is safe; it is lowered again as soon as the

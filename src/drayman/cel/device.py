@@ -23,7 +23,7 @@ from drayman.cel.types import ANY, BOOL, DYN, Type
 from drayman.cel.values import OptionalValue, type_name
 
 MAX_LENGTH = 10_240  # bytes
-MAX_COST = 1_000_000  # of the worst case as the API accepts it, and of one evaluation
+MAX_COST = 1_000_000  # both for the worst case that the API accepts and for one evaluation
 
 _DEFAULT_FEATURES = Features()
 _MACROS = Library("macros", macros=STANDARD + TWO_VARIABLES + BINDINGS)
@@ -31,7 +31,7 @@ _MACROS = Library("macros", macros=STANDARD + TWO_VARIABLES + BINDINGS)
 
 @lru_cache(maxsize=8)
 def environment(features: Features = _DEFAULT_FEATURES, *, stored: bool = True) -> Environment:
-    """The environment of device selectors; `stored` for expressions that are in the cluster already."""
+    """The environment of device selectors; `stored` for expressions that are already in the cluster."""
     libraries = [*STANDARD_LIBRARY, _MACROS, OPTIONALS, *kubernetes_libraries()]
     if stored or features.list_attributes:
         libraries.append(INCLUDES)
@@ -46,7 +46,7 @@ def environment(features: Features = _DEFAULT_FEATURES, *, stored: bool = True) 
 def compile_selector(
     expression: str, *, features: Features = _DEFAULT_FEATURES, stored: bool = True
 ) -> Selector:
-    """Raises CompileError, also for what is too long or cannot give a bool."""
+    """Raises CompileError, also for expressions that are too long or cannot give a bool."""
     if len(expression.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
         raise CompileError(f"must have at most {MAX_LENGTH} bytes", expression)
     program = environment(features, stored=stored).compile(expression)
@@ -89,7 +89,7 @@ class Selector:
 
     @cached_property
     def key(self) -> Key:
-        """A function of driver and device. Devices with equal keys get the same result, be it a verdict or an error."""
+        """A function of driver and device. Devices with equal keys get the same result, whether a verdict or an error."""
         return key_of(self.reads, self._features)
 
     def matches(self, driver: str, device: Device) -> bool:
@@ -134,7 +134,7 @@ class SelectorProblem(Struct, frozen=True):
 def check_selector(
     expression: str, *, stored: bool, features: Features = _DEFAULT_FEATURES
 ) -> SelectorProblem | None:
-    """What API validation has against an expression; None if nothing."""
+    """Why API validation rejects an expression; None if it does not."""
     if len(expression.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
         return SelectorProblem(ProblemKind.TOO_LONG, f"may not be more than {MAX_LENGTH} bytes")
     try:

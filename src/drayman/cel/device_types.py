@@ -36,7 +36,7 @@ class _Sized(Struct, frozen=True):
     fields: Mapping[str, _Sized] = field(default_factory=dict)
     key: _Sized | None = None
     element: _Sized | None = None
-    selects_elements: bool = False  # whether `.name` is as good as `["name"]`
+    selects_elements: bool = False  # whether `.name` is equivalent to `["name"]`
 
 
 _VALUE = _Sized(MAX_VALUE)
@@ -76,7 +76,7 @@ INPUT_SIZES: InputSizes = _input_size
 
 
 def device_fields(features: Features, *, stored: bool) -> Mapping[str, Type]:
-    """The fields of a device. Stored expressions may use what no gate lets new ones use."""
+    """The fields of a device. Stored expressions may use features that gates forbid in new ones."""
     value = DYN if features.list_attributes else ANY
     fields = {
         "driver": STRING,

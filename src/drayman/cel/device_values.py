@@ -1,7 +1,7 @@
 """A device of the API as a value of the language.
 
-Attributes and capacities are grouped by domain; a name without one belongs to the driver's. All attributes are converted,
-whether an expression reads them or not, so one that has no value makes every expression fail on the device, as upstream.
+Attributes and capacities are grouped by domain; a name without one belongs to the driver's. All attributes are converted, whether an
+expression reads them or not, so an attribute without a value makes every expression fail on the device, as upstream.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which overload takes which values at run time.
 
-Static types leave this open wherever a value is dynamic. Of lists and maps only the first entry is looked at, as upstream does.
+Static types leave this open wherever a value is dynamic. Only the first entry of lists and maps is looked at, as upstream.
 """
 
 from __future__ import annotations

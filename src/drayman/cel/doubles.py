@@ -9,14 +9,14 @@ _SCIENTIFIC_FROM, _SCIENTIFIC_BELOW = 6, -4
 
 
 def not_finite(value: float) -> str:
-    """The name of what is not a number that can be written down."""
+    """The name of a value that is not finite."""
     if math.isnan(value):
         return "NaN"
     return "+Inf" if value > 0 else "-Inf"
 
 
 def shortest_double(value: float) -> str:
-    """The fewest digits that give the number back; with an exponent from a million on and below 0.0001."""
+    """The fewest digits that identify the number; with an exponent from a million on and below 0.0001."""
     if not math.isfinite(value):
         return not_finite(value)
     if value == 0:

@@ -1,4 +1,4 @@
-"""An environment: libraries, variables and limits; and the program that an expression becomes in it."""
+"""An environment: libraries, variables and limits; and the program that an expression compiles to in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _no_sizes(path: tuple[str, ...]) -> None:
 
 
 class Evaluation(Struct, frozen=True):
-    """What came of one evaluation: a value, or the error that took its place; and what it cost."""
+    """The result of one evaluation: a value, or an error in its place; and what it cost."""
 
     value: object
     cost: int

@@ -43,7 +43,7 @@ class Issue(Struct, frozen=True):
         """The message with the offending line and a caret under the column."""
         if self.offset < 0:
             return f"ERROR: <input>:-1:0: {self.message}"
-        if not source:  # There is no line to show, and upstream counts columns from zero for once.
+        if not source:  # There is no line to show, and only here upstream counts columns from zero.
             return f"ERROR: <input>:1:0: {self.message}"
         text = f"ERROR: <input>:{self.line}:{self.column}: {self.message}"
         snippet = source.split("\n")[self.line - 1].replace("\t", " ")
@@ -57,8 +57,8 @@ class Issue(Struct, frozen=True):
 class CompileError(CelError):
     """The expression does not compile.
 
-    `issues` has what is wrong and where, and is empty for a problem of the expression as a whole. `is_internal` marks one that
-    shows only when the program is built, such as a constant conversion that fails.
+    `issues` says what is wrong and where, and is empty for a problem of the expression as a whole. `is_internal` marks one that appears
+    only when the program is built, such as a constant conversion that fails.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class CostLimitError(AbortError):
 
 
 class InternalError(AbortError):
-    """A function got what the reference implementation does not expect: it panics, and so nothing can absorb the error."""
+    """A function got a value that the reference implementation does not expect: it panics there, so nothing can absorb the error."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"internal error: {reason}")

@@ -1,8 +1,8 @@
 """The worst case of an expression's cost, before it ever runs.
 
-A walk over the checked tree as the reference implementation does it: it knows the sizes of literals, follows paths into declared
-input (whose sizes the environment tells), derives the sizes of results, and remembers the sizes of what is in lists and maps. The
-figure is what Kubernetes' API compares with its limit, so oddities are kept, such as paths that end at a function call.
+A walk over the checked tree as the reference implementation does it: it knows the sizes of literals, follows paths into declared input
+(whose sizes the environment gives), derives the sizes of results, and remembers the sizes of the contents of lists and maps. The figure is
+what Kubernetes' API compares with its limit, so oddities are kept, such as paths that end at a function call.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Fold(Struct, frozen=True):
     second: int
     accumulator: int
     init: Step
-    builds: bool  # a list or map from nothing
+    builds: bool  # whether it builds up a list or map from an empty one
     two: bool
 
     def read_accumulator(self) -> Step:
@@ -77,7 +77,7 @@ def fold_step(fold: Fold, iter_range: Step, condition: Step, step: Step, result:
 
 
 def _entries(values: object, *, two: bool) -> Iterable[tuple[object, object]] | None:
-    """What the variables of a comprehension get, round by round; None for values that are neither list nor map."""
+    """What the variables of a comprehension get in each iteration; None for values that are neither list nor map."""
     if isinstance(values, MapValue):
         return values.pairs()
     if not isinstance(values, LISTS):

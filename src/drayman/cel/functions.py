@@ -12,7 +12,7 @@ from drayman.cel.costs import CostRule, EstimateRule
 from drayman.cel.macros import Macro
 from drayman.cel.types import Type
 
-# Looks for mistakes that types do not show; gives the node at fault and a message for each.
+# Looks for mistakes that types do not show; yields the faulty node and a message for each.
 Validator: TypeAlias = Callable[[ast.Checked], Iterator[tuple[ast.Expr, str]]]
 
 
@@ -30,7 +30,7 @@ class Overload(Struct, frozen=True):
     member: bool = False
     estimate: EstimateRule | None = None
     cost: CostRule | None = None
-    # Upstream binds most calls of two arguments so that both are evaluated before an error in one of them counts; calls of three or
+    # Upstream binds most calls with two arguments so that both are evaluated before an error in one of them counts; calls with three or
     # more, and these, stop at the first error and then cost nothing.
     variadic: bool = False
     guarded: bool = (

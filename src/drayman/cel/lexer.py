@@ -70,7 +70,7 @@ _WORDS = frozenset(("in", "true", "false", "null"))
 
 
 def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
-    """The tokens, ended by one of kind END, and what could not be read as a token."""
+    """The tokens, terminated by one of kind END, and what could not be read as a token."""
     tokens: list[Token] = []
     issues: list[Issue] = []
     position = 0

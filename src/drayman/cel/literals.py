@@ -1,4 +1,4 @@
-"""The values that literal tokens stand for. Everything here raises ValueError with a message fit for the user."""
+"""The values that literal tokens stand for. Everything here raises ValueError with a message for the user."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _body(token: str) -> tuple[str, bool]:
 
 
 def _units(body: str, *, of_bytes: bool) -> list[int]:
-    """Code points; in bytes, escapes that name a byte `b` come as `-b - 1`."""
+    """Code points; in bytes, escapes that name a byte `b` are given as `-b - 1`."""
     units: list[int] = []
     position = 0
     while position < len(body):

@@ -1,4 +1,4 @@
-"""Macros: calls that the parser replaces by other syntax.
+"""Macros: calls that the parser replaces with other syntax.
 
 An expander gets the call before anything is checked, and builds its replacement through a `MacroContext`, which numbers new
 nodes and gives them the position of the call. It returns None to leave the call as it is, and raises `MacroError` to refuse it.

@@ -1,7 +1,7 @@
 """Attributes and capacities that a selector asks for and devices do not have.
 
-A misspelt name is no error in the language where it is tested with `has` or `.?`, and a bare "no such key" elsewhere. What helps is to know
-on how many of the devices the name exists, and which names are like it.
+In the language, a misspelt name is not an error where it is tested with `has` or `.?`, and a bare "no such key" elsewhere. It helps to know
+how many of the devices have the name, and which names are similar.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MissingName(Struct, frozen=True):
         return text
 
     def _shown(self, suggestion: Suggestion) -> str:
-        """The name, with what sets it apart if that is not the name."""
+        """The name, with its domain and kind where they differ."""
         text = suggestion.name
         if suggestion.domain != self.domain:
             text = f"{suggestion.domain}/{text}"
@@ -90,7 +90,7 @@ def _suggestions(
 def _candidates(
     kind: Kind, key: QualifiedKey, present: dict[Kind, Counter[QualifiedKey]]
 ) -> Iterator[tuple[float, Suggestion]]:
-    """Names like the wanted one: spelt alike in its domain, or the same elsewhere or of the other kind."""
+    """Names similar to the wanted one: spelt similarly in its domain, or the same in another domain or of the other kind."""
     domain, name = key
     for found_kind, counter in present.items():
         for (other_domain, other), count in sorted(counter.items()):

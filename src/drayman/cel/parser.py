@@ -1,4 +1,4 @@
-"""Tokens to a tree, with macros expanded on the way.
+"""Tokens to a tree, with macros expanded during parsing.
 
 Recursive descent along CEL's grammar. The limits on nesting are the reference implementation's, rule by rule, so that an
 expression is accepted here exactly if it is there. Parsing stops at the first syntax error; errors that leave the structure
@@ -282,7 +282,7 @@ class _Parser(TokenReader):
         return ast.Ident(self.tree.new_id(token.offset), name)
 
     def _message_name_length(self) -> int | None:
-        """How many tokens `.a.b` are before a `{`; None if what follows is no message literal."""
+        """How many tokens `.a.b` has before a `{`; None if what follows is not a message literal."""
         position = self._position
         while self._tokens[position].text == ".":
             if self._tokens[position + 1].kind is not TokenKind.IDENTIFIER:

@@ -1,8 +1,8 @@
 """A checked tree to steps: the interpreter.
 
-The plan follows the reference implementation's, because costs are defined by it: constant lists, maps and conversions are
-folded (a conversion that fails is an error of the expression, not of an evaluation), `x in [constants]` is a set lookup, selections
-and indices are gathered into paths, and patterns that are constant are compiled.
+The plan follows the reference implementation's, because costs are defined by it: constant lists, maps and conversions are folded (a
+conversion that fails is a compile error, not an evaluation error), `x in [constants]` is a set lookup, selections and indices are gathered
+into paths, and constant patterns are compiled.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Planner:
             return _Constant(reference.value)
         type_ = self._checked.types.get(expr.id)
         if type_ is not None and type_.kind is TypeKind.TYPE:
-            # Upstream takes every identifier of this type for the name of a type, also where it is a variable.
+            # Upstream treats every identifier of this type as the name of a type, even if it is a variable.
             raise EvaluationError(f"reference to undefined type: {expr.name}")
         for name, read, local in reversed(self._locals):
             if name == expr.name:

@@ -1,4 +1,4 @@
-"""The part of a device that an expression reads, as something to compare and to look up."""
+"""The part of a device that an expression reads, as a key for comparison and lookup."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _attribute_key(entry: object) -> Hashable:
 
 
 def _capacity_key(entry: object) -> Hashable:
-    """Equal amounts that are written differently are told apart: `isInteger` sees the difference."""
+    """Equal amounts that are written differently are distinguished: `isInteger` sees the difference."""
     assert isinstance(entry, DeviceCapacity)
     return str(entry.value)
 
@@ -116,6 +116,6 @@ def _single(
 
 
 def _comes_last(entries: _Entries, name: str, other: str) -> bool:
-    """Of two spellings of one name the later one counts."""
+    """The later of two spellings of one name counts."""
     order = list(entries)
     return order.index(name) > order.index(other)

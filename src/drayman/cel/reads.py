@@ -103,7 +103,7 @@ class _Collector:
         self.visit(expr.result, with_accu)
 
     def _path(self, expr: ast.Expr, paths: dict[str, _Path]) -> _Path | None:
-        """The keys from the device to an expression, if that is what it is; reads within computed keys are recorded."""
+        """The keys from the device to an expression, if it is such a path; reads within computed keys are recorded."""
         match expr:
             case ast.Ident(name=name):
                 return paths.get(name)

@@ -1,7 +1,7 @@
 """Regular expressions: RE2's syntax, searched in linear time.
 
-The binding is imported on first use because most selectors have no pattern and start-up time counts. RE2 and Go's `regexp` agree
-on the syntax but for a few corners, which are settled here in Go's favour.
+The binding is imported on first use because most selectors have no pattern and start-up time counts. RE2 and Go's `regexp` agree on the
+syntax except for a few corner cases, in which Go's behaviour is used.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def _in_go_words(text: str) -> str:
-    """What RE2 has against a pattern, as Go says it."""
+    """RE2's error about a pattern, in Go's words."""
     reason, _, part = text.partition(": ")
     if reason == "trailing \\":  # the one error without the part it is about
         return "trailing backslash at end of expression: ``"

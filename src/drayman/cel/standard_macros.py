@@ -19,8 +19,8 @@ from drayman.cel.macros import (
     member_call,
 )
 
-ACCUMULATOR = "@result"  # out of reach of expressions
-OLD_ACCUMULATOR = "__result__"  # which it once was; still no name for a variable
+ACCUMULATOR = "@result"  # not accessible to expressions
+OLD_ACCUMULATOR = "__result__"  # its former name; still not allowed for a variable
 UNUSED = "#unused"  # no identifier can look like this
 
 Args = Sequence[ast.Expr]

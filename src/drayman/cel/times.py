@@ -39,12 +39,12 @@ _CYCLE_YEARS = 400
 _CALENDAR_CYCLE = timedelta(days=146_097)  # after which dates, weekdays and leap years repeat
 
 
-# Python's own zones are less than a day off; the language knows no such limit.
+# Python's own zones are limited to offsets of less than a day; the language has no such limit.
 Zone: TypeAlias = tzinfo | timedelta
 
 
 class LocalTime(NamedTuple):
-    """Calendar fields of an instant. Zones lead out of Python's years 1 to 9999; then `fields` are those of another cycle."""
+    """Calendar fields of an instant. Zones can lead outside Python's years 1 to 9999; then `fields` are those of another cycle."""
 
     fields: datetime
     cycles: int = 0  # that `fields` are too early

@@ -1,4 +1,4 @@
-"""Reading tokens one after the other, with the errors that come of it."""
+"""Reading tokens one after the other, with the errors that can occur."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from drayman.cel.lexer import Token, TokenKind
 
 
 class Stop(Exception):
-    """Ends parsing after an error from which it cannot go on."""
+    """Ends parsing after an error from which it cannot recover."""
 
 
 class TokenReader:

@@ -12,7 +12,7 @@ from drayman.cel import ast
 
 @dataclass(slots=True)
 class TreeBuilder:
-    """Hands out node ids. The height of a node is the largest number of counted nodes on a way down from it."""
+    """Hands out node ids. The height of a node is the largest number of counted nodes on a path down from it."""
 
     offsets: dict[int, int] = field(default_factory=dict)
     _heights: dict[int, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Static types.
 
-A type is a kind, a name and parameters; two types are the same when those are equal, so types are plain values and can be
-keys. `str(type)` is the spelling of error messages: `list(int)`, `map(string, dyn)`, `optional_type(int)`.
+A type is a kind, a name and parameters; two types are the same when those are equal, so types are plain values and can be keys. `str(type)`
+is the spelling used in error messages: `list(int)`, `map(string, dyn)`, `optional_type(int)`.
 """
 
 from __future__ import annotations

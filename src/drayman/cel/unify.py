@@ -54,7 +54,7 @@ def most_general(left: Type, right: Type) -> Type:
 
 
 def equivalent(left: Type, right: Type) -> bool:
-    """Whether two types are the same but for the names of type parameters, and wrappers."""
+    """Whether two types are the same except for the names of type parameters, and wrappers."""
     left, right = left.unwrapped, right.unwrapped
     if left.kind is not right.kind or len(left.parameters) != len(right.parameters):
         return False

@@ -26,7 +26,7 @@ from drayman.cel.times import Duration, Timestamp
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
-# No string, bytes or list larger than this is ever built or walked over. Nothing that expressions are for comes near it.
+# No string, bytes or list larger than this is ever built or walked over. No realistic expression comes near it.
 MAX_SIZE = 5_000_000
 MAX_STEPS = 1_000_000  # of one comparison of lists or maps
 
@@ -85,7 +85,7 @@ class MapValue(dict[Hashable, object]):
         return not self
 
     def plain(self) -> MapValue:
-        """The map as it comes out of an optional: without what a subclass adds to lookups."""
+        """The map as unwrapped from an optional: without what a subclass adds to lookups."""
         return self
 
 
@@ -158,12 +158,12 @@ class Concatenation(Sequence[object]):
         return part[index]
 
     def __iter__(self) -> Iterator[object]:
-        """Refuses absurd lengths: a few `a + a` make a list that nobody can walk over."""
+        """Refuses absurd lengths: a few `a + a` make a list that is too long to walk over."""
         check_size(self._length)
         return self.walk()
 
     def walk(self) -> Iterator[object]:
-        """The elements one by one, for those who may stop early."""
+        """The elements one by one, for callers that may stop early."""
         pending: list[ListValue] = [self]
         while pending:
             part = pending.pop()
@@ -230,7 +230,7 @@ class Opaque(ABC):
 
     @abstractmethod
     def equals(self, other: object) -> bool:
-        """Equality with this value on the left. Raises EvaluationError where `other` has a type it cannot meet."""
+        """Equality with this value on the left. Raises EvaluationError if `other` has a type that it cannot be compared with."""
 
     @property
     def cost_size(self) -> int:
@@ -309,8 +309,8 @@ def size_of(value: object) -> int:
 def equal(left: object, right: object) -> bool:
     """The language's `==`. Values of different types are unequal, numbers compare by value.
 
-    Raises EvaluationError where a library value on the left cannot be compared with the type on the right, and
-    CostLimitError for lists and maps that share parts so often that nobody can walk over them.
+    Raises EvaluationError where a library value on the left cannot be compared with the type on the right, and CostLimitError for lists and
+    maps that share parts so often that they are too large to walk over.
     """
     if left is None or right is None:
         return left is right
@@ -374,7 +374,7 @@ class _DeepEquality:
         return True
 
     def _same(self, left: object, right: object) -> bool:
-        """Inside of containers an impossible comparison does not count as a difference, as upstream has it."""
+        """Inside containers, an impossible comparison does not count as a difference, as upstream."""
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise CostLimitError

@@ -1,1 +1,1 @@
-"""The command line. Commands are loaded when they are called, and import what they need inside."""
+"""The command line. Commands are loaded when they are called, and import what they need in their functions."""

@@ -99,7 +99,7 @@ def _decode(path: str) -> list[Problem]:
 
 
 def _stream_name(data: bytes) -> str:
-    """A name for standard input whose ending tells what is in it, as a file's does."""
+    """A name for standard input whose extension says what is in it, as a file's does."""
     if data.startswith(_GZIP):
         return "<stdin>.jsonl.gz"
     is_array = data.removeprefix(BOM_UTF8).lstrip().startswith(b"[")

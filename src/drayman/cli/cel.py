@@ -87,7 +87,7 @@ def cel(
 
 
 def _refuse_same_names(file: str, devices: list[NamedDevice]) -> None:
-    """Results are by name, so that of two devices with one name one would be lost."""
+    """Results are by name, so one of two devices with the same name would be lost."""
     seen: set[str] = set()
     for item in devices:
         if item.name in seen:
@@ -198,7 +198,7 @@ def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
         word, style, detail = _words(evaluation, alike)
         if out.is_terminal:
             out.print(Text.assemble(name, "  ", (word, style), detail), soft_wrap=True)
-        else:  # rich takes long over what may be a cluster's worth of devices
+        else:  # rich is slow for what may be all devices of a cluster
             click.echo(f"{name}  {word}{detail}")
     matches = sum(evaluation.value is True for _, evaluation in found)
     out.print(f"{matches} of {len(found)} devices match")
@@ -209,7 +209,7 @@ def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
 
 
 def _failures(found: list[tuple[NamedDevice, Evaluation]]) -> dict[str, list[str]]:
-    """The errors, and on which devices each is found."""
+    """The errors, and the devices on which each occurs."""
     failures: dict[str, list[str]] = {}
     for item, evaluation in found:
         if evaluation.error is not None:
@@ -218,7 +218,7 @@ def _failures(found: list[tuple[NamedDevice, Evaluation]]) -> dict[str, list[str
 
 
 def _words(evaluation: Evaluation, told_below: Container[str]) -> tuple[str, str, str]:
-    """The verdict in a word, how to show that, and what follows it."""
+    """The verdict in a word, its style, and what follows it."""
     if evaluation.error is not None:
         error = str(evaluation.error)
         return "error", "red", "" if error in told_below else f"  {printable(error)}"

@@ -1,7 +1,7 @@
 """`drayman completion`: a script that lets a shell complete commands, options and what they take.
 
-The scripts are click's. They run `drayman` itself, with a variable set that makes it print what may follow, so they need not be made anew
-when commands change. Names that only a cluster knows are left alone: a key press should not wait for an API server.
+The scripts are click's. They run `drayman` itself, with a variable set that makes it print what may follow, so they need not be regenerated
+when commands change. Names that only a cluster knows are not completed: a key press should not wait for an API server.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def profile_names(
 def explained_kinds(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The kinds that can be explained. The name comes after a space, as kubectl takes it too."""
+    """The kinds that can be explained. The name follows after a space, which kubectl accepts too."""
     from drayman.questions.subjects import KINDS
 
     if ctx.params.get(parameter.name or ""):

@@ -1,4 +1,4 @@
-"""How a command talks to a cluster, and how it says that it cannot."""
+"""How a command talks to a cluster, and how it reports that it cannot."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def talk(
     *,
     context: str = "",
 ) -> T:
-    """Do something with a client of the cluster that is meant. What the cluster refuses is the user's to read."""
+    """Do something with a client of the cluster that is meant. What the cluster refuses is shown to the user."""
     connection = connection_to(kubeconfig, data_dir, context)
 
     async def connected() -> T:
@@ -84,7 +84,7 @@ def talk(
 
 @asynccontextmanager
 async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
-    """A client for somebody who waits; a long wait for the server is shown."""
+    """A client for interactive use; a long wait for the server is shown."""
     async with (
         which_cluster.client_for_people(connection) as client,
         waiting(f"waiting for {connection} to answer", client.answered),
@@ -94,7 +94,7 @@ async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
 
 @asynccontextmanager
 async def lasting_client_of(connection: Connection) -> AsyncIterator[HttpClient]:
-    """A client for work that goes on: a server that is away or slow for a while is asked again."""
+    """A client for long-running work: a server that is unreachable or slow for a while is asked again."""
     from drayman.cluster import HttpClient
 
     async with HttpClient(connection) as client:
@@ -130,7 +130,7 @@ def in_words(connection: Connection) -> Iterator[None]:
 
 
 def announce(client: HttpClient) -> None:
-    """Say which cluster it is that was changed."""
+    """Say which cluster was changed."""
     click.echo(printable(f"cluster: {client.connection}"))
 
 

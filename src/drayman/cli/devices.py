@@ -1,4 +1,4 @@
-"""Devices from a file: ResourceSlices as people have them, or a plain array of named devices."""
+"""Devices from a file: ResourceSlices as Kubernetes has them, or a plain array of named devices."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Published:
     device: Device
 
     def named(self, *, with_driver: bool) -> NamedDevice:
-        """By pool and name, as people call it; with its driver where another driver has the same names."""
+        """By pool and name; with its driver where another driver has the same names."""
         name = f"{self.pool}/{self.device.name}"
         return NamedDevice(
             f"{self.driver}/{name}" if with_driver else name, self.driver, self.device

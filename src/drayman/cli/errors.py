@@ -1,8 +1,7 @@
 """What ends a command early.
 
-Exit statuses: 0 for success, 1 for input that is wrong, 2 for a wrong command line (click's own), 70 for a fault of ours,
-130 and 141 for an interrupt and a closed pipe, as shells have it. Commands that answer a question with 0 or 1 end with 2 for all that is
-wrong: see `no_answer`.
+Exit statuses: 0 for success, 1 for input that is wrong, 2 for a wrong command line (click's own), 70 for an internal error, 130 and 141 for
+an interrupt and a closed pipe, as in shells. Commands that answer a question with 0 or 1 end with 2 for any error: see `no_answer`.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ _START_ONE: Final = (
     " or name one with --kubeconfig"
 )
 LONGEST_MESSAGE: Final = 4_000
-"""Characters of a message that are shown. What is wrong may be a name of a hundred megabytes."""
+"""Characters of a message that are shown. The error may be about a name of a hundred megabytes."""
 
 
 def printable(text: str) -> str:
-    """The text with control characters spelt out: names from a file must not steer the terminal."""
+    """The text with control characters spelt out: names from a file must not control the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def reason(error: OSError) -> str:
-    """What the system says, in the middle of a sentence."""
+    """What the system says, worded for the middle of a sentence."""
     return (error.strerror or str(error)).lower()
 
 
@@ -81,7 +80,7 @@ class NoAnswerError(UserError):
 
 @contextmanager
 def no_answer() -> Iterator[None]:
-    """Whatever is wrong in here ends the command with 2. Decorates commands of which 1 is an answer."""
+    """Any error in here ends the command with 2. Decorates commands for which 1 is an answer."""
     try:
         yield
     except UserError as error:

@@ -18,27 +18,27 @@ STANDARD: Final = "-"
 """Stands for standard input or output where a file is expected."""
 
 PATH: Final = click.Path(readable=False)
-"""The type of a parameter that names a file. It only lets shells complete it: what is wrong with the file is said on reading it."""
+"""The type of a parameter that names a file. It only lets shells complete it: errors are reported when the file is read."""
 
 MOST_BYTES: Final = 1 << 29
 """Inputs are read whole; more than this is a mistake or an attack."""
 
 _ENDINGS: Final = (".yaml", ".yml", ".json")
-"""Of files that are manifests."""
+"""Extensions of manifest files."""
 
 _PREFIX: Final = 50
-"""Characters of a file's name that the temporary file beside it takes over: together they must not get too long."""
+"""Characters of a file's name that its temporary file copies: the result must not get too long."""
 
 
 def display_name(path: str) -> str:
-    """What to call a file in a message. Names are bytes, and those that are no text are spelt out."""
+    """What to call a file in a message. Names are bytes, and those that are not text are spelt out."""
     if path == STANDARD:
         return "<stdin>"
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def manifests_in(folder: str) -> list[str]:
-    """The manifests directly inside a folder. Raises UserError where there are none: that is not the folder meant."""
+    """The manifests directly inside a folder. Raises UserError where there are none: then it is probably the wrong folder."""
     name = display_name(folder)
     try:
         found = sorted(str(entry) for entry in Path(folder).iterdir() if entry.suffix in _ENDINGS)
@@ -80,7 +80,7 @@ def _refuse_large(path: str, size: int) -> None:
 
 
 def refuse_overwriting(results: str, *inputs: str) -> None:
-    """Results must not take the place of what they are computed from."""
+    """Results must not overwrite what they are computed from."""
     if results == STANDARD or not os.path.isfile(results):
         return
     for path in inputs:
@@ -92,13 +92,13 @@ def refuse_overwriting(results: str, *inputs: str) -> None:
 def writing(path: str) -> Iterator[BinaryIO]:
     """A stream to write results to: standard output for `-`.
 
-    A file appears whole or not at all: it is written beside its place and renamed when the block ends well.
+    A file appears whole or not at all: it is written under a temporary name and renamed when the block succeeds.
     """
     try:
         with _stream(path) as file:
             yield file
     except BrokenPipeError:
-        raise  # whoever read the output has gone, which is not for us to complain about
+        raise  # the reader of the output has gone, which is not an error
     except OSError as error:
         name = "<stdout>" if path == STANDARD else display_name(path)
         raise UserError(f"{name}: cannot be written: {reason(error)}") from error
@@ -118,7 +118,7 @@ def _stream(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(os.path.realpath(path))  # a link stays one; what it leads to is replaced
+    target = Path(os.path.realpath(path))  # a link stays a link; its target is replaced
     if target.exists() and not target.is_file():  # a pipe or a device, which renaming would replace
         with target.open("wb") as file:
             yield file
@@ -129,9 +129,9 @@ def _stream(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `target` in the end.
+    """A new file that replaces `target` in the end.
 
-    Its name is chosen before it is there, inside the block that removes it: an interrupt may come between any two steps.
+    Its name is chosen before it exists, inside the block that removes it: an interrupt may come between any two steps.
     """
     beside = target.with_name(f".{target.name[:_PREFIX]}.{secrets.token_hex(8)}")
     try:

@@ -1,8 +1,8 @@
-"""Lists that are narrowed to a node, a driver, a namespace: what to say when nothing is left.
+"""Lists that are filtered by node, driver or namespace: what to say when nothing is left.
 
-As kubectl has it, an object that is named and does not exist is an error, and a filter that matches nothing is not: then a sentence on
-standard error says so, and what is printed as data is an empty list. A node is an object. Drivers are known by their slices only, and a
-namespace may be out of sight.
+As with kubectl, naming an object that does not exist is an error, and a filter that matches nothing is not: a sentence on standard error
+says so, and the data printed is an empty list. A node is an object. Drivers are known only by their slices, and a namespace may not be
+visible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def nothing_found(
     drivers: Collection[str] = (),
     states: Sequence[str] = (),
 ) -> str:
-    """A sentence for a list without rows: what was asked for, and the drivers that a mistyped one may have meant."""
+    """A sentence for a list without rows: what was asked for, and the drivers that may have been meant by a mistyped name."""
     asked = [
         f"that are {' or '.join(states)}" if states else "",
         f"in namespace {namespace}" if namespace else "",

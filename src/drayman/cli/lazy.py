@@ -1,6 +1,6 @@
-"""A group of commands that imports a command's module when the command is asked for, not before.
+"""A group of commands that imports a command's module only when the command is used.
 
-To import all of them takes 0.10 s of CPU, by which every command would be slower.
+Importing all of them takes 0.10 s of CPU, which would slow down every command.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Whoever puts options of a command before its name, as kubectl lets them, is told where they go."""
+        """If options of a command come before its name, as kubectl allows, say where they belong."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and say in terms of its options why a question has no answer.
 
-        A closed pipe is passed on without its number, by which click would end the process itself.
+        A closed pipe is passed on without its errno, on which click would end the process itself.
         """
         try:
             return super().invoke(ctx)

@@ -91,7 +91,7 @@ def _main(settings: Settings, program: str) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if (
             signal.getsignal(number) is not signal.SIG_IGN
-        ):  # as nohup has it: to outlive the terminal
+        ):  # ignored under nohup, to outlive the terminal
             signal.signal(number, _end)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
@@ -100,14 +100,14 @@ def _main(settings: Settings, program: str) -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Ends the process as a signal does, but lets go of temporary files first."""
+    """Ends the process as a signal does, but removes temporary files first."""
     sys.exit(_SIGNALLED + number)
 
 
 def run(
     arguments: Sequence[str], settings: Settings | None = None, program: str = "drayman"
 ) -> int:
-    """Run a command line and return its exit status. Nothing escapes as a traceback unless it is asked for."""
+    """Run a command line and return its exit status. Nothing escapes as a traceback unless requested."""
     settings = settings or Settings()
     try:
         status = cli.main(list(arguments), prog_name=program, standalone_mode=False, obj=settings)
@@ -142,11 +142,11 @@ def _failed(error: click.ClickException) -> int:
     try:
         error.show()
     except OSError:
-        _discard(sys.stderr)  # nobody can be told, but for the exit status
+        _discard(sys.stderr)  # only the exit status can report it
     return error.exit_code
 
 
 def _discard(stream: TextIO | None) -> None:
-    """Nothing more can be written: keep the interpreter from failing once more when it flushes at exit."""
+    """Nothing more can be written: keep the interpreter from failing again when it flushes at exit."""
     if stream is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

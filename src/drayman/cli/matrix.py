@@ -1,8 +1,8 @@
-"""Draws the matrix of a node: who is how far from whom, with chosen devices marked.
+"""Draws the matrix of a node: how far apart its devices are, with chosen devices marked.
 
-Marks are text and not only colour, so that they survive a pipe: the number of the claim stands before its devices, and what joins
-two devices of one claim stands in brackets. A matrix wider than the terminal is cut into panels; since it is symmetric, each
-panel leaves out the rows that an earlier one has shown as columns.
+Marks are text and not only colour, so that they survive a pipe: the number of the claim comes before its devices, and what joins two
+devices of one claim is in brackets. A matrix wider than the terminal is cut into panels; since it is symmetric, each panel leaves out the
+rows that an earlier one has shown as columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`drayman migrate`: manifests of earlier ways to ask for devices, rewritten; and nodes that are half way."""
+"""`drayman migrate`: rewrites manifests that request devices in earlier ways, and finds nodes that are half migrated."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`drayman node`: make simulated nodes fail and recover, and drain them.
 
-What is wanted of a node is written on its Node object; whoever simulates it obeys. So this works from any process.
+The wanted state is written to the Node object, and the process that simulates the node obeys. So this works from any process.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ async def _patch(
 
 
 async def _simulated(client: Client, name: str) -> Node:
-    """The node. Raises NoSuchObjectError for one that is not there, and UserError for one that is none of ours to break."""
+    """The node. Raises NoSuchObjectError for one that does not exist, and UserError for one that is not simulated."""
     from drayman.cluster.errors import NotFoundError
     from drayman.cluster.resources import NODES
     from drayman.node.model import SIMULATED
@@ -161,7 +161,7 @@ async def _evict_all(client: Client, node_name: str, timeout: float) -> None:
 
 
 def _stays(pod: Pod) -> bool:
-    """A DaemonSet would make its pod again at once; a pod that has ended harms nobody."""
+    """A DaemonSet would recreate its pod at once; a pod that has ended does no harm."""
     from drayman.api.pods import is_finished
 
     is_daemon = any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)

@@ -23,7 +23,7 @@ Data = Mapping[str, Any] | Sequence[Any]
 """What JSON and YAML can hold."""
 
 PLAIN_WIDTH: Final = 80
-"""Columns of output that goes to no terminal, so that it reads the same everywhere."""
+"""Columns of output that does not go to a terminal, so that it reads the same everywhere."""
 
 _log: Final = logging.getLogger(__name__)
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -53,7 +53,7 @@ def print_data(data: Data, output_format: str) -> None:
 
 
 def say(sentence: str) -> None:
-    """Tell whoever sits there, on standard error. Where nobody does any more, what the process is there for goes on."""
+    """Tell the user, on standard error. If standard error is closed, the process continues its work."""
     try:
         click.echo(sentence, err=True)
     except OSError as error:
@@ -61,12 +61,12 @@ def say(sentence: str) -> None:
 
 
 def refuse_unread() -> None:
-    """Raise BrokenPipeError if whoever read standard output has gone: a command that only waits would not notice by writing."""
+    """Raise BrokenPipeError if the reader of standard output has gone: a command that only waits would not notice by writing."""
     if sys.stdout is None:
         return
     try:
         descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):  # it goes to no file, as in tests
+    except (OSError, ValueError):  # not a real file, as in tests
         return
     poll = select.poll()
     poll.register(descriptor, 0)
@@ -79,16 +79,16 @@ def console(file: IO[str] | None = None) -> Console:
     from rich.console import Console
 
     class PipedConsole(Console):
-        """A console that leaves a closed pipe to the entry point, as any other way of printing does."""
+        """A console that leaves a closed pipe to the entry point, as other ways of printing do."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    target = file or sys.stdout or StringIO()  # closed: nobody is to see it
+    target = file or sys.stdout or StringIO()  # closed: nothing is to be shown
     width = None if target.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     return PipedConsole(file=target, width=width, highlight=False, soft_wrap=False)
 
 
 def can_redraw(out: Console) -> bool:
-    """Whether a picture can be drawn over the last one. What cannot do that gets pictures one after the other."""
+    """Whether a frame can be drawn over the last one. Otherwise frames are printed one after another."""
     return out.is_terminal and not out.is_dumb_terminal

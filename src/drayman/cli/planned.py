@@ -1,4 +1,4 @@
-"""A plan as text for people: the answer first, then what would wait and why, then who goes where."""
+"""A plan as text for people: the answer first, then what would wait and why, then which pod goes where."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAME: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class PlanDrawing:
-    """A plan that fits wherever it is printed."""
+    """A plan, drawn for any width."""
 
     report: PlanAnswer
     all_pods: bool
@@ -66,7 +66,7 @@ def _answer(report: PlanAnswer) -> RenderableType:
 
 
 def _reasons(waiting: Sequence[PlannedPod]) -> Iterator[RenderableType]:
-    """Pods of one workload that wait for the same, together; the largest groups first."""
+    """Pods of one workload that wait for the same reason, grouped; the largest groups first."""
     alike: dict[Hashable, list[PlannedPod]] = {}
     for pod in waiting:
         alike.setdefault(_reason_key(pod), []).append(pod)

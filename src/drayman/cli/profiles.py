@@ -99,7 +99,7 @@ def _show(profile: Profile) -> None:
 
 
 def _beside(before: str, text: str, out: Console) -> str:
-    """The text after what is before it, and below itself where it does not fit."""
+    """The text to the right of what precedes it, wrapped in its own column where it does not fit."""
     lines = wrap(text, max(out.width - len(before), _NARROWEST), break_on_hyphens=False)
     return before + f"\n{' ' * len(before)}".join(lines)
 

@@ -1,4 +1,4 @@
-"""What is shown of work and of waiting that turn out to be long, on a terminal only."""
+"""Progress of work and waiting that turn out to be long, shown on a terminal only."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Final, TypeVar
 import click
 
 PATIENCE_SECONDS: Final = 2.0
-"""What is over before this is not shown."""
+"""What takes less time than this is not shown."""
 
 _BETWEEN_SECONDS: Final = 0.2
-"""Between two looks at how far the work has come."""
+"""Between two checks of how far the work has come."""
 
 T = TypeVar("T")
 
 
 def is_watched() -> bool:
-    """Whether somebody sees what goes to standard error, which may be closed."""
+    """Whether standard error, which may be closed, is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -51,7 +51,7 @@ def tracked(items: Sequence[T], label: str) -> Iterator[T]:
 
 @dataclass(slots=True)
 class Gauge:
-    """How far some work has come, as the one who does it says."""
+    """How far some work has come, as reported by the worker."""
 
     done: int = 0
     total: int = 0
@@ -64,7 +64,7 @@ class Gauge:
 def gauged(label: str) -> Iterator[Gauge]:
     """A gauge with a bar on standard error, once the work has taken a while.
 
-    A thread draws it, because the work may be a server: a terminal that is held up, or gone, must not hold it up.
+    A thread draws it, because the work may be a server: a terminal that blocks, or is gone, must not block it.
     """
     gauge = Gauge()
     if not is_watched():
@@ -93,12 +93,12 @@ def _draw(gauge: Gauge, label: str, over: threading.Event) -> None:
                 bar.length = gauge.total or 1
                 bar.update(gauge.done - bar.pos)
     except OSError:
-        return  # the terminal is gone, and nobody is left to be told
+        return  # the terminal is gone, so nothing can be reported
 
 
 @asynccontextmanager
 async def waiting(text: str, over: asyncio.Event) -> AsyncIterator[None]:
-    """A line on standard error while something is awaited that takes a while; it is gone once that is over."""
+    """A line on standard error while something is awaited that takes a while; it disappears afterwards."""
     if not is_watched():
         yield
         return
@@ -116,7 +116,7 @@ async def _shown(text: str, over: asyncio.Event) -> None:
             await over.wait()
         return
     except TimeoutError:
-        # A line that wraps could not be taken back.
+        # A line that wraps could not be erased.
         width = shutil.get_terminal_size().columns - 1
         click.echo(f"{text} ..."[:width], nl=False, err=True)
     try:

@@ -108,7 +108,7 @@ def _print_rbac() -> None:
 
 
 async def _run(connection: Connection, options: SchedulerOptions, leader_elect: bool) -> None:
-    """Until a signal comes. Raises UserError and, where the cluster does not answer at the start, ClusterError."""
+    """Run until a signal arrives. Raises UserError and, where the cluster does not answer at the start, ClusterError."""
     from drayman.cli.scheduler_rights import require_rights
     from drayman.cluster.errors import LeadershipLostError
     from drayman.cluster.resources import NODES

@@ -1,4 +1,4 @@
-"""The rights of `drayman scheduler`: as a manifest to grant them, and asked for at the cluster before it begins."""
+"""The rights of `drayman scheduler`: as a manifest that grants them, and checked with the cluster before it begins."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _binding(kind: str, metadata: dict[str, str], subjects: list[Any]) -> dict[s
 
 
 async def require_rights(client: HttpClient, *, leader_elect: bool) -> None:
-    """Raises UserError, which names what is missing, where the cluster does not let the asker schedule."""
+    """Raises UserError, which names what is missing, where the cluster does not let the user schedule."""
     from drayman.cluster.errors import ForbiddenError, NotFoundError
 
     wanted = (*RIGHTS, *LEADING) if leader_elect else RIGHTS
     try:
         missing = await _missing(client, wanted)
     except (ForbiddenError, NotFoundError) as error:
-        # A cluster may keep its rights to itself. Then what is missing shows in what is refused.
+        # A cluster may not disclose rights. Then what is missing shows in what is refused.
         _log.warning("cannot ask what a scheduler may do here: %s", error)
         return
     if missing:
@@ -78,9 +78,9 @@ async def require_rights(client: HttpClient, *, leader_elect: bool) -> None:
 
 
 async def _missing(client: HttpClient, wanted: Sequence[Right]) -> list[Right]:
-    """What the cluster does not allow of what is wanted, in the same order."""
+    """The wanted rights that the cluster does not grant, in the same order."""
     asked = [(right, verb) for right in wanted for verb in right.verbs]
-    # One alone, which a cluster that is not there lets us know by; then all the others at once.
+    # One alone first, which shows whether the cluster can be reached; then all the others at once.
     answers = [await _may(client, *asked[0])]
     answers += await asyncio.gather(*(_may(client, *each) for each in asked[1:]))
     denied = [each for each, allowed in zip(asked, answers, strict=True) if not allowed]

@@ -13,11 +13,11 @@ class Settings:
 
     debug: bool = False
     as_plugin: bool = False
-    """Called by kubectl, whose cluster and namespace are then the ones that are meant."""
+    """Called by kubectl, whose cluster and namespace then apply."""
 
 
 def current_settings() -> Settings:
-    """Those of the command that runs."""
+    """The settings of the running command."""
     context = click.get_current_context(silent=True)
     found = None if context is None else context.find_object(Settings)
     return found or Settings()

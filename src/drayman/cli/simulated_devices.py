@@ -1,7 +1,7 @@
 """`drayman device`: taint devices and take them away.
 
 A taint is a DeviceTaintRule, as an administrator would write it, so it works for any driver. A device is removed from the slice that
-publishes it, as a driver does whose device has died; that is for simulated nodes, because a real driver would publish it again.
+publishes it, as a driver does when a device has failed; that is for simulated nodes, because a real driver would publish it again.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: s
 
 
 async def _found(client: Client, name: str) -> PublishedDevice:
-    """The device that is meant. Raises UsageError for what names none, and QuestionError."""
+    """The device that is meant. Raises UsageError for text that does not name a device, and QuestionError."""
     try:
         return await find_device(client, name)
     except NamingError as error:

@@ -52,7 +52,7 @@ def validate(paths: tuple[str, ...], output_format: str | None) -> None:
 
 
 def _read_all(paths: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
-    """(name, content) of every file, and what is to be said about those that cannot be read."""
+    """(name, content) of every file, and errors for those that cannot be read."""
     inputs: list[tuple[str, bytes]] = []
     unreadable: list[str] = []
     for path in _expanded(paths, unreadable):
@@ -85,7 +85,7 @@ def _print(report: Report, unreadable: list[str]) -> None:
 
 
 def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:
-    """What was checked and with what result; and what was not, because nothing is known about its kind."""
+    """What was checked and with what result; and what was not checked, because nothing is known about its kind."""
     from drayman.questions.validate import kinds_not_checked
 
     errors, warnings = len(report.errors) + len(unreadable), len(report.warnings)

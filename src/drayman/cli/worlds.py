@@ -40,7 +40,7 @@ def load_world(
     data_dir: Path | None,
     context: str,
 ) -> tuple[World, str]:
-    """The cluster, and the namespace of whatever names none. Raises UserError and QuestionError."""
+    """The cluster, and the namespace for anything that names none. Raises UserError and QuestionError."""
     from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
 
     if snapshot is not None:
@@ -61,11 +61,11 @@ def load_world(
 
 @contextmanager
 def unobtrusively(*, again: bool = False) -> Iterator[None]:
-    """Work on a whole cluster that is not in anybody's way.
+    """Work on a whole cluster without disturbing other processes.
 
-    It gives way to others, and there is no garbage collection meanwhile, nor later of what was made here: to walk the objects of a large
-    cluster again and again, and once more at the end of the process, takes a third of the time of a command, and finds nothing. Where the
-    same is done `again` and again, the collector gets to see what is left each time.
+    It runs at low priority, and there is no garbage collection meanwhile, nor later of what was made here: walking the objects of a large
+    cluster repeatedly, and once more at the end of the process, takes a third of the time of a command, and finds nothing. Where the work
+    is done `again` and again, the collector sees what is left each time.
     """
     give_way()
     was_enabled = gc.isenabled()

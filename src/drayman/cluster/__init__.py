@@ -1,7 +1,7 @@
-"""One way to talk to a cluster, whichever it is.
+"""One way to talk to any cluster.
 
-`Client` is the protocol, `HttpClient` its implementation for any Kubernetes API server, `InProcessClient` the one for the embedded
-server in the same process. `Informer` follows objects, `update_with_retry` changes one, `LeaderElector` lets one of many work. Names
+`Client` is the protocol, `HttpClient` its implementation for any Kubernetes API server, `InProcessClient` the one for the embedded server
+in the same process. `Informer` follows objects, `update_with_retry` changes one, `LeaderElector` lets one of many candidates work. Names
 are imported when first used: the store below this package must not cost its users an HTTP client.
 """
 

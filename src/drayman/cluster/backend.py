@@ -1,12 +1,11 @@
 """What a server in the same process offers a client.
 
-The registry of the embedded API server implements `Backend`, and `InProcessClient` is a `Client` over it. Objects go in as decoded
-JSON and come out as `Document`s, which hold the stored bytes and the decoded value: whichever a reader needs is there without
-another trip through JSON. Admission, defaulting, validation and conflicts are the backend's, exactly as over HTTP; only the wire
-is missing.
+The registry of the embedded API server implements `Backend`, and `InProcessClient` is a `Client` over it. Objects go in as decoded JSON and
+come out as `Document`s, which hold the stored bytes and the decoded value: whichever a reader needs is there without another trip through
+JSON. The backend does admission, defaulting, validation and conflict checks, exactly as over HTTP; only the wire is missing.
 
-A backend refuses by raising the `StatusError` that the client hands on, for which `drayman.cluster.errors.error_from_value` takes
-a Status as decoded JSON.
+A backend refuses by raising a `StatusError`, which the client passes on. `drayman.cluster.errors.error_from_value` makes one from a Status
+as decoded JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Reader(Protocol[T_co]):
 
     @property
     def is_immutable(self) -> bool:
-        """Whether nobody can change what is read, so that several readers may share it."""
+        """Whether what is read cannot be changed, so that several readers may share it."""
         ...
 
     def decode(self, data: bytes) -> T_co: ...
@@ -70,11 +69,11 @@ class Document(Protocol):
 
     @property
     def is_status(self) -> bool:
-        """Whether it is no object but a Status, which says what became of one."""
+        """Whether it is not an object but a Status, which says what happened to one."""
         ...
 
     def read(self, reader: Reader[T]) -> T:
-        """The object as this reader reads it, shared with others who read it the same way where it cannot be changed.
+        """The object as this reader reads it. If it is immutable, all uses of the same reader share it.
 
         Raises DecodeError.
         """
@@ -93,7 +92,7 @@ class DocumentPage(Struct, frozen=True):
 class DocumentEvent(Struct, frozen=True):
     """One event of a watch. A BOOKMARK's document has a resourceVersion and perhaps annotations, nothing else.
 
-    What over HTTP would be an ERROR event is raised instead.
+    What would be an ERROR event over HTTP is raised instead.
     """
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
@@ -101,7 +100,7 @@ class DocumentEvent(Struct, frozen=True):
 
 
 class PartsBody(Struct, frozen=True):
-    """Parts of an object by their path, and which object they are for where that is said."""
+    """Parts of an object by their path, and which object they are for, if given."""
 
     parts: Mapping[tuple[str, ...], Json]
     uid: str = ""
@@ -109,7 +108,7 @@ class PartsBody(Struct, frozen=True):
 
 
 class BindBody(Struct, frozen=True):
-    """The node that a pod is to go to."""
+    """The node to assign a pod to."""
 
     node: str
     uid: str = ""
@@ -160,7 +159,7 @@ class Backend(Protocol):
     async def delete_collection(
         self, target: Target, options: DeleteOptions, selection: ListOptions
     ) -> DocumentPage:
-        """What was deleted, as it was."""
+        """The deleted objects, as they were."""
         ...
 
     async def write_many(self, writes: Sequence[BackendWrite]) -> Sequence[Document]:

@@ -1,4 +1,4 @@
-"""The objects an informer knows, by name and by whatever else is asked for often.
+"""The objects an informer knows, by name and by other keys that are often looked up.
 
 Readers and the informer share one event loop, so a read sees all of a change or nothing of it. Objects are shared, not copied.
 """
@@ -46,7 +46,7 @@ class Cache(Generic[T]):
         return tuple(self._indexes[index])
 
     def add_indexers(self, indexers: Mapping[str, Indexer[T]]) -> None:
-        """Index what is there and what comes. Raises ValueError for a name that another indexer has."""
+        """Index present and future objects. Raises ValueError for a name that another indexer has."""
         for name, indexer in indexers.items():
             if self._indexers.get(name, indexer) is not indexer:
                 raise ValueError(f"there is another index {name!r}")
@@ -67,7 +67,7 @@ class Cache(Generic[T]):
             index.setdefault(found, {})[key] = value
 
     def remove(self, key: Key) -> None:
-        """Forget an object; one that is not known is no error."""
+        """Forget an object; an unknown one is not an error."""
         if key not in self._objects:
             return
         value = self._objects.pop(key)

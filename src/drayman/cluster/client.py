@@ -1,9 +1,9 @@
 """The one way to talk to a cluster.
 
-Everything above this package talks to a `Client` and cannot tell which: `HttpClient` speaks to any Kubernetes API server, the
-embedded one included, and `InProcessClient` to the embedded one in its own process. This class holds what is the same for
-both: the verbs as callers use them, typed by `Resource`, and the subresources in terms of the verbs. An implementation supplies the
-methods that begin with an underscore.
+Everything above this package talks to a `Client` and does not know which: `HttpClient` speaks to any Kubernetes API server, the embedded
+one included, and `InProcessClient` to the embedded one in its own process. This class holds what is the same for both: the verbs as callers
+use them, typed by `Resource`, and the subresources in terms of the verbs. An implementation supplies the methods that begin with an
+underscore.
 
 Every method raises a `StatusError` of `drayman.cluster.errors` when the server refuses, `UnreachableError` when there is no
 answer, and ValueError when the request itself makes no sense, such as a pod without a namespace.
@@ -42,7 +42,7 @@ from drayman.cluster.writes import BindWrite, Write
 T = TypeVar("T")
 
 PAGE_SIZE: Final = 500
-"""Items of a page where the caller does not say: kubectl's choice."""
+"""Default number of items per page, as in kubectl."""
 _LIST_ATTEMPTS: Final = 3
 
 
@@ -103,7 +103,7 @@ class Client(ABC):
         *,
         options: ListOptions = EVERYTHING,
     ) -> Page[T]:
-        """One page: all of it unless `options.limit` is set. Without a namespace, of all namespaces."""
+        """One page: the whole list unless `options.limit` is set. Without a namespace, covers all namespaces."""
         return await self._list(resource.target(namespace), resource.codec, options)
 
     async def pages(
@@ -134,7 +134,7 @@ class Client(ABC):
         *,
         options: ListOptions = EVERYTHING,
     ) -> Page[T]:
-        """A whole list, fetched in pages. One that expires on the way is begun anew, in the end without pages."""
+        """A whole list, fetched in pages. If it expires on the way it is started again, finally without pages."""
         for _ in range(_LIST_ATTEMPTS - 1):
             items: list[T] = []
             version = ""
@@ -182,7 +182,7 @@ class Client(ABC):
         subresource: str = "",
         options: WriteOptions = PLAINLY,
     ) -> T:
-        """Replaces an object; with the resourceVersion it carries, only if nobody changed it since."""
+        """Replaces an object; with the resourceVersion it carries, only if it has not changed since."""
         return await self._update(
             target_of_update(resource, value, subresource), value, resource.codec, options
         )
@@ -273,18 +273,18 @@ class Client(ABC):
 
     @abstractmethod
     async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
-        """Several writes at once; the object of each, None for bindings and for deletes answered without one.
+        """Several writes at once. Returns the object of each; None for bindings and for deletes answered without one.
 
         All or nothing where the backend has transactions. Elsewhere in order: see `drayman.cluster.in_order`.
         """
 
     async def write_all(self, writes: Sequence[Write]) -> None:
-        """As `write_many`, for those who do not look at the answers, which then need not be read."""
+        """Like `write_many`, for callers that ignore the answers, which then need not be read."""
         await self.write_many(writes)
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends what is open. A second call does nothing."""
+        """Closes what is open. A second call does nothing."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -333,7 +333,7 @@ class Client(ABC):
 
 
 def target_of_create(resource: Resource[T], value: T, namespace: str | None) -> Target:
-    """Where a create goes: to the namespace named, or the one that `value` says. Raises ValueError where neither does."""
+    """Where a create goes: to the namespace given, or the one that `value` names. Raises ValueError where neither does."""
     where = namespace or resource.codec.identity(value).namespace or None
     if resource.namespaced and where is None:
         raise ValueError(f"{resource.qualified}: which namespace?")
@@ -341,7 +341,7 @@ def target_of_create(resource: Resource[T], value: T, namespace: str | None) -> 
 
 
 def target_of_update(resource: Resource[T], value: T, subresource: str) -> Target:
-    """Where an update goes: to the object that `value` says it is.
+    """Where an update goes: to the object that `value` identifies.
 
     Raises ValueError where T does not hold the whole object, since fields it does not declare would be deleted.
     """
@@ -358,7 +358,7 @@ def target_of_one(
     resource: Resource[T], name: str, namespace: str | None, subresource: str = ""
 ) -> Target:
     """An object by its name. Raises ValueError."""
-    # An empty name would make the path that of the collection, and a delete one of everything.
+    # An empty name would address the collection, and a delete would delete everything.
     if not name:
         raise ValueError(f"{resource.qualified}: which name?")
     return resource.target(namespace, name, subresource)

@@ -4,14 +4,14 @@
     ├── ConfigurationError            kubeconfig or in-cluster files do not say how to reach a cluster
     │   └── NoClusterError            nothing names a cluster at all
     ├── CredentialsError              a token file or an exec plugin gave no usable credentials
-    ├── UnreachableError              no answer; `outcome_unknown` tells whether the request may have been carried out
-    │   ├── NoConnectionError         nobody took the connection, so the request was never sent
-    │   │   └── UnknownHostError      the server's name leads to no address
-    │   ├── SilentError               the connection stands, and no answer came in time
+    ├── UnreachableError              no answer; `outcome_unknown` says whether the request may have been carried out
+    │   ├── NoConnectionError         no connection was made, so the request was never sent
+    │   │   └── UnknownHostError      the server's name does not resolve
+    │   ├── SilentError               connected, but no answer came in time
     │   └── UntrustedError            the server did not prove who it is, or refused our certificate
     ├── ProtocolError                 an answer that no Kubernetes API server gives, or one that was cut off
     ├── PartialWriteError             several writes at once: one was refused and the clean-up after it failed too
-    ├── LeadershipLostError           somebody else holds the lease
+    ├── LeadershipLostError           another candidate holds the lease
     └── StatusError                   the server refused; carries its Status
         ├── BadRequestError           400
         ├── UnauthorizedError         401
@@ -30,8 +30,8 @@
         ├── UnavailableError          503
         └── ServerTimeoutError        504
 
-A refusal is told apart by its class, never by its text. The class follows the reason of the Status, and its code where the
-reason is one that is not known here.
+Refusals are distinguished by class, never by text. The class follows the reason of the Status, or its code where the reason is not known
+here.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ClusterError(Exception):
 
 
 class ConfigurationError(ClusterError):
-    """What should say how to reach a cluster does not; names the file and the entry."""
+    """The configuration does not say how to reach a cluster; names the file and the entry."""
 
 
 class NoClusterError(ConfigurationError):
@@ -90,7 +90,7 @@ class NoClusterError(ConfigurationError):
 
 
 class CredentialsError(ClusterError):
-    """Credentials could not be had: a token file cannot be read, an exec plugin failed."""
+    """Credentials could not be obtained: a token file cannot be read, an exec plugin failed."""
 
 
 class UnreachableError(ClusterError):
@@ -107,14 +107,14 @@ class UnreachableError(ClusterError):
 
 
 class NoConnectionError(UnreachableError):
-    """Nobody took the connection: it was refused, there is no way there, or nobody said anything to it."""
+    """No connection was made: it was refused, there is no route, or nothing answered."""
 
     def __init__(self, message: str, *, why: str = "") -> None:
         super().__init__(message, outcome_unknown=False, why=why)
 
 
 class UnknownHostError(NoConnectionError):
-    """The name of the server leads to no address."""
+    """The name of the server does not resolve to an address."""
 
 
 class SilentError(UnreachableError):
@@ -125,7 +125,7 @@ class SilentError(UnreachableError):
 
 
 class UntrustedError(UnreachableError):
-    """No connection came about because TLS did not: asking again will not help."""
+    """No connection was made because TLS failed: asking again will not help."""
 
     def __init__(self, message: str, *, why: str = "") -> None:
         super().__init__(message, outcome_unknown=False, why=why)
@@ -147,7 +147,7 @@ class PartialWriteError(ClusterError):
 
 
 class LeadershipLostError(ClusterError):
-    """The lease could not be renewed in time, or somebody else took it."""
+    """The lease could not be renewed in time, or another candidate took it."""
 
 
 class StatusError(ClusterError):
@@ -181,11 +181,11 @@ class BadRequestError(StatusError):
 
 
 class UnauthorizedError(StatusError):
-    """The server does not know who asks."""
+    """The server does not know who is asking."""
 
 
 class ForbiddenError(StatusError):
-    """The server knows who asks, and does not let them."""
+    """The server knows who is asking, and does not allow it."""
 
 
 class NotFoundError(StatusError):
@@ -201,15 +201,15 @@ class NotAcceptableError(StatusError):
 
 
 class AlreadyExistsError(StatusError):
-    """An object of that name is there already."""
+    """An object of that name already exists."""
 
 
 class ConflictError(StatusError):
-    """The object is not in the version that the write was made for, or its fields are owned by somebody else."""
+    """The object is not at the version that the write was made for, or its fields have another owner."""
 
 
 class ExpiredError(StatusError):
-    """The version asked for is no longer kept: list anew."""
+    """The version asked for is no longer kept: list again."""
 
     @property
     def continue_(self) -> str:
@@ -293,7 +293,7 @@ def error_from_status(status: Status) -> StatusError:
 
 
 def error_from_value(value: Json) -> StatusError:
-    """The exception for a Status as decoded JSON, as it stands in an ERROR event of a watch."""
+    """The exception for a Status as decoded JSON, as in an ERROR event of a watch."""
     try:
         return error_from_status(codec.convert(Status, value))
     except DecodeError:
@@ -304,7 +304,7 @@ _LONGEST_QUOTE: Final = 500
 
 
 def error_from_response(code: int, body: bytes, retry_after: str | None = None) -> StatusError:
-    """The exception for an HTTP answer, also for one that a proxy gave in words of its own."""
+    """The exception for an HTTP answer, including one that a proxy gave in its own words."""
     status = _decode_status(body)
     if status is None:
         text = body[:_LONGEST_QUOTE].decode(errors="replace").strip()

@@ -44,7 +44,7 @@ class Reference(ApiStruct):
 
 
 class EventBuffer:
-    """A queue of events, oldest first. When it is full the oldest Normal one goes, or the oldest warning where there is none."""
+    """A queue of events, oldest first. When full, it drops the oldest Normal one, or the oldest warning where there is none."""
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
@@ -63,7 +63,7 @@ class EventBuffer:
         self._queue(event).append((next(self._numbers), event))
 
     def put_back(self, events: list[JsonObject]) -> None:
-        """Returns events that were taken, to the front. Newer ones have the room where it is scarce."""
+        """Puts events that were taken back at the front. Newer ones have priority where room is scarce."""
         for event in reversed(events):
             if len(self) < self._bound:
                 self._queue(event).appendleft((0, event))

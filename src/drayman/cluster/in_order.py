@@ -1,8 +1,8 @@
 """Several writes where there are no transactions: one after the other.
 
-A refusal leaves earlier writes behind, so those are taken back as far as they can be: what was created is deleted, if nobody has touched
-it since (by uid and resourceVersion). Updates, patches and deletes cannot be undone without risk to what others wrote; they stay and are
-named in a PartialWriteError.
+A refusal leaves earlier writes behind, so those are taken back as far as they can be: what was created is deleted, if it has not changed
+since (by uid and resourceVersion). Updates, patches and deletes cannot be undone without risk to what others wrote; they stay and are named
+in a PartialWriteError.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ async def _delete_unchanged(client: Client, write: CreateWrite[Any], created: ob
 
 
 async def _write_parts(client: Client, write: PartsWrite[T]) -> T:
-    """One patch after the other. The later ones are made for the version that the earlier ones made."""
+    """One patch after the other. Later ones are for the version that earlier ones produced."""
     resource = write.resource
     version = write.resource_version
     for subresource, parts in by_endpoint(write.parts, write.subresource):
@@ -142,7 +142,7 @@ async def _write_parts(client: Client, write: PartsWrite[T]) -> T:
                 options=write.options,
             )
         except InvalidError:
-            # Servers say that a uid cannot be changed where they mean that it is another object.
+            # Servers say that a uid cannot be changed when they mean that it is a different object.
             await _check_uid(client, write)
             raise
         if version:
@@ -157,7 +157,7 @@ def _patch(parts: Parts, uid: str, version: str) -> Patch:
         if value
     }
     wanted = {**conditions, **parts}
-    # A merge patch makes what is missing on the way but merges objects, where a part is to be replaced.
+    # A merge patch creates missing parents, but it merges objects where a part is to be replaced.
     if any(isinstance(value, dict) for value in parts.values()):
         return json_patch(
             [{"op": "add", "path": _pointer(path), "value": v} for path, v in wanted.items()]
@@ -197,9 +197,9 @@ async def _check_uid(client: Client, write: PartsWrite[T]) -> None:
 
 
 async def _remove(client: Client, write: RemoveWrite[T]) -> None:
-    """By calls. The finalizers, which are no part of the status, come last: without them an object may be gone at any time."""
+    """By separate calls. The finalizers, which are not part of the status, come last: without them an object may be gone at any time."""
     last = write.last
-    # A status is written whatever uid comes with it.
+    # Servers write a status whatever uid comes with it.
     await _check_uid(client, last)
     steps = list(reversed(by_endpoint(last.parts, last.subresource)))
     last = await _change(client, last, *steps[0])
@@ -210,13 +210,13 @@ async def _remove(client: Client, write: RemoveWrite[T]) -> None:
             last.resource, last.name, last.namespace, options=DeleteOptions(uid=last.uid)
         )
     except NotFoundError:
-        return  # it was marked before, and has waited for no more than that
+        return  # it was already marked, and only waited for this
 
 
 async def _change(
     client: Client, last: PartsWrite[T], subresource: str, parts: Parts
 ) -> PartsWrite[T]:
-    """Makes one of several changes. The next is for the version that this one made."""
+    """Makes one of several changes. The next is for the version that this one produced."""
     written = await _write_parts(client, replace(last, parts=parts, subresource=subresource))
     if not last.resource_version:
         return last

@@ -1,10 +1,10 @@
-"""A cache of objects that follows the cluster, and tells its handlers of every change once and in order.
+"""A cache of objects that follows the cluster, and notifies its handlers of every change once and in order.
 
-An informer lists, then watches from the version of the list. A watch that ends or breaks is resumed from the last version seen, so
-that nothing is missed or told twice. Where the server no longer keeps that version (410) the informer lists again and works out
-what changed meanwhile: objects that are gone are told as deleted, those with another uid as deleted and added. Handlers run
-on the informer's own task; while they do, nothing is read from the server, which is the back-pressure. The memory of an
-informer is that of the objects it follows, and for a new list that of the objects it has not seen before.
+An informer lists, then watches from the version of the list. A watch that ends or breaks is resumed from the last version seen, so that
+nothing is missed or reported twice. Where the server no longer keeps that version (410) the informer lists again and works out what changed
+meanwhile: objects that are gone are reported as deleted, those with another uid as deleted and added. Handlers run on the informer's own
+task; while they do, nothing is read from the server, which is the back-pressure. An informer needs memory for the objects it follows and,
+during a new list, for those it has not seen before.
 
 States: listing -> watching -> (broken: wait, watch again | expired: listing) ... -> stopped.
 """
@@ -38,10 +38,10 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 WATCH_SECONDS: Final = (300, 600)
-"""Between which a watch is told to end. At random, so that the watches of many informers do not end together."""
+"""The range of watch timeouts. Chosen at random, so that the watches of many informers do not end together."""
 
 SHORT_WATCH: Final = 1.0
-"""Seconds; a watch that ends sooner without an event was not wanted by the server."""
+"""Seconds; a watch that ends sooner without an event counts as unwanted by the server."""
 RESUMES: Final = 5
 """Failures in a row after which a watch is no longer resumed."""
 
@@ -51,7 +51,7 @@ UNPAGED: Final = 2**31 - 1
 
 
 class Notice(Struct, Generic[T], frozen=True):
-    """What a handler is told. `object` is the last known state of a deleted object; `old` is there for modified ones."""
+    """What a handler receives. `object` is the last known state of a deleted object; `old` is set for modified ones."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     object: T
@@ -86,9 +86,9 @@ class Informer(Generic[T]):
         rng: random.Random | None = None,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
-        """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not know that.
+        """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not support that.
 
-        `on_failure` gets what a handler raises, which then does not end the informer: for one that many share.
+        `on_failure` gets what a handler raises, which then does not end the informer: for shared informers.
         """
         self._client = client
         self._selection = selection
@@ -123,25 +123,25 @@ class Informer(Generic[T]):
 
     @property
     def is_synced(self) -> bool:
-        """Whether the first list has been told to the handlers."""
+        """Whether the first list has been reported to the handlers."""
         return self._synced.is_set()
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Tells a handler of every change from now on, and first of every object there is, as added."""
+        """Notifies a handler of every change from now on, and first of every existing object, as added."""
         self._handlers.append(handler)
         for value in self._cache:
             self._tell_one(handler, Notice("ADDED", value))
 
     def remove_handler(self, handler: Handler[T]) -> None:
-        """Tells a handler nothing more. Not to be called by a handler."""
+        """Stops notifying a handler. Must not be called by a handler."""
         self._handlers.remove(handler)
 
     async def wait_synced(self) -> None:
-        """Returns when the first list has been told to the handlers. Raises what ended the informer, if that came first."""
+        """Returns when the first list has been reported to the handlers. Raises what ended the informer, if that came first."""
         await self._wait(self._synced)
 
     async def wait_seen(self, version: str) -> None:
-        """Returns when the handlers have been told of every change up to this version of one of its objects.
+        """Returns when the handlers have been notified of every change up to this version of one of its objects.
 
         Raises what ended the informer, if that came first.
         """
@@ -186,7 +186,7 @@ class Informer(Generic[T]):
         try:
             await self._task
         except asyncio.CancelledError:
-            # Ours if the task was cancelled; if it is the caller who is being cancelled, that goes on.
+            # Ours if the task was cancelled; if it is the caller that is being cancelled, that propagates.
             if not self._task.cancelled():
                 raise
 
@@ -225,7 +225,7 @@ class Informer(Generic[T]):
                 await self._recover(error)
 
     async def _list(self) -> None:
-        """Brings the cache to a present version, page by page, and the handlers with it."""
+        """Brings the cache to a current version, page by page, and the handlers with it."""
         options = ListOptions(
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
@@ -283,14 +283,14 @@ class Informer(Generic[T]):
             self._tell_waiting()
 
     def _put(self, value: T) -> Key:
-        """Takes in an object as it is now. One that is known in this very version is no news."""
+        """Takes in an object as it is now. One already known in this version is ignored."""
         identity = self._selection.resource.codec.identity
         found = identity(value)
         key = (found.namespace, found.name)
         old = self._cache.get(found.name, found.namespace)
         known = None if old is None else identity(old)
         if known is not None and known.uid != found.uid:
-            # Deleted and made again while nobody looked.
+            # Deleted and made again while nothing was watching.
             self._remove(key, None)
             old = known = None
         if known is None or known.resource_version != found.resource_version:
@@ -307,7 +307,7 @@ class Informer(Generic[T]):
             self._tell(Notice("DELETED", old if last is None else last))
 
     def _complete(self, listed: set[Key], version: str) -> None:
-        """The end of a list: what it did not name is gone."""
+        """The end of a list: what it did not contain is gone."""
         for key in self._cache.names():
             if key not in listed:
                 self._remove(key, None)
@@ -327,7 +327,7 @@ class Informer(Generic[T]):
             if self._on_failure is not None:
                 self._on_failure(error)
             elif isinstance(error, ClusterError):
-                # Not to be taken for a failure of the watch, which would be tried again.
+                # Must not be taken for a failure of the watch, which would be retried.
                 raise RuntimeError(f"a handler of {self._describe()} failed") from error
             else:
                 raise
@@ -335,7 +335,7 @@ class Informer(Generic[T]):
     async def _check_history(self) -> None:
         """After a server was away: lists again if it came back with less history than we have seen.
 
-        A server that lost its data starts counting anew, and a watch from a version in its future would stay silent.
+        A server that lost its data starts counting again, and a watch from a version in its future would stay silent.
         """
         if self._version:
             page = await self._client.list(
@@ -354,7 +354,7 @@ class Informer(Generic[T]):
         await self._pause()
 
     async def _do_without(self, error: NotFoundError) -> None:
-        """The server does not know the resource, so there is none of it. A cluster that is upgraded may have it later."""
+        """The server does not know the resource, so there are no objects. A cluster that is upgraded may have it later."""
         if not self.is_synced:
             _log.info("%s: %s; doing without", self._describe(), error)
         failures = self._failures
@@ -379,5 +379,5 @@ class Informer(Generic[T]):
 
 
 def _is_before(version: str, other: str) -> bool:
-    """Versions are decimal numbers; where a server has others, nothing can be told from them."""
+    """Versions are decimal numbers; where a server has others, they cannot be compared."""
     return version.isdecimal() and other.isdecimal() and int(version) < int(other)

@@ -1,4 +1,4 @@
-"""The informers of one process: one for each resource, shared by all who ask.
+"""The informers of one process: one for each resource, shared by all users.
 
 A control plane whose loops each followed the pods by themselves would decode every change as often as there are loops. So each loop asks
 here, reads the shared cache and adds a handler of its own. A handler that fails is reported and misses that change; the
@@ -34,7 +34,7 @@ class Informers:
     ) -> Informer[T]:
         """The informer of a resource. It follows once `start` has been called after this.
 
-        Raises ValueError if somebody else has another index of the same name.
+        Raises ValueError if there is a different index of the same name.
         """
         key = (resource, resource.codec)
         found = cast("Informer[T] | None", self._informers.get(key))
@@ -54,13 +54,13 @@ class Informers:
                 informer.start()
 
     async def wait_synced(self) -> None:
-        """Returns when every informer that was started has told its first list."""
+        """Returns when every informer that was started has reported its first list."""
         for informer in tuple(self._informers.values()):
             if id(informer) in self._started:
                 await informer.wait_synced()
 
     async def wait_seen(self, versions: Mapping[str, str]) -> None:
-        """Returns when whoever follows one of these resources has been told of what was written up to that version."""
+        """Returns when handlers for these resources have been notified of what was written up to these versions."""
         for informer in tuple(self._informers.values()):
             version = versions.get(informer.resource.qualified)
             if version is not None and id(informer) in self._started:
@@ -73,7 +73,7 @@ class Informers:
 
 
 class _Reporter:
-    """Says in the log which resource a handler failed on."""
+    """Logs which resource a handler failed on."""
 
     __slots__ = ("_resource",)
 

@@ -1,8 +1,7 @@
 """A `Client` for the server in the same process.
 
-Objects are decoded once, straight into the type that they are asked for as: who wrote one and who watches it share what was read, which
-nobody can change. Writes hand over decoded JSON. Nothing is encoded only to be parsed on the other side, and several writes at once are
-one transaction of the store.
+Objects are decoded once, directly into the requested type: writers and watchers share the result, which is immutable. Writes hand over
+decoded JSON. Nothing is encoded only to be parsed on the other side, and several writes at once are one transaction of the store.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One of many does the work: leader election with a Lease.
 
-Whoever holds the lease renews it; whoever does not waits until it has not been renewed for its whole duration, by the waiter's own
-clock. Times written in the lease are for people to read: clocks of two machines are never compared. A leader that cannot renew
-stops working before the others may begin, which is why the renew deadline is shorter than the lease.
+The holder of the lease renews it; other candidates wait until it has not been renewed for its whole duration, by their own clocks. Times
+written in the lease are for people to read: clocks of two machines are never compared. A leader that cannot renew stops working before the
+others may begin, which is why the renew deadline is shorter than the lease.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """What is elected, who stands, and how long things take, in seconds."""
+    """The lease, the candidate, and how long things take, in seconds."""
 
     name: str
     namespace: str
@@ -64,7 +64,7 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as is known; empty for nobody."""
+        """Who leads, as far as is known; empty for none."""
         return "" if self._lease is None else str(self._lease["spec"].get("holderIdentity") or "")
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -151,20 +151,20 @@ class LeaderElector:
             self._observed = (version, asyncio.get_running_loop().time())
 
     def _is_expired(self) -> bool:
-        """Whether the holder has been silent, as long as we have watched it, for as long as it said it would hold."""
+        """Whether the holder, since we began to watch it, has been silent for the whole duration of its lease."""
         spec = {} if self._lease is None else self._lease["spec"]
         held = spec.get("leaseDurationSeconds") or self._election.lease_seconds
         return asyncio.get_running_loop().time() - self._observed[1] >= float(held)
 
     async def _release(self) -> None:
-        """Lets the next one in at once. Where that fails, the lease runs out by itself."""
+        """Lets the next candidate in at once. If that fails, the lease expires by itself."""
         try:
             while self._lease is not None and self.holder == self._election.identity:
                 spec = self._lease["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}
                 try:
                     self._lease = await self._client.update(LEASES, self._lease | {"spec": spec})
                 except ConflictError:
-                    # A renewal whose answer nobody waited for was written all the same.
+                    # A renewal may have been written even though its answer was not awaited.
                     self._lease = await self._read_or_create()
         except ClusterError as error:
             _log.info("lease %s runs out by itself: %s", self._election.name, error)

@@ -37,7 +37,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     resource_version: str = ""
     resource_version_match: VersionMatch = ""
     omit_managed_fields: bool = False
-    """A wish: Drayman's own server then leaves out who owns which field, others do not know it."""
+    """A hint: Drayman's own server then leaves out who owns which field; others do not know it."""
 
     def query(self) -> Query:
         return _present(

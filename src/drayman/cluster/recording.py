@@ -1,10 +1,10 @@
 """Events: what a component tells people about an object.
 
 Events must never hold up the work they are about. `record` only puts one into a buffer, and a task writes what has gathered, many in one
-request. The buffer is bounded: when the server cannot keep up, the oldest Normal events go first, then the oldest warnings, and how
-many went is counted. The same event again is not a new object: the first repetition turns the written one into a series,
-and later ones are counted and written from time to time. client-go does the same; other than there, an event
-with another note is another event, so that the newest reason can be read.
+request. The buffer is bounded: when the server cannot keep up, the oldest Normal events are dropped first, then the oldest warnings, and
+the dropped ones are counted. The same event again is not a new object: the first repetition turns the written one into a series, and later
+ones are counted and written from time to time. client-go does the same; unlike there, an event with a different note is a different event,
+so that the newest reason can be read.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ BATCH: Final = 100
 GATHER_SECONDS: Final = 0.05
 """How long events gather before they are written: a burst becomes few requests."""
 SERIES_SECONDS: Final = 360.0
-"""After so long without a repetition the next one is a new event."""
+"""After this long without a repetition the next one is a new event."""
 COUNT_SECONDS: Final = 30.0
 """How often the count of a series is written."""
 REMEMBERED: Final = 4096
-"""Events of which repetitions are recognised."""
+"""Events whose repetitions are recognised."""
 LAST_CALL_SECONDS: Final = 2.0
 """How long `stop` tries to write what is left."""
 _LONGEST_NOTE: Final = 1024
@@ -64,7 +64,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 _Sameness = tuple[Reference, str, str, str, str, Reference | None]
-"""What two events have in common that are one series."""
+"""What the events of one series have in common."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class EventRecorder:
         action: str,
         related: Reference | None = None,
     ) -> None:
-        """Has an event written soon. Never blocks and never fails."""
+        """Queues an event to be written soon. Never blocks and never fails."""
         sameness = (regarding, type_, reason, note, action, related)
         now = time.monotonic()
         series = self._series.get(sameness)
@@ -162,7 +162,7 @@ class EventRecorder:
             _log.warning("%s: %d events were not written: %s", self._component, len(self), why)
 
     async def _write_the_rest(self) -> str:
-        """Why events are left, if any are. Those of a request whose fate is unknown count among them."""
+        """Why events are left, if any are. Those of a request whose outcome is unknown are included."""
         batch: list[JsonObject] = []
         try:
             async with asyncio.timeout(self._last_call_s):
@@ -200,7 +200,7 @@ class EventRecorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                # Names end after 253 characters, and no part of one in a hyphen.
+                # Names have at most 253 characters, and no part of one ends in a hyphen.
                 "name": f"{regarding.name[:236].rstrip('-.')}.{next(self._numbers):016x}",
                 "namespace": regarding.namespace or "default",
             },
@@ -230,7 +230,7 @@ class EventRecorder:
                 await self._write_batch(batch)
                 await self._count_repetitions()
             except asyncio.CancelledError:
-                # Those that were written already are there when they come again.
+                # Events that were already written will be found to exist when they are written again.
                 self._waiting.put_back(batch)
                 raise
             except UnreachableError as error:
@@ -246,7 +246,7 @@ class EventRecorder:
             return
 
     async def _write_batch(self, batch: list[JsonObject]) -> None:
-        """Those that no answer came for wait again. Raises UnreachableError where there are any."""
+        """Events without an answer are queued again. Raises UnreachableError where there are any."""
         unanswered: list[tuple[JsonObject, UnreachableError]] = []
 
         def refused(event: JsonObject, error: ClusterError) -> None:
@@ -265,7 +265,7 @@ class EventRecorder:
             raise unanswered[0][1]
 
     def _refuse(self, name: str, error: ClusterError) -> None:
-        """Such as an event for a namespace that is on its way out."""
+        """Such as an event for a namespace that is being deleted."""
         self._refused += 1
         _log.info("%s: event %s: %s", self._component, name, error)
 
@@ -293,7 +293,7 @@ class EventRecorder:
                 options=self._options,
             )
         except NotFoundError:
-            # It has been cleaned away, or never got through: tell it anew.
+            # It has been cleaned up, or never arrived: write it again.
             await self._write_batch([series.first | {"series": told}])
         except StatusError as error:
             self._refuse(series.name, error)

@@ -1,8 +1,8 @@
 """Which resource a request is about, and what its objects are in Python.
 
-A `Resource` is a row of the API server's table: group, version, plural name, kind, scope. It also says as what its objects are read and
-written: as the frozen structs of `drayman.api` where the project knows the kind, or as plain decoded JSON for every other kind. The
-type parameter carries that through the client, so that `client.get(PODS, ...)` is a `Pod` to the type checker.
+A `Resource` is a row of the API server's table: group, version, plural name, kind, scope. It also says how its objects are read and
+written: as the frozen structs of `drayman.api` where the project knows the kind, or as plain decoded JSON for every other kind. The type
+parameter carries that through the client, so that `client.get(PODS, ...)` is a `Pod` to the type checker.
 
 Structs hold the fields they declare and drop others, so a struct must not be written back over an object that has more:
 `update_with_retry` and patches keep what is not declared.
@@ -57,7 +57,7 @@ JsonObject = dict[str, Json]
 
 
 class Identity(NamedTuple):
-    """What tells one object, and one version of it, from another."""
+    """What distinguishes one object, and one version of it, from another."""
 
     namespace: str
     name: str
@@ -169,7 +169,7 @@ class ValueCodec:
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
-    """One resource in one version, and as what its objects are handled here."""
+    """One resource in one version, and how its objects are represented here."""
 
     group: str
     version: str
@@ -180,7 +180,7 @@ class Resource(Generic[T]):
     complete: bool = True
     """Whether T holds every field, so that an object read can be written back."""
     optional: bool = False
-    """Whether there are clusters that do not serve it. To whoever follows it, they have none of it."""
+    """Whether some clusters do not serve it. Informers then see no objects."""
 
     @property
     def api_version(self) -> str:
@@ -266,7 +266,7 @@ VOLUME_CLAIMS: Final = typed(PersistentVolumeClaim)
 SERVICE_ACCOUNTS: Final = typed(ServiceAccount)
 DISRUPTION_BUDGETS: Final = typed(PodDisruptionBudget)
 NODE_LEASES: Final = typed(Lease)
-"""Leases as structs, for whoever watches nodes; leader election changes them as plain values."""
+"""Leases as structs, for controllers that watch nodes; leader election changes them as plain values."""
 PERSISTENT_VOLUMES: Final = typed(PersistentVolume)
 STORAGE_CLASSES: Final = typed(StorageClass)
 CSI_DRIVERS: Final = typed(CSIDriver)

@@ -1,4 +1,4 @@
-"""Read, change, write, and again if somebody else was quicker."""
+"""Read, change, write, and repeat on a conflict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def update_with_retry(
     """The object after `change`, which gets the latest version and may be called several times.
 
     Fields that T does not declare stay as they are. Where `change` changes nothing, nothing is written. Raises ConflictError
-    after eight attempts that somebody else won each time.
+    after eight attempts that each met another change.
     """
     values = resource.as_values()
     failures = 0

@@ -1,12 +1,12 @@
-"""Many writes in few transactions, without one that is refused taking the others with it.
+"""Many writes in few transactions, where one that is refused does not fail the others.
 
 Writes that belong together are a `Bundle`. Where the cluster has transactions, bundles are written many at a time. A transaction that is
-refused is taken apart into halves, down to the bundle that is to blame: among fifty that costs a dozen transactions, not fifty. Where
-there are none nothing is gained by putting bundles together, so each is written for itself, in order.
+refused is taken apart into halves, down to the bundle that is to blame: among fifty that costs a dozen transactions, not fifty. Where there
+are none, nothing is gained by combining bundles, so each is written separately, in order.
 
-Only a refusal says that something is wrong with a write. Where no answer came, halves would get none either, and what was asked for may
-have been done (`UnreachableError.outcome_unknown`): all bundles that were part of it are told so, and those behind
-them, which are not tried.
+Only a refusal says that something is wrong with a write. Where no answer came, halves would get none either, and the writes may have been
+carried out (`UnreachableError.outcome_unknown`): all bundles of that transaction are notified, and so are those after them, which are not
+tried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from drayman.cluster.writes import Write
 _log: Final = logging.getLogger(__name__)
 
 LARGEST: Final = 50
-"""Writes of one transaction: enough to share a commit, and the store is not kept from others for longer than a few milliseconds."""
+"""Writes of one transaction: enough to share a commit, without blocking the store for longer than a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Bundle:
 async def write_together(
     client: Client, bundles: Sequence[Bundle], *, largest: int | None = LARGEST
 ) -> None:
-    """Write all bundles that can be written, in order. Each is told what became of it, once.
+    """Write all bundles that can be written, in order. Each is notified of its outcome, once.
 
     Up to `largest` writes at a time, or with None all of them.
     """
@@ -68,7 +68,7 @@ async def write_in_turn(client: Client, writes: Sequence[Write]) -> None:
 
 
 def _batches(bundles: Sequence[Bundle], largest: int | None) -> Iterator[Sequence[Bundle]]:
-    """Bundles with so many writes at most, or one that has more."""
+    """Groups of bundles with at most so many writes, or one bundle that has more."""
     batch: list[Bundle] = []
     size = 0
     for bundle in bundles:

@@ -1,9 +1,8 @@
-"""Who makes the claims of a pod, where scheduler and controllers share a process.
+"""Which component makes the claims of a pod, where scheduler and controllers share a process.
 
-A pod that names templates needs claims before it can run. The claim controller makes them, as in Kubernetes; but a pod that can be
-placed at once gets claims, devices and node in a single transaction if the scheduler makes them itself. So the scheduler has the first
-turn: while it holds the turn for a pod, the controller leaves the pod alone; when the scheduler gives the turn up, the controller hears
-of it.
+A pod that names templates needs claims before it can run. The claim controller makes them, as in Kubernetes; but a pod that can be placed
+at once gets claims, devices and node in a single transaction if the scheduler makes them itself. So the scheduler has the first turn: while
+it holds the turn for a pod, the controller leaves the pod alone; when the scheduler gives the turn up, the controller is notified.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class Turns:
         self._held.discard(uid)
 
     def give_up(self, pod: Pod) -> None:
-        """The scheduler could not place the pod: somebody else is to make its claims."""
+        """The scheduler could not place the pod: the controller is to make its claims."""
         if pod.metadata.uid in self._held:
             self._held.discard(pod.metadata.uid)
             for listener in self._listeners:
                 listener(pod)
 
     def listen(self, listener: Listener) -> None:
-        """Be told of pods that the scheduler gives up."""
+        """Register a listener for pods that the scheduler gives up."""
         self._listeners.append(listener)

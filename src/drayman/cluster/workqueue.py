@@ -1,9 +1,9 @@
 """What a control loop has to look at, each thing once.
 
-A loop is told of changes by name and works from the caches, so only the name waits here: however often it is added while it waits, it
-is given out once. While a worker has it nobody else gets it; if it is added meanwhile, it comes again after `done`. These are the rules
-of client-go's work queue, with two differences: several keys can be taken at once, so that their writes can share a
-transaction, and delays before a retry have a random part.
+A loop is notified of changes by name and works from the caches, so only the name waits here: however often it is added while it waits, it
+is given out once. While a worker has it no other worker gets it; if it is added meanwhile, it comes again after `done`. These are the rules
+of client-go's work queue, with two differences: several keys can be taken at once, so that their writes can share a transaction, and delays
+before a retry have a random part.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WorkQueue(Generic[K]):
             self._arrival.set()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Adds a key later. Of several delays for one key the shortest counts."""
+        """Adds a key later. The shortest of several delays for one key counts."""
         if seconds <= 0:
             self.add(key)
         elif not self._closed:
@@ -67,7 +67,7 @@ class WorkQueue(Generic[K]):
             timer.cancel()
 
     async def take(self, most: int = 1) -> list[K]:
-        """Waits for keys and returns up to so many. Nobody else gets them before `done`. Empty once closed."""
+        """Waits for keys and returns up to so many. No other worker gets them before `done`. Empty once closed."""
         while not self._ready:
             if self._closed:
                 return []
@@ -95,7 +95,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, self._backoff.delay(failures))
 
     def forget(self, key: K) -> None:
-        """Ends the row of failures of a key."""
+        """Resets the count of failures of a key."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
@@ -103,7 +103,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     def close(self) -> None:
-        """Takes nothing more in and lets the waiting go."""
+        """Accepts no more keys and releases waiting workers."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()

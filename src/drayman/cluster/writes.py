@@ -56,7 +56,7 @@ class PatchWrite(Struct, Generic[T], frozen=True):
 class PartsWrite(Generic[T]):
     """Replaces parts of an object. With a uid or a resourceVersion, only of the object that has them: ConflictError otherwise.
 
-    What holds a part must be there where it is not the object's metadata or status, unless the part is a list or a scalar.
+    The parent of a part must exist unless it is the object's metadata or status, or the part is a list or a scalar.
     """
 
     resource: Resource[T]
@@ -74,7 +74,7 @@ class PartsWrite(Generic[T]):
     def of(
         resource: Resource[T], value: T, parts: Parts, *, field_manager: str = ""
     ) -> PartsWrite[T]:
-        """For an object as it is known here: ConflictError if somebody has written it meanwhile."""
+        """For an object as it is known here: ConflictError if it has been written meanwhile."""
         known = resource.codec.identity(value)
         return PartsWrite(
             resource,
@@ -100,10 +100,10 @@ class DeleteWrite(Struct, Generic[T], frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RemoveWrite(Generic[T]):
-    """Replaces parts of an object a last time, and deletes it. Where others hold it too it is marked, and goes when they let it."""
+    """Replaces parts of an object one last time, and deletes it. If others hold it too, it stays marked until they let go."""
 
     last: PartsWrite[T]
-    """Its conditions are those of the deletion too."""
+    """Its conditions apply to the deletion too."""
 
     @property
     def options(self) -> WriteOptions:

@@ -1,1 +1,1 @@
-"""The control loops that keep a cluster's objects true to each other."""
+"""The control loops that keep a cluster's objects consistent with each other."""

@@ -1,8 +1,8 @@
 """Starts the controllers and keeps them going.
 
 Each controller is a class that is made with a client and the shared informers, and has one method, `run`, which works until it is cancelled
-and may be called again after it raised. A controller that fails is reported and run again after a pause, longer each time it
-fails soon; the others do not notice. With an election, all of them follow the cluster and only those of the leader act.
+and may be called again after it raised. A controller that fails is reported and run again after a pause, longer each time it fails soon;
+the others are not affected. With an election, all of them follow the cluster and only those of the leader act.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Constructor = Callable[[Client, Informers], Controller]
 
 
 def all_controllers(turns: Turns | None = None) -> tuple[Constructor, ...]:
-    """Every controller there is. With `turns`, beside a scheduler in the same process."""
+    """Every controller. With `turns`, beside a scheduler in the same process."""
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,
@@ -79,7 +79,7 @@ async def start_controllers(
 ) -> RunningControllers:
     """Makes the controllers, starts the informers that they follow, and lets them work.
 
-    The informers stay the caller's to stop, after the controllers.
+    The caller has to stop the informers, after the controllers.
     """
     options = options or ControllerOptions()
     controllers = [make(client, informers) for make in options.controllers]

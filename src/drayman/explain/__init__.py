@@ -1,4 +1,4 @@
-"""Why a pod waits, what would help, and why one that runs is where it is.
+"""Why a pod waits, what would help, and why a running pod is where it is.
 
 Every sentence is derived from what the placement itself recorded, and every remedy has been tried by a search before it is named.
 Pure, like all it builds on: objects in, an `Explanation` out. For use as a library: `explain_pod(world, pod)` and its siblings, with a
@@ -47,7 +47,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imported when first used: a question needs what answers it and nothing else."""
+    """Import a name when it is first used: a question needs only what answers it."""
     if name not in _HOMES:
         raise AttributeError(f"module 'drayman.explain' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

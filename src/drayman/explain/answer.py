@@ -17,9 +17,9 @@ class Step(ApiStruct):
     nodes: int
     devices: int
     detail: str = ""
-    """The selector, the attribute, the rule: what tells two steps of one test apart."""
+    """The selector, attribute or rule that distinguishes two steps of one test."""
     lost: Mapping[str, int] = {}
-    """How many nodes or devices were lost to what, in words, where one test has several."""
+    """How many nodes or devices were lost to each cause, in words, where one test has several causes."""
 
 
 class Funnel(ApiStruct):
@@ -33,7 +33,7 @@ class Funnel(ApiStruct):
 
 
 class Holder(ApiStruct):
-    """Who has something that is needed: a claim or a pod, or all those of one workload."""
+    """A holder of something that is needed: a claim or a pod, or all those of one workload."""
 
     devices: tuple[str, ...]
     namespace: str
@@ -41,7 +41,7 @@ class Holder(ApiStruct):
     """Empty where there are several claims, or none."""
     pods: tuple[str, ...] = ()
     workload: str = ""
-    """Whose pods these are, as kind/name."""
+    """The owner of these pods, as kind/name."""
     count: int = 1
     """How many claims, or pods without one, this stands for."""
     priority: int | None = None
@@ -49,7 +49,7 @@ class Holder(ApiStruct):
     since: str = ""
     """The first of them."""
     visible: bool = True
-    """False: it is not for the asker to see who it is."""
+    """False: the user may not see the holder."""
 
 
 class Miss(ApiStruct):
@@ -58,7 +58,7 @@ class Miss(ApiStruct):
     node: str
     sentence: str
     devices: tuple[str, ...] = ()
-    """Those that would do."""
+    """Devices that would do."""
     missing: int = 0
     """How many more are needed."""
     blocked: Mapping[str, str] = {}
@@ -68,8 +68,8 @@ class Miss(ApiStruct):
 class Operation(ApiStruct):
     """One thing to do, exact enough for a program.
 
-    `patch` is a JSON patch for an object (claims and templates cannot be changed: they are to be made anew with it), `delete` removes one,
-    `wait` asks for patience until an object has ended.
+    `patch` is a JSON patch for an object (claims and templates cannot be changed: they have to be recreated with it), `delete` removes one,
+    `wait` means to wait until an object has ended.
     """
 
     verb: str
@@ -80,7 +80,7 @@ class Operation(ApiStruct):
 
 
 class Remedy(ApiStruct):
-    """Something that makes it fit: a search has found so."""
+    """A change that makes it fit, as a search has confirmed."""
 
     sentence: str
     operations: tuple[Operation, ...]
@@ -88,11 +88,11 @@ class Remedy(ApiStruct):
     """Where the pod would go then."""
     devices: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
-    """The same for a shell, where one line does it."""
+    """The same for a shell, where one line is enough."""
 
 
 class Spelling(ApiStruct):
-    """An attribute that no device has, and names that are like it."""
+    """An attribute that no device has, and similar names."""
 
     claim: str
     request: str
@@ -106,7 +106,7 @@ class Spelling(ApiStruct):
 
 
 class Value(ApiStruct):
-    """A value that a selector wants and no device has, and what devices have in its place."""
+    """A value that a selector wants and no device has, and what devices have instead."""
 
     claim: str
     request: str
@@ -120,15 +120,15 @@ class Value(ApiStruct):
     wanted: str
     """How it is compared, and with what: `== "5g.50gb"`."""
     among: str
-    """`matching`: the devices counted below pass everything else that class and request ask for. `all`: they are all devices there are."""
+    """`matching`: the devices counted below pass everything else that class and request ask for. `all`: all devices are counted."""
     existing: tuple[tuple[str, int], ...] = ()
-    """Values that there are, nearest first, each with the number of devices that have it."""
+    """Existing values, nearest first, each with the number of devices that have it."""
     more: int = 0
     """How many more values there are."""
 
 
 class Alternative(ApiStruct):
-    """A node that was in question for something that runs, with what decided."""
+    """A node that was a candidate for something that runs, and what decided."""
 
     node: str
     chosen: bool = False
@@ -148,7 +148,7 @@ class DeviceCount(ApiStruct):
 
 
 class Explanation(ApiStruct):
-    """All there is to say about one object, or about all of a namespace or cluster."""
+    """Everything about one object, or about a whole namespace or cluster."""
 
     kind: str
     name: str
@@ -173,14 +173,14 @@ class Explanation(ApiStruct):
     """Set if not every remedy could be tried."""
     alternatives: tuple[Alternative, ...] = ()
     taints: tuple[str, ...] = ()
-    """Of a node, those that keep pods away, as kubectl writes them."""
+    """For a node: the taints that keep pods away, as kubectl writes them."""
     counts: tuple[DeviceCount, ...] = ()
-    """Of a node."""
+    """For a node."""
     parts: tuple[Explanation, ...] = ()
-    """The pods of a workload, one of each kind; what waits in a namespace; for a node, who waits and why not there."""
+    """The pods of a workload, one of each kind; what waits in a namespace; for a node, what waits and why not there."""
     count: int = 1
     """How many objects this stands for."""
     unseen: tuple[str, ...] = ()
-    """What the asker may not see, and this explanation therefore does not take into account."""
+    """What the user may not see, and this explanation therefore does not take into account."""
     evidence: Mapping[str, str] = {}
     """The versions of what was read."""

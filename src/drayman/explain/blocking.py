@@ -15,7 +15,7 @@ from drayman.reasons.naming import amount_title, claim_title, is_for_extended, t
 from drayman.reasons.wording import counted
 
 MOST_BLOCKED: Final = 32
-"""Devices of a request that are listed. A node can see thousands."""
+"""How many devices of a request are listed. A node can see thousands."""
 _WORDS: Final = {
     Hurdle.FEATURE: "of a kind that is switched off",
     Hurdle.CLASS: "not of the class",
@@ -36,7 +36,7 @@ class Blocking:
         self._known = known
 
     def reasons(self, sieve: Sieve) -> dict[str, str]:
-        """By device. Where some devices pass the selectors it is those, else those of the class."""
+        """By device: those that pass the selectors if there are any, otherwise those of the class."""
         base = Hurdle.SELECTOR if sieve.left_by(Hurdle.SELECTOR) else Hurdle.CLASS
         tests = [passed.test for passed in sieve.passed]
         start = max((i for i, test in enumerate(tests) if test in (Hurdle.CLASS, base)), default=0)
@@ -119,7 +119,7 @@ class Blocking:
         return f"{passed.detail} is {', '.join(values)}" if values else f"has no {passed.detail}"
 
     def sentence(self, sieve: Sieve, claims: Sequence[ResourceClaim], *, never: bool) -> str:
-        """What a request finds, and where the rest went."""
+        """What a request finds, and why the rest is not available."""
         claim = claim_title(claims[sieve.wanted.claim])
         what = f"request {sieve.wanted.name} of claim {claim}"
         if is_for_extended(claims[sieve.wanted.claim]):
@@ -140,7 +140,7 @@ class Blocking:
         return f"{what} finds {found}{ever}{went}{but}"
 
     def _lost(self, sieve: Sieve) -> str:
-        """Devices by the test that they fail, beginning with the class where anything is of it."""
+        """Devices by the test that they fail, beginning with the class if any device belongs to it."""
         counts: Counter[str] = Counter()
         before = sieve.everything
         of_class = bool(sieve.left_by(Hurdle.CLASS))
@@ -158,7 +158,7 @@ class Blocking:
 
 
 def _objection(sieve: Sieve) -> str:
-    """Why devices do not come into it: a feature is off, or a pool of which all are wanted cannot be seen."""
+    """Why devices are not considered: a feature is off, or a pool of which all are wanted cannot be seen."""
     short = sieve.short_at
     if short is not None and short.test is Hurdle.FEATURE:
         return short.detail

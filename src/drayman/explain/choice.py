@@ -1,7 +1,7 @@
-"""Why here: the nodes that were in question for a pod, in the order in which they would be taken, and what decides between them.
+"""Why here: the candidate nodes for a pod, in the order in which they would be chosen, and what decides between them.
 
-For a pod that runs, what it has itself is thought away first, so that its own node competes with the others as it would if the pod
-came now. The cluster has moved on since, so its node need not be the first any more.
+For a running pod, what it holds is disregarded first, so that its own node competes with the others as if the pod were new. The cluster has
+changed since, so its node need not be the first any more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_ALTERNATIVES: Final = 5
 
 
 def alternatives(round_: Round, demand: Demand, chosen: str) -> tuple[Alternative, ...]:
-    """The best nodes for a pod that has still to get one, and the one that was found for it."""
+    """The best nodes for a pod that has none yet, and the one that was found for it."""
     return _listed(round_.placer(demand).standings(demand), chosen)
 
 
@@ -48,7 +48,7 @@ def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
 
 @contextmanager
 def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
-    """What a pod that has a node would ask for if it came now, on the state without it; None if its claims are not what they were."""
+    """What a pod that has a node would ask for if it were new, on the state without it; None if its claims are not what they were."""
     state = world.state
     try:
         claims = claims_of(pod, state.find_claim)
@@ -88,7 +88,7 @@ def _alternative(standing: NodeStanding, chosen: str) -> Alternative:
 
 
 def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:
-    """The pod's node, if it would not be taken again."""
+    """The pod's node, if it would not be chosen again."""
     node = state.nodes.get(chosen)
     if node is None:
         return Alternative(node=chosen, chosen=True, refusal="the node is gone")

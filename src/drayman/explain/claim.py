@@ -1,4 +1,4 @@
-"""Everything there is to say about one claim: mostly what there is to say about the pod that is to use it."""
+"""Everything about one claim: mostly what there is to say about the pod that is to use it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _going(claim: ResourceClaim, has: str) -> Headline | None:
 
 
 def _node(world: World, claim: ResourceClaim) -> str:
-    """The only node on which the devices can be used, or else that of the pods that use them, if they have one in common."""
+    """The only node on which the devices can be used, otherwise the node of the pods that use them, if they share one."""
     allocation = claim.status.allocation
     only = None if allocation is None else only_node_of(allocation.node_selector)
     if only is not None:

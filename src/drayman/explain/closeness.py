@@ -13,7 +13,7 @@ from drayman.explain.spelling import edits
 
 Existing: TypeAlias = str | int | bool | Quantity | Version
 
-_NUMBERS: Final = re.compile(r"\d{1,18}")  # longer ones are no numbers that anybody compares
+_NUMBERS: Final = re.compile(r"\d{1,18}")  # longer numbers are not compared in practice
 _NUMBERED: Final = re.compile(r"\w*\d\w*")
 _SIGNS: Final = re.compile(r"\W|_")
 _LETTERS_PER_SLIP: Final = 6
@@ -34,7 +34,7 @@ def slips(comparison: Comparison, existing: Counter[Existing]) -> Counter[Existi
 
 
 def is_slip(value: Existing, written: Written) -> bool:
-    """Whether one may have been written for the other. Words with numbers in them, like A100 and H100, are meant as they are."""
+    """Whether one may have been written for the other by mistake. Words that contain numbers, like A100 and H100, are taken as intended."""
     if not isinstance(value, str):
         return False
     own, other = value.lower(), str(written.value).lower()
@@ -45,7 +45,7 @@ def is_slip(value: Existing, written: Written) -> bool:
 
 
 def _order(value: Existing) -> tuple[object, ...]:
-    """Values of one attribute are mostly of one type. Where they are not, each type is in order by itself."""
+    """Values of one attribute are mostly of one type. Where they are not, each type is sorted separately."""
     return (type(value).__name__, value)
 
 

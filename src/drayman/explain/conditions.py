@@ -1,7 +1,7 @@
 """The conditions of a selector, and what each compares with what: `device.attributes["d"].profile == "1g.10gb"`.
 
-Only comparisons of one attribute, one capacity or the driver with values that are written out are understood. That is what people write;
-everything else is a condition like any other.
+Only comparisons of one attribute, one capacity or the driver with literal values are understood. That is what people write; everything else
+is an opaque condition.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GROUPS: Final = {"attributes": ATTRIBUTE, "capacity": CAPACITY}
 
 
 class Written(Struct, frozen=True):
-    """A value as it stands in a selector: a string, a number, true or false."""
+    """A value as it is written in a selector: a string, a number, true or false."""
 
     value: str | int | bool
     begin: int
@@ -122,7 +122,7 @@ def _alternatives(expr: ast.Expr) -> Iterator[ast.Expr]:
 
 
 class _Reader(Struct, frozen=True):
-    """Reads comparisons, with where their values stand in the text."""
+    """Reads comparisons, with the positions of their values in the text."""
 
     offsets: Mapping[int, int]
     tokens: Mapping[int, Token]

@@ -28,7 +28,7 @@ class Tally:
 
 
 class SharedDevices:
-    """Which devices can be seen by way of several hardware."""
+    """Which devices can be seen through several hardware objects."""
 
     def __init__(self, hardware: Iterable[NodeHardware]) -> None:
         self._seen: set[NodeHardware] = set(hardware)
@@ -37,7 +37,7 @@ class SharedDevices:
         self._masks: dict[NodeHardware, int] = {}
 
     def among(self, hardware: NodeHardware) -> int:
-        """The devices of a hardware that others show too."""
+        """The devices of a hardware object that others show too."""
         found = self._masks.get(hardware)
         if found is None:
             found = self._masks[hardware] = _in_pools(hardware, self._pools)
@@ -52,7 +52,7 @@ class SharedDevices:
         tally.shared.update(hardware.records[position].id for position in positions(shared))
 
     def fresh(self, told: set[DeviceId], hardware: NodeHardware, devices: int) -> int:
-        """Those of the devices that have not been told by way of another hardware; from now on they have."""
+        """The devices that have not been listed yet through another hardware object; marks them as listed."""
         shared = devices & self.among(hardware) if self._pools else 0
         for position in positions(shared):
             name = hardware.records[position].id

@@ -1,7 +1,7 @@
 """The funnel: nodes and devices left after each test, over the whole cluster, for each request and each of its alternatives.
 
-At node fit every node counts that passes it; after that a node counts while it has a device left, and at the count while it has enough
-for the request. Devices are counted once, also where several nodes can use them. Tests about capacity, counters and features are listed
+At node fit, every node that passes counts; after that a node counts while it has a device left, and at the count while it has enough
+for the request. Devices are counted once, even where several nodes can use them. Tests about capacity, counters and features are listed
 where they are asked for or take something away.
 Where every request finds nodes and the pod still fits nowhere, a last step says so: no node serves all requests together.
 """
@@ -173,7 +173,7 @@ class _Row:
 
 
 def _tracks(sites: Sequence[Site], sieve: Sieve) -> dict[NodeHardware, tuple[int, ...]]:
-    """By hardware what is left of its devices after node fit and after each test."""
+    """For each hardware, what is left of its devices after node fit and after each test."""
     shown = (sieve.everything, *(passed.devices for passed in sieve.passed))
     tracks = {site.view.hardware: shown for site in sites}
     for site in sites:

@@ -1,7 +1,7 @@
-"""Answers for askers who may not see all that is in use.
+"""Answers for users who may not see everything that is in use.
 
-To them, what others hold looks free, and a search finds room where there is none. The scheduler sees everything, and what it has last said
-about a pod is in the pod's condition: that counts for more. Where it has said nothing, the answer is given as far as can be seen.
+To them, what others hold looks free, and a search finds room where there is none. The scheduler sees everything, and its last word on a pod
+is in the pod's condition, which takes precedence. Without one, the answer is based on what can be seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WAITING: Final = {f"{reason.title}: ": reason for reason in Reason if reason.ki
 
 
 def hides_use(unseen: Iterable[str]) -> bool:
-    """Whether something of what is in use may be among what was not seen."""
+    """Whether what was not seen may include something that is in use."""
     return any(what.partition(" ")[0] in _TAKING for what in unseen)
 
 
@@ -40,7 +40,7 @@ def _ending(first: Headline, more: str) -> Headline:
 
 
 def _told_by_scheduler(pod: Pod) -> Headline | None:
-    """The reason and sentence that its condition ends with, if it is one of ours."""
+    """The reason and sentence at the end of its condition, if the condition is one of ours."""
     for condition in pod.status.conditions:
         if condition.type_ == "PodScheduled" and condition.status == "False":
             places = ((condition.message.find(title), title) for title in _WAITING)

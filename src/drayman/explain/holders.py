@@ -1,6 +1,6 @@
-"""Who has what somebody else needs: by claim and pod, with priority, and since when. Pods of one workload are told together.
+"""What holds the things a pod needs: by claim and pod, with priority, and since when. Pods of one workload are listed together.
 
-Only what was read is told. A holder whose claim the asker may not see is named as such, and nothing more is said of it.
+Only what was read is reported. A holder whose claim the user may not see is named as such, and nothing more is said about it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drayman.reasons.causes import FitTest
 from drayman.workloads.makers import maker_of
 
 MOST_HOLDERS: Final = 20
-"""Named in one explanation; how many more there are is told."""
+"""Named in one explanation; the others are only counted."""
 _USED_BY_PODS: Final = (FitTest.RESOURCES, FitTest.PORTS)
 
 
@@ -47,16 +47,16 @@ class Holders:
         return {pod.metadata.uid: pod for pod in self._world.objects.pods}
 
     def of_device(self, device: DeviceId) -> tuple[str, ...]:
-        """Who holds a device or a share of it, under the names of the ledger."""
+        """The holders of a device or of shares of it, under the names of the ledger."""
         found = self._state.ledger.holders_of(device)
         return found if len(found) < 2 else tuple(dict.fromkeys(found))
 
     def held_in(self, pool: tuple[str, str]) -> Mapping[DeviceId, Held]:
-        """The devices of a pool that somebody has, with the holdings."""
+        """The devices of a pool that are held, with the holdings."""
         return self._state.ledger.held_in(pool)
 
     def title(self, holder: str) -> str:
-        """A holder in few words: the workload, or the claim and the pods that use it; with the namespace."""
+        """A short title for a holder: the workload, or the claim and the pods that use it; with the namespace."""
         claim = self._claims.get(holder)
         if claim is None:
             return "somebody unknown"
@@ -68,7 +68,7 @@ class Holders:
         return f"{claim.metadata.namespace}/{claim.metadata.name}{by}"
 
     def describe(self, holder: str, devices: Iterable[DeviceId]) -> Holder:
-        """All that is known of a holder of these devices."""
+        """Everything known about a holder of these devices."""
         names = tuple(str(device) for device in devices)
         claim = self._claims.get(holder)
         if claim is None:
@@ -93,14 +93,14 @@ class Holders:
         return (claim.metadata.namespace, whose) if claim is not None and whose else holder
 
     def _whose(self, claim: ResourceClaim) -> str:
-        """The workload that uses a claim, as kind/name; empty if nobody has made its pods."""
+        """The workload that uses a claim, as kind/name; empty if its pods have no owner."""
         consumers = claim.status.reserved_for
         group = next((c.name for c in consumers if c.api_group == GROUP_API), "")
         pods = (self._pods[c.uid] for c in consumers if c.uid in self._pods)
         return f"PodGroup/{group}" if group else _workload(pods)
 
     def on_node(self, site: Site) -> list[Holder]:
-        """The pods of a node, the least important first: they have its processors, memory and ports."""
+        """The pods of a node, the least important first: they hold its processors, memory and ports."""
         found = []
         for uid, needs in site.node.usage.pods.items():
             pod = self._pods.get(uid)
@@ -119,10 +119,10 @@ class Holders:
 
 
 def holders(survey: Survey, nearest: Site | None, known: Holders) -> tuple[tuple[Holder, ...], int]:
-    """Who has what the pod needs, on the nearest node first; and how many more there are than are named.
+    """The holders of what the pod needs, on the nearest node first; and how many more there are than are named.
 
-    Nodes that could not serve the pod even if they were empty do not count. Where the nearest node is short of processors, memory
-    or ports, it is the pods there that have them.
+    Nodes that could not serve the pod even if they were empty do not count. Where the nearest node is short of processors, memory or ports,
+    the pods there hold them.
     """
     unfit = None if nearest is None else nearest.unfit
     if nearest is not None and unfit is not None and unfit.test in _USED_BY_PODS:
@@ -144,13 +144,13 @@ def holders(survey: Survey, nearest: Site | None, known: Holders) -> tuple[tuple
 
 
 def _holdings(sites: Iterable[Site], known: Holders) -> Iterator[tuple[str, DeviceId]]:
-    """Who has which of the devices that the pod would take there, or of their counters."""
+    """The holders of the devices that the pod would take there, or of their counters."""
     pool: tuple[str, str] | None = None
     for site in sites:
         records = site.view.hardware.records
         for position in site.outlook.needed_at:
             device = records[position].id
-            if device[:2] != pool:  # seldom: devices of a node are mostly of one pool
+            if device[:2] != pool:  # rare: devices of a node are usually in one pool
                 pool = device[:2]
                 in_pool = known.held_in(pool)
             holders = in_pool.get(device)
@@ -172,7 +172,7 @@ def _nearest_first(survey: Survey, nearest: Site | None) -> Iterator[Site]:
 def on_its_counters(
     view: NodeView, device: DeviceId, known: Holders
 ) -> Iterator[tuple[str, DeviceId]]:
-    """Who has used up the counters that a device takes from, and by which device."""
+    """The holders that used up the counters a device draws from, and through which device."""
     sets = {index for index, _ in view.hardware.consumed_by(device)}
     if not sets:
         return
@@ -182,12 +182,12 @@ def on_its_counters(
 
 
 def _workload(pods: Iterable[Pod]) -> str:
-    """Whose pods these are, as kind/name; empty if nobody has made them."""
+    """The owner of these pods, as kind/name; empty if they have none."""
     return next((str(maker) for pod in pods if (maker := maker_of(pod)) is not None), "")
 
 
 def joined(found: Iterable[Holder]) -> list[Holder]:
-    """One for each workload, in the place of its first."""
+    """One holder for each workload, in the place of its first."""
     groups: dict[Hashable, list[Holder]] = {}
     for number, holder in enumerate(found):
         key = (holder.namespace, holder.workload) if holder.workload else number

@@ -12,8 +12,8 @@ Nodes are compared by these, each deciding where those before it are equal:
     better;
  7. the order of arrival.
 
-Of the alternatives of a request the one counts that comes furthest. If all requests find enough and the node still refuses, they cannot
-be served together; what is missing then is how many devices more a matching of devices to requests would need.
+Of the alternatives of a request, the one that comes furthest counts. If all requests find enough and the node still refuses, they cannot
+be served together; what is missing then is how many more devices a matching of devices to requests would need.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DeviceProgress(Struct, frozen=True):
     stage: int
     missing: int
     sieves: tuple[Sieve, ...]
-    """For each request the alternative that comes furthest."""
+    """For each request, the alternative that comes furthest."""
 
 
 def progress(requests: tuple[tuple[Sieve, ...], ...], shareable: int) -> DeviceProgress:
@@ -88,7 +88,7 @@ def nearest_site(survey: Survey) -> Site | None:
     """The node that came closest."""
     only = survey.demand.only_node
     if only in survey.state.nodes:
-        # The pod is tied to it by devices that it has already.
+        # Devices that the pod has already tie it to this node.
         return next(site for site in survey.sites if site.name == only)
     best: tuple[_Key, Site] | None = None
     for outlook in survey.outlooks:
@@ -105,7 +105,7 @@ def nearest_site(survey: Survey) -> Site | None:
 
 
 def _nearest_of(survey: Survey, outlook: Outlook) -> Site:
-    """Of nodes whose devices are alike."""
+    """The nearest of nodes whose devices are alike."""
     furthest = max(_fit_stage(site) for site in outlook.sites)
     sites = [site for site in outlook.sites if _fit_stage(site) == furthest]
     return min(sites, key=lambda site: (*_shortage(survey, site), site.node.index))
@@ -126,7 +126,7 @@ def _shortage(survey: Survey, site: Site) -> tuple[bool, float]:
 
 
 def _amounts(survey: Survey, site: Site) -> list[tuple[str, int, int, int]]:
-    """For each resource that is short: what is asked, free and there."""
+    """For each resource that is short: the amounts requested, free and in total."""
     if site.unfit is None:
         return []
     pod, node, usage = survey.demand.needs.shape, site.node.facts.shape, site.node.usage

@@ -1,4 +1,4 @@
-"""Everything there is to say about one node: whether it takes pods, what becomes of its devices, and why pods that wait do not go there."""
+"""Everything about one node: whether it takes pods, how its devices are used, and why waiting pods do not go there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HELD: Final = (State.USED, State.SHARED, State.PARTITIONED)
 
 
 def explain_node(world: World, node: Node) -> Explanation:
-    """How the node is, who has its devices, and who waits and why not here."""
+    """The node's state, the holders of its devices, and which pods wait and why not here."""
     name = node.metadata.name
     standings = _standings(world, node)
     versions = {**world.versions, "node": node.metadata.resource_version}
@@ -97,7 +97,7 @@ def _devices_told(standings: list[DeviceStanding]) -> str:
 
 
 def _taints(node: Node) -> Iterator[str]:
-    """What keeps pods away that do not tolerate it."""
+    """What keeps away pods that do not tolerate it."""
     for taint in node.spec.taints:
         if taint.effect in REPELLING:
             yield taint_title((taint.key, taint.value, taint.effect))
@@ -113,7 +113,7 @@ def _counts(standings: list[DeviceStanding]) -> Iterator[DeviceCount]:
 
 
 def _holders(world: World, standings: list[DeviceStanding]) -> list[Holder]:
-    """Who has devices of the node, the workloads with most of them first."""
+    """The holders of the node's devices, the workloads with the most first."""
     known = Holders(world)
     held: dict[str, dict[DeviceId, None]] = {}
     for standing in standings:
@@ -154,7 +154,7 @@ def _passed_by(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Expla
 
 
 def _sentence(unfit: Unfit) -> str:
-    """What a node says of itself."""
+    """The sentence about the node itself."""
     words = and_list(unfit.reasons)
     match unfit.test:
         case FitTest.CORDON:

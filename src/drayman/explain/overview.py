@@ -1,7 +1,7 @@
-"""Everything that waits, in a namespace or in the whole cluster: by reason, and within a reason by whose it is.
+"""Everything that waits, in a namespace or in the whole cluster: by reason, and within a reason by owner.
 
-Only reasons are told here: what would help is found by searches, which would take long for hundreds of pods. For that, one of them is
-explained.
+Only reasons are given here: what would help is found by searches, which would take long for hundreds of pods. For that, explain one of
+them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
 
 
 def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
-    """Pods that wait: one part for each reason of each workload, and for each pod that nobody has made."""
+    """Pods that wait: one part for each reason of each workload, and for each pod without an owner."""
     headlines = PodHeadlines(world)
     groups: dict[tuple[Reason, str, Maker], list[tuple[Pod, Headline]]] = {}
     for pod in pods:
@@ -91,7 +91,7 @@ def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
     users = users_by_claim(world)
     for claim in objects.claims:
         own = claim.metadata
-        # What was made for a pod is told with the pod.
+        # What was made for a pod is reported with the pod.
         if not own.owner_references and (own.namespace, own.name) not in users:
             told = explain_claim(world, claim).headline
             yield from _waiting(namespace, "ResourceClaim", own, told)
@@ -107,7 +107,7 @@ def _waiting(
 
 
 def _ordered(parts: list[Explanation]) -> list[Explanation]:
-    """By reason, those of most objects first, then by how many each stands for."""
+    """By reason, those with the most objects first, then by how many each stands for."""
     totals: Counter[Reason] = Counter()
     for part in parts:
         totals[part.headline.reason] += part.count

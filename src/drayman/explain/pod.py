@@ -1,4 +1,4 @@
-"""Everything there is to say about one pod."""
+"""Everything about one pod."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def explain_pod(
 ) -> Explanation:
     """Why the pod waits and what would help; where it would go, if it fits; or why it is where it is.
 
-    `planned` is what the world has only by a plan.
+    `planned` is what the world has only because of a plan.
     """
     early = waiting(world, pod)
     if early is not None:
@@ -49,7 +49,7 @@ def explain_pod(
     outcome = round_.consider(pod)
     if isinstance(outcome, NoNode):
         return _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-    assert isinstance(outcome, Fitting)  # what comes before nodes has been said
+    assert isinstance(outcome, Fitting)  # what comes before nodes has been covered
     under_way = volumes_under_way(outcome.found)
     if under_way is not None:
         return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
@@ -57,7 +57,7 @@ def explain_pod(
 
 
 class PodHeadlines:
-    """The headlines of many pods. Those that ask for the same have one reason, which is found once."""
+    """The headlines of many pods. Pods that ask for the same share one reason, which is found once."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -85,7 +85,7 @@ class PodHeadlines:
         return self._round.demand(pod)
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
-        """What the devices of a node have to say to that."""
+        """The verdict of a node's devices on that."""
         return self._round.placer(demand).devices_verdict(demand, node)
 
 
@@ -173,7 +173,7 @@ def _pending(
     demand, not_found = outcome.demand, outcome.not_found
     first = Headlines(world.state, planned=planned).of(demand, not_found)
     survey = Survey(world.state, demand)
-    # What an earlier attempt has left is in the way everywhere: no node misses anything.
+    # What an earlier attempt left behind is in the way everywhere: no node lacks anything.
     site = None if first.reason is Reason.CLAIM_LEFT_BEHIND else nearest_site(survey)
     searched = first.reason is not Reason.SEARCH_LIMIT
     known = Holders(world)

@@ -52,7 +52,7 @@ CRITERIA: Final = {each.name: each for each in (ALTERNATIVE, *_OF_COST.values())
 
 
 def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
-    """What was counted for the devices of a node, by name, in the order in which it is looked at."""
+    """What was counted for the devices of a node, by name, in the order in which it is compared."""
     numbers: dict[str, int] = {}
     for part in key:
         if isinstance(part, Quality):

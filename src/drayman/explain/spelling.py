@@ -1,8 +1,8 @@
 """Names in claims that no device has: most of the time they are misspelt.
 
-A selector that reads an attribute which does not exist matches nothing or fails on every device, and says no more than that. Here the
-names it reads are compared with those that devices have. Only selectors that accept no device are looked at: one that asks whether an
-attribute is there may well name one that is not.
+A selector that reads an attribute which does not exist matches nothing or fails on every device, and says no more than that. Here the names
+it reads are compared with those that devices have. Only selectors that accept no device are looked at: one that asks whether an attribute
+exists may well name one that does not.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def misspelt(survey: Survey, known: KnownNames) -> tuple[Spelling, ...]:
 
 
 def one_of_each_question(survey: Survey) -> Iterator[Outlook]:
-    """Nodes on which the pod asks for the same need be looked at once."""
+    """Nodes on which the pod asks for the same need only be looked at once."""
     asked = set()
     for outlook in survey.outlooks:
         if outlook.wanted.delegated not in asked:
@@ -102,7 +102,7 @@ def one_of_each_question(survey: Survey) -> Iterator[Outlook]:
 def _names_read(
     survey: Survey, outlook: Outlook, wanted: WantedDevices
 ) -> Iterator[tuple[str, str, str]]:
-    """Where a name is written, whether it is that of an attribute or a capacity, and the full name."""
+    """Where a name is written, whether it names an attribute or a capacity, and the full name."""
     device_class = survey.state.inventory.classes.get(wanted.spec.device_class_name)
     for expression in expressions_of(wanted, device_class):
         if not _accepted_anywhere(survey, expression):
@@ -143,7 +143,7 @@ def _reads(expression: str, survey: Survey) -> Iterator[tuple[str, str]]:
     try:
         reads = compile_selector(expression, features=CelFeatures(list_attributes=lists)).reads
     except CompileError:
-        return  # the reason says so: it reads nothing
+        return  # the reason already says so: it reads nothing
     groups: tuple[tuple[str, Group], ...] = (
         (ATTRIBUTE, reads.attributes),
         (CAPACITY, reads.capacity),
@@ -154,14 +154,14 @@ def _reads(expression: str, survey: Survey) -> Iterator[tuple[str, str]]:
 
 
 def similar(name: str, known: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Names that this one may stand for, nearest first, each with the number of devices that have it."""
+    """Names that this one may be a misspelling of, nearest first, each with the number of devices that have it."""
     ranked = sorted((_remoteness(name, other), other) for other in known)
     near = [other for far, other in ranked if far < _FAR]
     return tuple((other, known[other]) for other in near[:_MOST_SIMILAR])
 
 
 def _remoteness(name: str, other: str) -> int:
-    """How many typing errors lie between two names, domain and name apart; `_FAR` if it cannot be a slip."""
+    """How many typing errors lie between two names, domain and name counted separately; `_FAR` if it cannot be a slip."""
     domain, _, own = name.rpartition("/")
     other_domain, _, its = other.rpartition("/")
     slips = edits(own.lower(), its.lower())
@@ -181,7 +181,7 @@ def _tolerable(name: str) -> int:
 
 
 def edits(first: str, second: str) -> int:
-    """How many letters have to be changed, put in, left out or swapped with their neighbour."""
+    """How many letters have to be changed, inserted, removed or swapped with their neighbour."""
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, letter in enumerate(first, 1):

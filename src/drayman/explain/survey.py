@@ -28,7 +28,7 @@ class Site:
     node: NodeState
     unfit: Unfit | None
     view: NodeView
-    """What of the node concerns the claims."""
+    """The part of the node that concerns the claims."""
     outlook: Outlook
 
     @property
@@ -47,7 +47,7 @@ class Outlook:
 
     @cached_property
     def now(self) -> tuple[tuple[Sieve, ...], ...]:
-        """By request and alternative, what is left as things are."""
+        """What is left at present, by request and alternative."""
         return sieves(self.view, self.wanted.question)
 
     @cached_property
@@ -62,7 +62,7 @@ class Outlook:
 
     @cached_property
     def needed(self) -> int:
-        """The devices that a request would take if nobody had anything of them."""
+        """The devices that a request would take if none of them were in use."""
         lost = 0
         for sieve in (sieve for request in self.now for sieve in request):
             tolerated = self.view.tolerated(sieve.wanted.spec.tolerations)

@@ -1,8 +1,8 @@
 """Values in selectors that no device has: another profile, more memory than there is, a newer driver.
 
 A condition is at fault if there are devices that pass all other conditions of class and request, and none of them passes this one. What
-those devices have instead is told, the nearest first. Where nothing passes even the others, each condition that no device at all
-passes is told, with what devices have in its place.
+those devices have instead is reported, the nearest first. Where nothing passes even the others, each condition that no device passes is
+reported, with what devices have instead.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PLAIN: Final = re.compile(r"[^'\"\\\x00-\x1f]*")
 
 
 class Rewriting(Struct, frozen=True):
-    """A selector written otherwise, and what that is in words."""
+    """A rewritten selector, and a description of the change."""
 
     before: str
     after: str
@@ -65,7 +65,7 @@ class Correction(Struct, frozen=True):
     old: str
     new: str
     is_slip: bool
-    """Whether the one may have been written for the other: what a class is for is not changed otherwise."""
+    """Whether the value may be a slip for the other: otherwise what a class is for is not changed."""
 
 
 class Mistake(Struct, frozen=True):
@@ -74,7 +74,7 @@ class Mistake(Struct, frozen=True):
     told: Value
     corrections: tuple[Correction, ...]
     is_bound: bool
-    """Whether all values up to one are as good: the first that helps is enough then."""
+    """Whether all values up to one are equally good: then the first that helps is enough."""
 
 
 class _Part(Struct, frozen=True):
@@ -120,7 +120,7 @@ class _Search:
         parts = [_Part(each, part) for each in expressions for part in conditions_of(each)]
         found = list(self._at_fault(parts))
         for part, comparison, existing, among in found or self._absent(parts):
-            # Another driver does not do what this one does; one that is nearly called the same may have been meant.
+            # Another driver is no substitute for this one; one with nearly the same name may have been meant.
             kept = existing if comparison.what != DRIVER else slips(comparison, existing)
             if kept:
                 yield _mistake(claim, wanted.name, part, comparison, kept, among)
@@ -140,7 +140,7 @@ class _Search:
     def _absent(
         self, parts: Sequence[_Part]
     ) -> Iterator[tuple[_Part, Comparison, Counter[Existing], str]]:
-        """Conditions that no device at all passes."""
+        """Conditions that no device passes."""
         for part in parts:
             comparison = self._comparison(part)
             if comparison is not None and not self._passes((part.condition.text,)):
@@ -175,7 +175,7 @@ class _Search:
 
 
 def _reading(comparison: Comparison) -> Callable[[DeviceRecord], Existing | None]:
-    """What a device has of that which is compared, if it is of the kind that the written values are."""
+    """The device's value for what is compared, if it has the same type as the written values."""
     domain, _, name = comparison.name.rpartition("/")
     is_text = all(isinstance(written.value, str) for written in comparison.values)
 
@@ -232,7 +232,7 @@ def _mistake(
 
 
 def rewritten(expression: str, corrections: Sequence[Correction]) -> Rewriting:
-    """An expression with all these made."""
+    """An expression with all these corrections made."""
     after, words = expression, list[str]()
     for each in sorted(corrections, key=lambda each: -each.begin):
         after = f"{after[: each.begin]}{each.new}{after[each.end :]}"

@@ -1,4 +1,4 @@
-"""Everything there is to say about what makes pods: its own state, and one pod for each reason that its pods have to be as they are."""
+"""Everything about an object that makes pods: its own state, and one pod for each reason its pods have."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class _Whole(Struct, frozen=True):
     noun: str
     metadata: ObjectMeta
     wanted: int | None = None
-    """How many pods it is to have; None if that is no fixed number."""
+    """How many pods it is to have; None if that is not a fixed number."""
 
 
 def explain_job(world: World, job: Job) -> Explanation:
-    """Why the job does not get on, by the reason of most of its pods that wait."""
+    """Why the job makes no progress, by the reason of most of its waiting pods."""
     whole = _Whole("Job", "job", job.metadata)
     own = state_of_job(job)
     if own is not None and own.reason is Reason.SUSPENDED:
@@ -97,7 +97,7 @@ def why_no_pods(job: Job) -> str:
 
 
 def state_without_pods(workload: Replicated) -> Headline:
-    """What there is to say of a workload that has no pods."""
+    """What there is to say about a workload that has no pods."""
     noun = _NOUNS[type(workload)]
     if wanted_by(workload) == 0:
         why = "no node is one for its pods" if isinstance(workload, DaemonSet) else "it wants none"
@@ -153,7 +153,7 @@ def _failure(workload: Replicated) -> str:
 
 
 def _of_pods(world: World, whole: _Whole, pods: Sequence[Pod]) -> Explanation:
-    """How the pods are. Those that are on their way out have been replaced, or are about to be."""
+    """The state of the pods. Those being deleted have been replaced, or are about to be."""
     staying = [pod for pod in pods if not is_leaving(pod)]
     leaving = len(pods) - len(staying)
     counted_pods = staying or pods

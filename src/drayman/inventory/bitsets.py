@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Final
 
 _WIDE: Final = 1_024
-"""Bits from which on arithmetic on a set takes noticeably longer."""
+"""Number of bits from which arithmetic on a set takes noticeably longer."""
 
 
 def positions(devices: int) -> Iterable[int]:
     """The positions in a device set, in order."""
-    # Of a few devices among very many, that lie close to each other, only the part between the first and the last is gone through.
+    # For a few devices close to each other among very many, only the part between the first and the last is scanned.
     start = (devices & -devices).bit_length() - 1 if devices >> _WIDE else 0
     devices >>= start
     while devices:
@@ -21,7 +21,7 @@ def positions(devices: int) -> Iterable[int]:
 
 
 def bitset(members: Iterable[int], size: int) -> int:
-    """The set of these positions, all of them below `size`. Linear also where adding bit by bit would be quadratic."""
+    """The set of these positions, all of them below `size`. Linear even where adding bit by bit would be quadratic."""
     octets = bytearray((size >> 3) + 1)
     for position in members:
         octets[position >> 3] |= 1 << (position & 7)

@@ -39,7 +39,7 @@ def _consumed(capacity: CapacityRecord, requested: Amount | None) -> Amount:
         step = policy.valid_range.step
         if step is None or not step.amount:
             return requested
-        # Exact also where the bounds are fractions; 1.36 rounds them to whole numbers first, later versions do not.
+        # Exact even where the bounds are fractions; 1.36 rounds them to whole numbers first, later versions do not.
         return low + -((low - requested) // step.amount) * step.amount
     return next((v.amount for v in policy.valid_values if v.amount >= requested), requested)
 

@@ -55,7 +55,7 @@ class Composition:
         self._moves = [_Moves(part, whole) for part in parts]
 
     def usage(self, parts: Sequence[Usage]) -> Usage:
-        """What is held of the whole, if that is held of the parts."""
+        """What is held of the whole, if this is held of the parts."""
         moves = list(zip(self._moves, parts, strict=True))
         return Usage(
             self._whole,
@@ -93,7 +93,7 @@ class Composition:
     def _pools_alike(self, parts: Sequence[Usage]) -> tuple[int, ...]:
         found: list[int] = []
         for move, part in zip(self._moves, parts, strict=True):
-            # Where few pools are not told apart by their use, each is like itself only.
+            # Few pools are not grouped by their use: then each is only like itself.
             alike = part.pools_alike or [1 << i for i in range(len(part.hardware.pools))]
             found += [_moved(pools, move.pools) for pools in alike]
         return tuple(found)

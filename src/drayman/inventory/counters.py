@@ -1,4 +1,4 @@
-"""Counter sets of a node: who consumes from them, and who is left without when so much is gone.
+"""Counter sets of a node: which devices consume from them, and which lack counters when so much is gone.
 
 All of it follows from the hardware alone, so it is worked out once and kept with it, from one search to the next.
 """
@@ -34,7 +34,7 @@ class CounterSetInfo:
 
 
 class CounterTables:
-    """Who consumes from which counter set, on one hardware."""
+    """Which devices consume from which counter set, on one hardware."""
 
     def __init__(self, sets: int, consumption: Sequence[Consumption]) -> None:
         self.consumers: list[list[tuple[int, tuple[Amount, ...]]]] = [[] for _ in range(sets)]
@@ -45,7 +45,7 @@ class CounterTables:
         self._blocked: Bounded[tuple[int, tuple[Amount, ...]], int] = Bounded(_MOST_KEPT)
 
     def _shapes(self) -> list[int]:
-        """A number for what can be had from each set; equal for sets with the same menu."""
+        """A number for what each set offers; equal for sets that offer the same."""
         known: dict[Hashable, int] = {}
         return [
             known.setdefault(tuple(sorted(amounts for _, amounts in users)), len(known))
@@ -66,7 +66,7 @@ class CounterTables:
 
 
 def exceeds(wanted: tuple[Amount, ...] | None, left: tuple[Amount, ...]) -> bool:
-    """Whether something is wanted of which not enough is left; None cannot be had at all."""
+    """Whether more of something is wanted than is left; None can never be served."""
     if wanted is None:
         return True
     for amount, have in zip(wanted, left, strict=True):

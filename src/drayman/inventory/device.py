@@ -45,7 +45,7 @@ class DeviceRecord:
         sharing: bool,
         before: DeviceRecord | None = None,
     ) -> None:
-        """What it has in common with the record made `before`, both keep together."""
+        """What it has in common with the record made `before` is shared by both."""
         spec = slice_.spec
         # There are as many of these as devices: the constructor of named tuples takes twice as long.
         self.id = tuple.__new__(DeviceId, (spec.driver, spec.pool.name, device.name))

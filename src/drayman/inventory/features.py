@@ -1,4 +1,4 @@
-"""Which optional parts of DRA are on. Everything is on unless somebody switches it off."""
+"""Which optional parts of DRA are on. Everything is on unless it is switched off."""
 
 from __future__ import annotations
 

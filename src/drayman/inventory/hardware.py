@@ -1,4 +1,4 @@
-"""The devices that a node can use, in search order, and everything about them that does not depend on who holds what.
+"""The devices that a node can use, in search order, and everything about them that does not depend on what is held.
 
 Nodes that see the same slices share one hardware, so nothing in it depends on which of them is asked about. Tables are made when a
 search first asks for them and are kept until a slice of these nodes changes.
@@ -37,7 +37,7 @@ _NOTHING: Final[dict[DeviceId, Consumption]] = {}
 
 
 class NodeHardware:
-    """What a node can use, or many nodes alike. Immutable for its users; holds tables that are filled on demand."""
+    """What a node, or many identical nodes, can use. Immutable for its users; holds tables that are filled on demand."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class NodeHardware:
             or record.device.binding_conditions
             or record.slice.spec.per_device_node_selection
         ]
-        if special:  # seldom: mostly there are attributes and capacities, and no more to it
+        if special:  # rare: mostly there are only attributes and capacities
             self.shareable = self._where([record.shareable for record in self.records])
             self.binding = self._where([r.device.binding_conditions for r in self.records])
             self.consumers = self._where([record.counters for record in self.records])
@@ -95,7 +95,7 @@ class NodeHardware:
         return NodeHardware(pools, self.features, self._selectors, self.numbering, node)
 
     def _where(self, answers: Sequence[object]) -> int:
-        """The devices of which something is true. Mostly it is of all of them or of none."""
+        """The devices for which something is true, mostly all of them or none."""
         if not any(answers):
             return 0
         if all(answers):
@@ -127,7 +127,7 @@ class NodeHardware:
 
     @property
     def is_vast(self) -> bool:
-        """Whether describing all the devices costs more than it saves: hardly a node has so many of its own."""
+        """Whether describing all the devices costs more than it saves: hardly any node has so many of its own."""
         return len(self.records) > _MOST_DESCRIBED
 
     @property
@@ -199,7 +199,7 @@ class NodeHardware:
         return tuple(distinct), of_device, [self._set_of(devices) for devices in members]
 
     def derived(self, table: Callable[[NodeHardware], T]) -> T:
-        """A table that somebody derives from the hardware alone: made once, kept as long as the hardware is."""
+        """A table derived from the hardware alone: made once, kept as long as the hardware is."""
         found = self._derived.get(table)
         if found is None:
             found = self._derived[table] = table(self)
@@ -237,14 +237,14 @@ class NodeHardware:
         return known
 
     def _set_of(self, members: Sequence[int]) -> int:
-        """Different positions as a set. Mostly they are all of them or none."""
+        """Distinct positions as a set. Mostly they are all of them or none."""
         if not members:
             return 0
         size = len(self.records)
         return self.everything if len(members) == size else bitset(members, size)
 
     def accepts(self, expression: str, record: DeviceRecord) -> bool:
-        """Whether a selector says yes to a device, be it one of these or not."""
+        """Whether a selector says yes to a device, whether or not it is one of these."""
         return self._selectors.verdict(expression, record.id.driver, record.device) is True
 
     def failure(self, expressions: Sequence[str], position: int) -> str:

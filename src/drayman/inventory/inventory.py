@@ -2,7 +2,7 @@
 
 An event touches the pool it names and the nodes that pool concerns. Views are built when asked for, from parts that are kept until
 something they show has changed, so a search on one node costs the same in a cluster of one node and of ten thousand. What a node sees
-together with others is one part, and its own devices are another: the former is there once for all nodes that see the same of it.
+together with others is one part, and its own devices are another: the former is kept once for all nodes that see the same of it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Inventory:
         self._other_events += 1
 
     def apply_slice(self, slice_: ResourceSlice) -> None:
-        """Add a slice, or replace the one with its name. One that says what is known already is no event."""
+        """Add a slice, or replace the one with its name. One that says what is known already is not an event."""
         pool_id = PoolId(slice_.spec.driver, slice_.spec.pool.name)
         name = slice_.metadata.name
         if self._pool_of_slice.get(name, pool_id) != pool_id:
@@ -132,7 +132,7 @@ class Inventory:
             del self._pools[pool_id]
 
     def apply_taint_rule(self, rule: DeviceTaintRule) -> None:
-        """Add a rule, or replace the one with its name. Its status is nothing to us."""
+        """Add a rule, or replace the one with its name. Its status is ignored."""
         known = self._rules.get(rule.metadata.name)
         if known is None or known.spec != rule.spec:
             self._log.note(self._rules_changed)
@@ -193,7 +193,7 @@ class Inventory:
         )
 
     def foresee(self, node: Node) -> NodeHardware | None:
-        """The devices that are there for this node by name, made before its first view is; None if there are none.
+        """The devices that are for this node by name, prepared before its first view; None if there are none.
 
         Raises SelectorError as `view` does. What the node shares with others is left for the view: it changes with every slice of it.
         """
@@ -251,7 +251,7 @@ class Inventory:
         return self._sights.get(key) or self._new_sight(key, node, frozenset(pools))
 
     def _floating_sight(self, node: Node, places: frozenset[Locale], but: Set[PoolId]) -> Sight:
-        """What is in the places, but for some pools: one sight for all nodes that are in the same places."""
+        """What is in the places, except some pools: one sight for all nodes that are in the same places."""
         excluded = frozenset[PoolId]().union(*(place.pools & but for place in places))
         key = (excluded, places, max((place.revision for place in places), default=0))
         known = self._sights.get(key)

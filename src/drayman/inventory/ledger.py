@@ -3,9 +3,9 @@
 It records holdings and nothing derived from them: what is left of a counter follows from the holdings and the slices published now,
 so a slice that changes can never make the ledger wrong. `commit` and `release` are exact inverses, and each touches only what it names.
 
-Its clock counts changes. A plan remembers the time at which the pools it takes from were looked at. Committing it after somebody else
-changed one of those pools is refused, so that no sequence of searches and commits can give the same thing twice. Whoever derives something
-from holdings asks what has changed since a time, and need not look at the rest.
+Its clock counts changes. A plan remembers the time at which the pools it takes from were looked at. Committing it after one of
+those pools has changed is refused, so that no sequence of searches and commits can give the same thing twice. Code that derives
+something from holdings asks what has changed since a time, and need not look at the rest.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.undo import UndoLog
 
 _CHANGES_KEPT: Final = 16_384
-"""Changes of the whole cluster that can be looked up; who is further behind asks pool by pool."""
+"""Changes of the whole cluster that can be looked up; callers further behind ask pool by pool."""
 
 _CHANGES_KEPT_IN_POOL: Final = 128
-"""Changes of one pool that can be looked up; who is further behind looks at the whole pool."""
+"""Changes of one pool that can be looked up; callers further behind look at the whole pool."""
 
 
 _NOTHING_CONSUMED: Final[Mapping[str, Amount]] = {}
 
 
 class LedgerConflictError(Exception):
-    """A plan takes what is held already, or was made before somebody else took from the same pool."""
+    """A plan takes what is held already, or was made before the last change to one of its pools."""
 
 
 class Holding(Struct, frozen=True):
@@ -149,10 +149,10 @@ class Ledger:
         return self.forget(holder_of(claim))
 
     def observe(self, holder: str, holdings: Iterable[Holding]) -> None:
-        """Record what somebody is known to hold, in place of what was known before.
+        """Record what a holder is known to hold, in place of what was known before.
 
         Unlike `commit` this is not checked: it repeats what an API server says, and that may be contradictory. What is
-        known already is no change: a watch tells a scheduler of everything that it wrote itself.
+        known already is not a change: a watch reports to a scheduler everything that it wrote itself.
         """
         held = tuple(holdings)
         known = self._holders.get(holder)
@@ -188,7 +188,7 @@ class Ledger:
         yield from self._holders.items()
 
     def holdings(self, holder: str) -> tuple[Holding, ...]:
-        """What somebody holds; nothing if the holder is not known."""
+        """What a holder has; nothing if the holder is not known."""
         return self._holders.get(holder, ())
 
     def holders_of(self, device: DeviceId) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class Ledger:
         return tuple([holder for holder, _ in self._held(device)])
 
     def held_in(self, pool_id: tuple[str, str]) -> Mapping[DeviceId, Held]:
-        """The devices of a pool that somebody holds, with the holdings. As they are now: good until the next change."""
+        """The devices of a pool that are held, with the holdings. As they are now: good until the next change."""
         record = self._pools.get(pool_id)
         return {} if record is None else record.held
 

@@ -44,7 +44,7 @@ def newest_slices(slices: Iterable[ResourceSlice]) -> dict[PoolId, list[Resource
 
 
 class SliceRecord:
-    """A slice and its devices as records, made when somebody first looks at them."""
+    """A slice and its devices as records, made on first access."""
 
     __slots__ = ("_places", "_records", "_sharing", "counters", "slice")
 
@@ -128,7 +128,7 @@ class ResolvedPool(Struct, frozen=True, eq=False):
     published: tuple[
         DeviceRecord, ...
     ] = ()  # what there would be to use of a pool that is not usable
-    foreign: bool = False  # not usable, and none of the node's own pools
+    foreign: bool = False  # not usable, and not one of the node's own pools
 
     @property
     def search_order(self) -> tuple[bool, PoolId]:
@@ -150,7 +150,7 @@ class Pool:
         self._generations: Counter[int] = Counter()
 
     def apply(self, slice_: ResourceSlice) -> None:
-        """Add the slice, or put it in the place of the one with its name."""
+        """Add the slice, or replace the one with its name."""
         name = slice_.metadata.name
         self.remove(name)
         record = SliceRecord(slice_, sharing=self._features.consumable_capacity)
@@ -196,7 +196,7 @@ class Pool:
         return self._resolve([*relevant, *self.counters.values()])
 
     def resolve_elsewhere(self) -> ResolvedPool | None:
-        """What a node sees on which the pool has no devices: shared counters concern every node."""
+        """What a node without devices of the pool sees: shared counters concern every node."""
         resolved = self._resolve(list(self.counters.values()))
         return None if resolved is None else structs.replace(resolved, foreign=True)
 

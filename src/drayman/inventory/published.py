@@ -1,7 +1,7 @@
-"""Pools as they are published: the newest generation of each, whether it is whole, and where it is for.
+"""Pools as they are published: the newest generation of each, whether it is whole, and which nodes it is for.
 
-The allocator looks at a pool from one node. Somebody who asks about a cluster wants to know of the pool itself, also if no node can use it:
-because its driver is still publishing, its slices contradict each other, or its node is gone.
+The allocator looks at a pool from one node. Questions about a cluster concern the pool itself, even if no node can use it because its
+driver is still publishing, its slices contradict each other, or its node is gone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PublishedPool:
     generation: int
     slices: int
     wanted: int
-    """How many slices the driver says there are to be."""
+    """How many slices the driver says there will be."""
     state: PoolState
     reason: str
     """What is wrong; empty if it is usable."""

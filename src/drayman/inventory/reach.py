@@ -26,7 +26,7 @@ class Locale:
         self.revision = 0  # when a pool here last changed
 
     def takes_in(self, node: Node) -> bool:
-        """Whether the node is in it. A selector that cannot be read takes in every node: they all have to know."""
+        """Whether the node is in it. A selector that cannot be read takes in every node, as it concerns them all."""
         if self.key is None:
             return True
         if isinstance(self.key, str):

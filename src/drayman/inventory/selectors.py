@@ -1,4 +1,4 @@
-"""Verdicts of CEL selectors, each computed once for all devices that the selector cannot tell apart.
+"""Verdicts of CEL selectors, each computed once for all devices that the selector cannot distinguish.
 
 A compiled selector knows what it reads. Devices that agree on that share a verdict, so a thousand nodes of the same hardware cost
 one evaluation.
@@ -74,7 +74,7 @@ class SelectorCache:
     def judged(
         self, expression: str, records: Sequence[DeviceRecord]
     ) -> tuple[list[int], list[int]]:
-        """The positions of the devices that match, and of those of which that cannot be said."""
+        """The positions of the devices that match, and of those without a verdict."""
         judge = self._judge(expression)
         if isinstance(judge, SelectorFailure):
             return [], list(range(len(records)))
@@ -93,6 +93,6 @@ class SelectorCache:
         return accepted, failed
 
     def verdict(self, expression: str, driver: str, device: Device) -> bool | SelectorFailure:
-        """Whether the device matches, or why that cannot be said."""
+        """Whether the device matches, or why there is no verdict."""
         judge = self._judge(expression)
         return judge if isinstance(judge, SelectorFailure) else judge.verdict(driver, device)

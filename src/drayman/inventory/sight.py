@@ -21,7 +21,7 @@ class Sight:
     def __init__(self, hardware: NodeHardware, pools: frozenset[PoolId]) -> None:
         self.hardware = hardware
         self.pools = pools  # whether they are usable or not
-        # There is one ledger, but for trials: those who ask by it are to find its tracker at once.
+        # There is one ledger, except for trials; its tracker has to be found at once.
         self._first: tuple[ref[Ledger], UsageTracker] | None = None
         self._others: WeakKeyDictionary[Ledger, UsageTracker] | None = None
 
@@ -51,7 +51,7 @@ class NodeSight:
     def __init__(self, node: Node, sights: tuple[Sight, ...]) -> None:
         self._node = node
         self.sights = sights
-        # What has no devices is no part to choose from. If nothing has any, there is still a view of nothing.
+        # A sight without devices is not a part to choose from. If none has any, there is still a view of nothing.
         self.parts = tuple([s for s in sights if s.hardware.records]) or sights[:1]
         problems = [problem for sight in sights for problem in sight.hardware.problems]
         problems.sort(key=lambda pool: pool.id)
@@ -64,7 +64,7 @@ class NodeSight:
         return any(pool in sight.pools for sight in self.sights)
 
     def together(self, usages: tuple[Usage, ...]) -> Usage:
-        """What is held of all the parts, if that is held of each. The same object if asked again."""
+        """What is held of all the parts, if this is held of each. The same object if asked again."""
         if len(usages) == 1:
             return usages[0]
         if self._latest is None or self._latest[0] != usages:

@@ -1,4 +1,4 @@
-"""Taints of a hardware's devices, their own and those of rules, and which devices are left for somebody with tolerations."""
+"""Taints of a hardware's devices, their own and those of rules, and which devices are left for a request with tolerations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Taints: TypeAlias = tuple[tuple[str, str, str], ...]  # key, value and effect o
 
 
 class Taints:
-    """The taints of some devices under some rules. Worked out when somebody first asks."""
+    """The taints of some devices under some rules. Worked out on first use."""
 
     __slots__ = ("_groups", "_records", "_tolerated", "rules")
 
@@ -43,7 +43,7 @@ class Taints:
         return self._groups
 
     def blocking(self, record: DeviceRecord) -> _Taints:
-        """Key, value and effect of each taint that keeps a device from those who do not tolerate it."""
+        """Key, value and effect of each taint that keeps a device from requests that do not tolerate it."""
         own: tuple[DeviceTaint, ...] = record.device.taints
         if self.rules:
             own += tuple(rule.spec.taint for rule in self.rules if selects(rule, *record.id))
@@ -52,7 +52,7 @@ class Taints:
     def untolerated(
         self, record: DeviceRecord, tolerations: tuple[DeviceToleration, ...]
     ) -> _Taints:
-        """Those of the taints that keep a device from somebody with these tolerations."""
+        """The taints that keep a device from a request with these tolerations."""
         return tuple(
             taint
             for taint in self.blocking(record)
@@ -61,7 +61,7 @@ class Taints:
 
 
 class Untainted(Taints):
-    """Some devices as if nobody had tainted them."""
+    """Some devices as if they had no taints."""
 
     __slots__ = ("_everything",)
 

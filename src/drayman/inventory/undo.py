@@ -3,8 +3,8 @@
 All parts of a cluster state share one log. While it is open, every change notes its inverse, next to the change itself; leaving a trial
 takes the steps noted since it began, the latest first. So a trial costs as much as was changed in it, however large the cluster is.
 
-What only ever grows is not put back: clocks and revisions tell those who keep something that it has to be looked at again, and they would
-be misled by a number that stands for two states.
+What only ever grows is not put back: clocks and revisions tell caches when to look again, and a number that stands for two
+states would mislead them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class UndoLog:
             self.close()
 
     def note(self, undo: Callable[[*Ts], object], *arguments: *Ts) -> None:
-        """What undoes a change that is being made."""
+        """Note what undoes a change that is being made."""
         if self.is_open:
             self._steps.append((undo, arguments))
 

@@ -1,7 +1,7 @@
 """Which devices are the same piece of hardware.
 
 A driver that divides a GPU offers the whole and every possible partition as devices of their own; what keeps them apart is the counters
-they draw from. So devices that draw from the same counter set, directly or by way of others, are one *unit*, and every device that draws
+they draw from. So devices that draw from the same counter set, directly or through others, are one *unit*, and every device that draws
 from none is a unit by itself. People count units: a node has eight GPUs, not two hundred and eight.
 
 The device that takes all there is of a unit's counters is its *whole*. Not every unit has one: a GPU in MIG mode may be offered in parts
@@ -38,7 +38,7 @@ class Units:
 
 
 def units(hardware: NodeHardware) -> Units:
-    """The units that the devices of a node, or of many nodes alike, belong to."""
+    """The units that the devices of a node, or of many identical nodes, belong to."""
     found = [UnitId(*record.id) for record in hardware.records]
     wholes: list[int] = []
     for members in _components(hardware.consumption, len(hardware.counter_sets)):

@@ -25,11 +25,11 @@ CapacityGroup: TypeAlias = tuple[int, tuple[Amount, ...], int]
 
 
 class Usage(Struct, frozen=True, eq=False, dict=True):
-    """Who has what, in numbers. Two usages are the same only if they are the same object."""
+    """What is held, in numbers. Two usages are the same only if they are the same object."""
 
     hardware: NodeHardware
     in_use: int  # devices held whole
-    shared: int  # devices of which somebody holds a share
+    shared: int  # devices of which a share is held
     left: Mapping[int, tuple[Amount, ...]]  # capacities of devices of which something is consumed
     capacity_groups: tuple[CapacityGroup, ...]
     counters: tuple[tuple[Amount, ...], ...]  # what is left, by counter set
@@ -39,7 +39,7 @@ class Usage(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def number(self) -> int:
-        """Equal for usages that are the same in numbers, of hardware that is. With many devices there is one for each."""
+        """Equal for usages with the same numbers, if the hardware is the same too. With many devices each has its own."""
         hardware = self.hardware
         if hardware.is_vast:
             return hardware.numbering.unique()
@@ -53,7 +53,7 @@ class Usage(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def overcommitted(self) -> int:
-        """Devices that nobody can get because a counter of their pool is used up beyond its limit."""
+        """Devices that cannot be allocated because a counter of their pool is used up beyond its limit."""
         if not self.exceeded:
             return 0
         pools = {self.hardware.counter_sets[index].pool for index in self.exceeded}
@@ -134,7 +134,7 @@ class UsageTracker:
         return not (self._counters or self._hardware.shareable or self._state_of_pool)
 
     def _take_all(self, ledger: Ledger) -> None:
-        """Put down all that is held of simple hardware, as fast as possible: a cluster has thousands of nodes to look at first."""
+        """Record all that is held of simple hardware, as fast as possible: a cluster has thousands of nodes to look at first."""
         position_of = self._hardware.position
         for pool in self._hardware.pools:
             for device, held in ledger.held_in(pool.id).items():
@@ -163,7 +163,7 @@ class UsageTracker:
         return [(d, ledger.held(d)) for d in self._changed_since(ledger, self._time)]
 
     def _changed_since(self, ledger: Ledger, time: int) -> Iterable[DeviceId]:
-        """Few changes of the cluster, or else those of each pool that has some."""
+        """The changes of the cluster if they are few, else those of each pool that has some."""
         pools = self._hardware.pools
         if ledger.clock - time <= len(pools):
             changes = ledger.changes(time)
@@ -186,12 +186,12 @@ class UsageTracker:
         return devices
 
     def _take_stock(self, device: DeviceId, holdings: Collection[Holding]) -> bool:
-        """Put down what is held of one device; whether that is something new."""
+        """Record what is held of one device; whether that is something new."""
         changed = False
         position = self._hardware.position.get(device)
         if position is not None:
             changed = self._take_device(position, holdings)
-        # A device uses counters once, however many hold it, and also if it is on another node.
+        # A device uses counters once, however many claims hold it, even if it is on another node.
         if self._counters and bool(holdings) != (device in self._consumers):
             consumed = self._hardware.consumed_by(device)
             if consumed:
@@ -203,7 +203,7 @@ class UsageTracker:
     def _take_device(self, position: int, holdings: Collection[Holding]) -> bool:
         bit = 1 << position
         whole, shared = bool(holdings), False
-        # Shares of a device that is not shared any more keep all of it.
+        # Shares of a device that is no longer shareable keep all of it.
         if self._hardware.shareable & bit and self._hardware.features.consumable_capacity:
             whole = any(holding.share_id is None for holding in holdings)
             shared = any(holding.share_id is not None for holding in holdings)
@@ -263,7 +263,7 @@ class UsageTracker:
             self._update_blocked(index)
 
     def _update_blocked(self, index: int) -> None:
-        """Put down who is left without now; who lacks another set's counters stays so."""
+        """Record which devices now lack counters; those that lack another set's counters stay blocked."""
         before = self._blocked_by[index]
         now = self._hardware.counter_tables.blocked_by(index, self._counters[index])
         if now == before:

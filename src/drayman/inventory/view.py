@@ -2,7 +2,7 @@
 
 A view is a snapshot. It never changes, and it is cheap: hardware, usage and taints are shared between views, and between nodes that see
 the same devices. What the node has for itself and what it sees together with others are two parts; they are put together only if
-somebody wants to see both at once.
+both are needed at once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class NodeView:
     if not TYPE_CHECKING:  # the attributes are declared; nothing else is to be found here
 
         def __getattr__(self, name: str) -> object:
-            """Called for attributes without a value: puts the parts together when somebody first wants the whole."""
+            """Called for attributes without a value: puts the parts together when the whole is first needed."""
             if name not in ("hardware", "usage"):
                 raise AttributeError(name)
             self.usage = self._together(self.parts)
@@ -75,9 +75,9 @@ class NodeView:
 
     @property
     def state(self) -> Hashable:
-        """Stands for everything about the node that a search depends on, but for device classes.
+        """Stands for everything about the node that a search depends on, except device classes.
 
-        As long as it is the same, so are the answers; nodes that share devices and have no others have it in common.
+        As long as it is the same, so are the answers; nodes that share devices and have no others share it.
         """
         return self.parts, self.taints, self.problems
 
@@ -140,7 +140,7 @@ class NodeView:
 
     @property
     def shared(self) -> int:
-        """The devices of which somebody holds a share."""
+        """The devices of which a share is held."""
         return self.usage.shared
 
     @property
@@ -155,7 +155,7 @@ class NodeView:
 
     @property
     def overcommitted(self) -> int:
-        """Devices that nobody can get because a counter of their pool is used up beyond its limit."""
+        """Devices that cannot be allocated because a counter of their pool is used up beyond its limit."""
         return self.usage.overcommitted
 
     @property

@@ -1,7 +1,7 @@
 """Manifests that ask for devices in earlier ways, rewritten for `resource.k8s.io/v1`.
 
 Pure: texts go in, texts and remarks come out. `migrating` has the steps; `alpha2`, `versions`, `pods`, `gangs` and `leftovers` are
-the rules, which work on decoded values; `text` carries what they change into the text.
+the rules, which work on decoded values; `text` applies their changes to the text.
 """
 
 from drayman.migrate.migrating import migrate

@@ -1,7 +1,7 @@
 """Objects of `resource.k8s.io/v1alpha2` (and v1alpha1): classes, claims and what they refer to.
 
-There a class named a driver, a claim named a class and an object with parameters, and a driver made sense of those. In v1 the claim
-says it all. An object is rewritten only if what it refers to is understood; otherwise it stays as it is, and that is said.
+There a class named a driver, a claim named a class and an object with parameters, and a driver interpreted those. In v1 the claim contains
+everything. An object is rewritten only if what it refers to is understood; otherwise it stays unchanged, and that is reported.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SUITABLE: Final = (
 
 
 def rewrite(value: Object, scope: Scope) -> Object:
-    """The object in v1; the same where it is of no group and version that this is about."""
+    """The object in v1; unchanged if it has another group or version."""
     group, version = group_and_version(value)
     kind = text(value, "kind")
     if is_parameters(value):
@@ -71,7 +71,7 @@ def rewrite(value: Object, scope: Scope) -> Object:
 
 
 def is_parameters(value: Object) -> bool:
-    """Whether an object only says more about a claim or class that names it."""
+    """Whether an object only holds details for a claim or class that names it."""
     group, _ = group_and_version(value)
     return group in _VENDOR_GROUPS or (
         group == GROUP and text(value, "kind") in (CLAIM_PARAMETERS, CLASS_PARAMETERS)
@@ -166,7 +166,7 @@ def _claim(value: Object, kind: str, scope: Scope) -> Object:
 
 
 def _asked(spec: Object, prefix: str, scope: Scope) -> Asked | None:
-    """What a claim asks for; None where it is not understood, which has been said then."""
+    """What a claim asks for; None where it is not understood, which has then been reported."""
     class_name = text(spec, "resourceClassName")
     class_name = RENAMED_DRIVERS.get(class_name, class_name)
     if inline := child(spec, "parameters"):
@@ -199,19 +199,19 @@ def _read(
     if reader is None:
         scope.lost(path, f"the parameters {kind} of {group} are unknown; left as it is")
         return None
-    # Parameters within the claim are found by their path; those of another object by what they are.
+    # Parameters within the claim are identified by their path; those in another object by that object.
     complain = scope.lost if path.endswith(".parameters") else _about(scope, path, kind)
     start = path if path.endswith(".parameters") else "spec"
     return reader(content, class_name, start, complain)
 
 
 def _about(scope: Scope, path: str, kind: str) -> Complain:
-    """Complaints about another object, made at the place that refers to it."""
+    """Remarks about another object, reported at the place that refers to it."""
     return lambda inner, message: scope.lost(path, f"{kind}: {inner}: {message}")
 
 
 def _constraints(spec: Object, kind: str, prefix: str, scope: Scope) -> None:
-    """Claims choose no nodes; pods do."""
+    """Claims do not choose nodes; pods do."""
     path = f"{prefix}.constraints"
     for place, constraint in numbered(spec, "constraints"):
         for name in constraint:

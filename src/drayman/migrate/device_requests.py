@@ -1,8 +1,7 @@
 """Containers that ask a device plugin for devices: the claims that ask a DRA driver for the same.
 
-Each container that asks gets a request of its own in one template for the pod, so it sees the devices it saw before. An init
-container ran before the others and its devices were used again by them, so it takes part in a request of theirs that is large
-enough.
+Each container that asks gets its own request in one template for the pod, so it sees the devices it saw before. An init container ran
+before the others, which then reused its devices, so it shares one of their requests that is large enough.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LONGEST_LABEL: Final = 63
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A container's wish for some of a resource, and the request that it becomes a part of."""
+    """A container's request for an amount of a resource, and the claim's request that it becomes a part of."""
 
     container: tuple[str, int]
     """Which list, and the position in it."""
@@ -35,12 +34,12 @@ class Ask:
     device: PluginDevice
     count: int
     is_before_others: bool
-    """An init container's, over before the others start."""
+    """Whether it is an init container's, which ends before the others start."""
     request: str = ""
 
 
 def asks_of(spec: Object, path: str, scope: Scope) -> list[Ask]:
-    """What the containers of a pod ask device plugins for. Says what of it cannot be carried over."""
+    """What the containers of a pod ask device plugins for. Reports what cannot be carried over."""
     asks = []
     for key in LISTS:
         for place, container in numbered(spec, key):
@@ -91,7 +90,7 @@ def _count(amount: Json) -> int | None:
 
 
 def named(asks: list[Ask]) -> list[Ask]:
-    """The asks with the request that each becomes a part of; those for nothing have none."""
+    """The asks with the request that each becomes a part of; those for zero devices have none."""
     lasting = [ask for ask in asks if not ask.is_before_others and ask.count]
     holders = Counter(ask.device.request for ask in lasting)
     result, taken = [], set[str]()
@@ -108,7 +107,7 @@ def named(asks: list[Ask]) -> list[Ask]:
 
 
 def _free(wanted: str, taken: set[str]) -> str:
-    """A name that is not taken, and that is from now on."""
+    """A name that is not taken yet; marks it as taken."""
     base = wanted[: _LONGEST_LABEL - 3].rstrip("-")
     name, number = base, 2
     while name in taken:

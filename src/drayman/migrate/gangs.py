@@ -1,6 +1,6 @@
 """Groups of pods that start together: from the coscheduling plugin's PodGroup to Kubernetes' own.
 
-Kubernetes' own is alpha in 1.36, and a cluster with the plugin has no need of it, so this is done only when asked for.
+Kubernetes' own is alpha in 1.36, and a cluster with the plugin does not need it, so this is done only on request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOST: Final = {
 
 
 def rewrite(value: Object, scope: Scope) -> Object:
-    """The group as one of Kubernetes; any other object as it is."""
+    """The group as Kubernetes' own kind; any other object unchanged."""
     if not _is_group(value):
         return value
     if not scope.survey.with_pod_groups:
@@ -36,7 +36,7 @@ def rewrite(value: Object, scope: Scope) -> Object:
 
 
 def join(value: Object, path: Path, scope: Scope) -> Object:
-    """An object whose pods name the group that their label says they are of."""
+    """The object with its pods naming the group that their label gives."""
     labels = child(value, *path[:-1], "metadata", "labels")
     name = text(labels, _LABEL)
     group = scope.survey.found.get((_OLD, _KIND, scope.namespace, name))

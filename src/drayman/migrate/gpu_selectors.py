@@ -1,7 +1,7 @@
 """The selectors of NVIDIA's driver for v1alpha2, as CEL.
 
-A selector there is one property, or `andExpression` or `orExpression` of further ones. Names are compared as patterns without
-regard to case; amounts and versions have an operator.
+Such a selector is one property, or an `andExpression` or `orExpression` of others. Names are compared as case-insensitive patterns; amounts
+and versions have an operator.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from drayman.migrate.shapes import Object
 from drayman.migrate.vendors import NVIDIA, attribute, capacity, quoted
 
 Complain = Callable[[str, str], None]
-"""Takes the path of what cannot be said in CEL, and why."""
+"""Takes the path of what cannot be expressed in CEL, and why."""
 
 _OPERATORS: Final = {
     "Equals": "==",
@@ -31,7 +31,7 @@ _VERSION: Final = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 
 
 def selector_expression(selector: Object, path: str, complain: Complain) -> str:
-    """The expression of a selector; empty where it selects all, or where nothing of it can be said."""
+    """The expression of a selector; empty where it selects everything, or where none of it can be expressed."""
     parts = [_part(name, item, f"{path}.{name}", complain) for name, item in selector.items()]
     return " && ".join(part for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""What asks for devices in places that are not rewritten: quotas, and kinds that are not Kubernetes' own."""
+"""Requests for devices outside of pods and claims: quotas, and kinds that are not Kubernetes' own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AMOUNTS: Final = frozenset({"limits", "requests"})
 
 
 def rewrite(value: Object, scope: Scope) -> Object:
-    """Quotas count the devices of a class instead of a resource; other kinds are only looked through."""
+    """Quotas count the devices of a class instead of a resource; other kinds are only searched."""
     if text(value, "kind") == "ResourceQuota" and text(value, "apiVersion") == "v1":
         return _quota(value, scope)
     if pod_spec_of(value) is None and text(value, "kind") != "Node":
@@ -43,7 +43,7 @@ def _quota(value: Object, scope: Scope) -> Object:
 
 
 def _asking(value: Json, path: str) -> Iterator[str]:
-    """The paths of amounts of resources that are known to be devices."""
+    """The paths of amounts of resources that are known to stand for devices."""
     if isinstance(value, list):
         for place, item in enumerate(value):
             yield from _asking(item, f"{path}[{place}]")

@@ -1,4 +1,4 @@
-"""The migration of a set of files: read all, look through all, rewrite each object, and put the files together again.
+"""The migration of a set of files: read all, survey all, rewrite each object, and put the files together again.
 
 Text goes in and text comes out, so the same input gives the same output wherever it is run.
 """
@@ -28,7 +28,7 @@ _ANEW: Final = (
 
 @dataclass(slots=True)
 class _Unit:
-    """An object on its way through the rules. `within` is where it lies in its document."""
+    """An object that is passed through the rules. `within` is its place in its document."""
 
     within: Segments
     value: Object
@@ -41,7 +41,7 @@ class _Unit:
 
     @property
     def result(self) -> list[Json]:
-        """What stands in the object's place."""
+        """What replaces the object."""
         return [*self.scope.created, *(() if self.scope.is_removed else (self.value,))]
 
 
@@ -92,7 +92,7 @@ def _page(document: Document, known: Survey) -> _Page:
 
 
 def _objects_in(document: Document) -> Iterator[tuple[Segments, Object]]:
-    """The objects of a document, which is one itself or a list of them, with where they lie."""
+    """The objects of a document, which is one itself or a list of them, with their places."""
     value = document.value
     if not isinstance(value, dict):
         return
@@ -114,7 +114,7 @@ def _unit(within: Segments, value: Object, known: Survey) -> _Unit:
 
 
 def _closed(name: str, content: str, book: Sequence[_Page]) -> tuple[MigratedFile, list[Remark]]:
-    """A file put together again, and what is to be said about it, in the order of its lines."""
+    """A file put together again, and the remarks about it, in the order of its lines."""
     documents = [page.document for page in book]
     written, anew = write_documents(content, documents, [page.change() for page in book])
     remarks = [

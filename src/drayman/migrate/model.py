@@ -42,7 +42,7 @@ class MigratedFile:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """All files, and what is to be said about them, in the order of the files."""
+    """All files, and the remarks about them, in the order of the files."""
 
     files: Sequence[MigratedFile]
     remarks: Sequence[Remark]
@@ -55,7 +55,7 @@ class Migration:
 
 @dataclass(slots=True)
 class Scope:
-    """The object that is being rewritten: what rules may look up, and where they say what they did."""
+    """The object that is being rewritten: what rules may look up, and where they report what they did."""
 
     survey: Survey
     kind: str
@@ -64,7 +64,7 @@ class Scope:
     said: list[tuple[str, str, bool]] = field(default_factory=list)
     """(field, message, whether something is lost)"""
     created: list[Object] = field(default_factory=list)
-    """Objects that the rewritten one needs, to stand before it."""
+    """Objects that the rewritten one needs, to be placed before it."""
     is_removed: bool = False
 
     def lost(self, path: str, message: str) -> None:

@@ -1,6 +1,6 @@
 """The parameters that v1alpha2 itself had: ResourceClaimParameters and ResourceClassParameters.
 
-They hold one selector for each device. Its CEL knew attributes by type, `attributes.string["product-name"]`; today an attribute
+They hold one selector for each device. Its CEL accessed attributes by type, `attributes.string["product-name"]`; today an attribute
 belongs to its driver and has a name that is an identifier, `device.attributes["gpu.nvidia.com"].productName`.
 """
 
@@ -64,7 +64,7 @@ def _driver(value: Object) -> str:
 
 
 def _selector(value: Object, driver: str, path: str, complain: Complain) -> str | None:
-    """The selector in terms of today; None where some of it cannot be said."""
+    """The selector in current terms; None where some of it cannot be expressed."""
     old = text(value, "namedResources", "selector")
     if old in ("", "true"):
         return ""
@@ -83,6 +83,6 @@ def _selector(value: Object, driver: str, path: str, complain: Complain) -> str 
 
 
 def _camel_case(name: str) -> str:
-    """Names of attributes are identifiers today: product-name became productName."""
+    """Attribute names must be identifiers now: product-name became productName."""
     head, *rest = re.split(r"[-.]", name)
     return head + "".join(part[:1].upper() + part[1:] for part in rest)

@@ -1,4 +1,4 @@
-"""How a pod chooses its node by the devices there: what of that moves into the requests for devices."""
+"""How a pod chooses its node by the devices there, and which of those choices move into the requests for devices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 _STAYS: Final = "stays on the pod: no attribute of the driver says the same"
 
 Selectors = dict[str, list[str]]
-"""For each class, the selectors that requests of it get."""
+"""For each class, the selectors that its requests get."""
 
 
 def move_labels(
     spec: Object, path: str, classes: set[str], scope: Scope
 ) -> tuple[Object, Selectors]:
-    """The pod without the choices that its requests make now, and the selectors for those requests."""
+    """The pod without the choices that its requests now make, and the selectors for those requests."""
     moved: Selectors = {}
 
     def take(meaning: LabelMeaning | None, label: str, where: str) -> bool:
@@ -61,7 +61,7 @@ def _from_node_selector(spec: Object, path: str, take: Callable[..., bool]) -> O
 
 
 def _from_affinity(spec: Object, path: str, take: Callable[..., bool], scope: Scope) -> Object:
-    """One term is a condition on the node. Several are alternatives, which no selector on devices can say."""
+    """One term is a condition on the node. Several are alternatives, which a device selector cannot express."""
     where = ".".join((path, *_REQUIRED, "nodeSelectorTerms"))
     terms = objects(spec, *_REQUIRED, "nodeSelectorTerms")
     if len(terms) != 1:
@@ -104,7 +104,7 @@ def _meaning(expression: Object) -> LabelMeaning | None:
 
 
 def _with_term(spec: Object, term: Object) -> Object:
-    """The pod with another term; what would be empty then goes."""
+    """The pod with another term; what would then be empty is removed."""
     if term:
         return changed(spec, _REQUIRED, lambda required: {**required, "nodeSelectorTerms": [term]})
     affinity = child(spec, "affinity")

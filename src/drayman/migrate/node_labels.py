@@ -16,14 +16,14 @@ from drayman.migrate.vendors import AMD, NVIDIA, NVIDIA_MIG, TPU, attribute, cap
 
 @dataclass(frozen=True, slots=True)
 class LabelMeaning:
-    """What a label with a value says about devices of some classes. An empty expression is true for any."""
+    """What a label with a value says about devices of some classes. An empty expression is true for any device."""
 
     classes: tuple[str, ...]
     expression: str
 
 
 def _product(value: str) -> str | None:
-    """Feature discovery writes the product's name with dashes for blanks, and adds how the GPU is cut up or shared."""
+    """Feature discovery writes the product's name with dashes for blanks, and adds how the GPU is partitioned or shared."""
     if re.search(r"-(?:SHARED|MIG-.+)$", value):
         return None
     return f'{attribute(NVIDIA, "productName")}.replace(" ", "-") == {quoted(value)}'
@@ -67,10 +67,10 @@ _GKE_PRODUCTS: Final = {
     "nvidia-tesla-a100": "NVIDIA A100-SXM4-40GB",
     "nvidia-tesla-t4": "Tesla T4",
 }
-"""Machines that differ from another in more than the product, as the one with nvidia-h100-mega-80gb, are not here."""
+"""Machines that differ from others in more than the product, such as the one with nvidia-h100-mega-80gb, are not here."""
 
 _GPUS: Final = (NVIDIA, NVIDIA_MIG)
-"""A partition has the attributes of its GPU, but memory of its own."""
+"""A partition has the attributes of its GPU, but its own memory."""
 
 _MEANINGS: Final[dict[str, tuple[tuple[str, ...], Callable[[str], str | None]]]] = {
     "nvidia.com/gpu.product": (_GPUS, _product),

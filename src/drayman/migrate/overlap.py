@@ -1,6 +1,6 @@
-"""Nodes on which a device plugin and a DRA driver both hand out the same devices.
+"""Nodes on which a device plugin and a DRA driver both offer the same devices.
 
-Neither knows what the other has given away, so two pods can end up on one device. It happens in the middle of a migration, when the
+Neither knows what the other has allocated, so two pods can end up on one device. It happens in the middle of a migration, when the
 driver is installed and the plugin not yet removed.
 """
 
@@ -64,7 +64,7 @@ def overlaps(nodes: Iterable[Node], slices: Iterable[ResourceSlice]) -> Iterator
 
 
 def _published(slices: Iterable[ResourceSlice]) -> Counter[tuple[str, str]]:
-    """Devices by node and driver. Those that are not of one node are none that a plugin could have."""
+    """Devices by node and driver. Devices that do not belong to one node cannot be a plugin's."""
     found: Counter[tuple[str, str]] = Counter()
     for each in slices:
         spec = each.spec

@@ -1,6 +1,6 @@
 """What the parameter objects of v1alpha2's drivers ask for, as requests and configuration of v1.
 
-Drivers had kinds of their own for this. NVIDIA's and Intel's are known here; the ones of resource.k8s.io, which a driver or a
+Drivers had their own kinds for this. NVIDIA's and Intel's are known here; those of resource.k8s.io, which a driver or a
 user could write instead, are in `named_resources`.
 """
 
@@ -60,11 +60,11 @@ def exact_request(
 
 
 Reader = Callable[[Object, str, str, Complain], Asked | None]
-"""Takes the parameters, the name of the claim's class, the path of the parameters and whom to tell what is lost."""
+"""Takes the parameters, the name of the claim's class, the path of the parameters and a callback for what is lost."""
 
 
 def reader_of(group: str, kind: str) -> Reader | None:
-    """Who understands a kind of parameters."""
+    """The reader for a kind of parameters."""
     return _READERS.get((group, kind))
 
 
@@ -135,7 +135,7 @@ def _class_for(class_name: str, shipped: str, type_: str) -> tuple[str, ...]:
 
 
 def _sharing(spec: Object, request: str, kind: str, path: str, complain: Complain) -> list[Object]:
-    """How processes share the devices, in the driver's words of today."""
+    """How processes share the devices, in the driver's current terms."""
     given = child(spec, "sharing")
     if not given:
         return []

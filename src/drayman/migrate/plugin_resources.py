@@ -22,12 +22,12 @@ from drayman.migrate.vendors import (
 
 @dataclass(frozen=True, slots=True)
 class PluginDevice:
-    """What one unit of a resource is: a device of a class."""
+    """What one unit of a resource stands for: a device of a class."""
 
     driver: str
     class_name: str
     request: str
-    """A name for a request of it."""
+    """A name for a request for it."""
     selector: str = ""
 
 
@@ -67,11 +67,11 @@ _REFUSED: Final = (
 
 
 def device_for(resource: str) -> PluginDevice | None:
-    """The device that a resource stands for; None for one that is not known to stand for any."""
+    """The device that a resource stands for; None if it is not known to stand for one."""
     if found := _WHOLE.get(resource):
         return found
     if match := _MIG.fullmatch(resource):
-        # The plugin writes the + of a profile with extensions as a dot, as names may have none.
+        # The plugin writes the + of a profile with extensions as a dot, as names may not contain a +.
         profile = match[1] + match[2].replace(".", "+", 1)
         name = re.sub(r"[.+]", "-", f"mig-{profile}")
         selector = f"{attribute(NVIDIA, 'profile')} == {quoted(profile)}"

@@ -22,7 +22,7 @@ from drayman.migrate.survey import TEMPLATE, claims_named
 
 
 def rewrite(value: Object, scope: Scope) -> Object:
-    """The object with its pods as they are to be today; the same where it makes none."""
+    """The object with its pods in the current form; unchanged where it makes none."""
     path = pod_spec_of(value)
     if path is None:
         return value
@@ -94,7 +94,7 @@ def _tell_of_more(made: dict[str, Ask], path: str, scope: Scope) -> None:
 
 
 def _claim_name(spec: Object, made: dict[str, Ask]) -> str:
-    """What the pod calls the claim: after the devices, where they are of one kind."""
+    """The pod's name for the claim: after the devices, where they are of one kind."""
     kinds = {ask.device.request for ask in made.values()}
     wanted = kinds.pop() if len(kinds) == 1 else "devices"
     taken = {text(claim, "name") for claim in objects(spec, "resourceClaims")}

@@ -1,6 +1,6 @@
-"""Reading and changing decoded JSON whose shape nobody has checked.
+"""Reading and changing decoded JSON whose shape has not been checked.
 
-What has another type than expected is treated as absent: the API server complains about it better than a migration could.
+What has an unexpected type is treated as absent: the API server reports it better than a migration could.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def numbered(value: Json, *path: str) -> Iterator[tuple[int, Object]]:
 
 
 def changed(value: Object, path: Path, change: Callable[[Object], Object]) -> Object:
-    """A copy in which the object at a path is another; the same where there is none."""
+    """A copy in which the object at a path is replaced; unchanged where there is none."""
     if not path:
         return change(value)
     inner = value.get(path[0])
@@ -55,7 +55,7 @@ def changed(value: Object, path: Path, change: Callable[[Object], Object]) -> Ob
 
 
 def changed_items(value: Object, key: str, change: Callable[[int, Object], Object]) -> Object:
-    """A copy in which the objects of a list are others."""
+    """A copy in which the objects of a list are replaced."""
     items = value.get(key)
     if not isinstance(items, list):
         return value
@@ -69,7 +69,7 @@ def without(value: Object, *keys: str) -> Object:
 
 
 def renamed(value: Object, key: str, new_key: str, item: Json) -> Object:
-    """A copy in which another field takes the place of one."""
+    """A copy in which a field is replaced by one with another name."""
     return {
         (new_key if name == key else name): (item if name == key else each)
         for name, each in value.items()

@@ -1,4 +1,4 @@
-"""What all the manifests together say, which the rewriting of one of them has to know.
+"""What all the manifests say together, which is needed to rewrite each of them.
 
 A claim of v1alpha2 names an object with its parameters. A template that is to be added must not have a name that is taken. A node
 selector that a claim had belongs to the pods that use the claim.
@@ -36,11 +36,11 @@ class Survey:
     referred_parameters: dict[Reference, str] = field(default_factory=dict)
     """Objects with parameters, and the claim or class that names them."""
     still_needed: set[Reference] = field(default_factory=set)
-    """Objects with parameters that are named by something that stays as it is."""
+    """Objects with parameters that are named by something that stays unchanged."""
     resources_of_classes: set[str] = field(default_factory=set)
-    """Resources that a class of the input answers for: pods may go on asking for those."""
+    """Resources that a class of the input provides: pods may go on asking for those."""
     with_pod_groups: bool = False
-    """Whether groups of pods are to become those of Kubernetes itself."""
+    """Whether groups of pods are to become Kubernetes' own."""
 
     def parameters(self, namespace: str, reference: Object) -> tuple[Reference, Object | None]:
         """The object that a `parametersRef` names, None where it is not in the input."""
@@ -53,7 +53,7 @@ class Survey:
         return key, self.found.get(key)
 
     def generated(self, kind: str, source: Reference) -> Object | None:
-        """The object of resource.k8s.io that a driver has made of its own parameters."""
+        """The object of resource.k8s.io that a driver has made from its own parameters."""
         for (group, own, namespace, _), value in self.found.items():
             if group == GROUP and own == kind and namespace == source[2]:
                 origin = child(value, "generatedFrom")
@@ -63,7 +63,7 @@ class Survey:
         return None
 
     def free_template_name(self, namespace: str, wanted: str) -> str:
-        """A name that no template has yet; it is taken from now on."""
+        """A name that no template has yet; marks it as taken."""
         name, number = wanted, 2
         while (namespace, name) in self.names_of_templates:
             name, number = f"{wanted}-{number}", number + 1
@@ -103,7 +103,7 @@ def _note_claim(result: Survey, own: Reference, spec: Object) -> None:
 
 
 def node_labels(spec: Object) -> Iterator[tuple[str, str]]:
-    """The node labels that the constraints of a claim of v1alpha2 ask for, as some guides have it."""
+    """The node labels that the constraints of a claim of v1alpha2 ask for, as in some guides."""
     for constraint in objects(spec, "constraints"):
         for key, value in child(constraint, "nodeSelector").items():
             if isinstance(value, str):
@@ -116,7 +116,7 @@ def _claims_of(value: Object, namespace: str) -> Iterator[Reference]:
 
 
 def claims_named(claim: Object, namespace: str) -> Iterator[Reference]:
-    """What an entry of a pod's `resourceClaims` names, in the form of today or that of before 1.31."""
+    """What an entry of a pod's `resourceClaims` names, in the current form or the one before 1.31."""
     for holder in (claim, child(claim, "source")):
         if name := text(holder, "resourceClaimName"):
             yield GROUP, CLAIM, namespace, name

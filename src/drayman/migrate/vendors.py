@@ -1,4 +1,4 @@
-"""What vendors call their devices: classes and drivers of DRA, and names that came before.
+"""What vendors call their devices: DRA classes and drivers, and earlier names.
 
 Facts are from the drivers' own charts and sources. A name that is missing here is not guessed at.
 """
@@ -26,7 +26,7 @@ RENAMED_DRIVERS: Final = {
 
 
 def quoted(text: str) -> str:
-    """A text as CEL writes one."""
+    """A text as a CEL string literal."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -41,7 +41,7 @@ def capacity(driver: str, name: str) -> str:
 
 
 def of_driver(driver: str) -> str:
-    """The selector that any device of a driver meets."""
+    """The selector that every device of a driver passes."""
     return f"device.driver == {quoted(driver)}"
 
 

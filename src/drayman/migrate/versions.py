@@ -1,7 +1,7 @@
 """Objects of `resource.k8s.io` from v1alpha3, v1beta1 and v1beta2 to v1.
 
-The conversion itself is that of the API server. v1alpha3 had the shape of v1beta1 with a few fields more, which have nothing to
-go to, and with capacities as bare quantities. Rules that taint devices are not in v1 before 1.37; they become v1beta2.
+The conversion itself is that of the API server. v1alpha3 had the shape of v1beta1 with a few more fields, which have no counterpart, and
+with capacities as bare quantities. Rules that taint devices are not in v1 before 1.37; they become v1beta2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ALPHA3_TAINT_SELECTOR: Final = ("deviceClassName", "selectors")
 
 
 def to_v1(value: Object, scope: Scope) -> Object:
-    """The object in the version of today; the same where it has that already or is of another group."""
+    """The object in the current version; unchanged where it already has that or belongs to another group."""
     group, version = group_and_version(value)
     kind = text(value, "kind")
     if group != GROUP or version not in _OLD:

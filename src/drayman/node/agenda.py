@@ -1,7 +1,6 @@
 """What is to be done when: one queue of times instead of a task for everything that waits.
 
-A cluster has thousands of pods that each wait for something. A task and a timer for every one would cost more than what is done when
-they are due.
+A cluster has thousands of pods that each wait for something. A task and a timer for each would cost more than the work that is due.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Agenda(Generic[K]):
-    """Entries with a time each, taken out when it has come. Times are those of the event loop."""
+    """Entries with a time each, taken out when they are due. Times are those of the event loop."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
@@ -27,7 +26,7 @@ class Agenda(Generic[K]):
         return len(self._times)
 
     def put(self, entry: K, time: float) -> None:
-        """Have an entry due at a time, instead of when it was due before."""
+        """Schedule an entry for a time, replacing any earlier schedule."""
         self._times[entry] = time
         self._count += 1
         heapq.heappush(self._heap, (time, self._count, entry))
@@ -35,7 +34,7 @@ class Agenda(Generic[K]):
             self._changed.set()
 
     def put_earlier(self, entry: K, time: float) -> None:
-        """The same, unless it is due sooner already."""
+        """The same, unless it is already due sooner."""
         if time < self._times.get(entry, float("inf")):
             self.put(entry, time)
 

@@ -75,7 +75,7 @@ def _with_conditions(
     ],
     now: str,
 ) -> tuple[AllocatedDeviceStatus, ...]:
-    """The devices of a claim with more conditions that are true. What is known of them already is kept."""
+    """The devices of a claim with more conditions that are true. What is already known of them is kept."""
     found = {(d.driver, d.pool, d.device, d.share_id): d for d in claim.status.devices}
     for result, types, network in wanted:
         key = (result.driver, result.pool, result.device, result.share_id)

@@ -1,6 +1,6 @@
 """What the controller of NVIDIA's compute domains does, as far as pods can see it.
 
-A ComputeDomain names a claim template that workloads take their channel from, and the controller makes it. Its status tells on which nodes
+A ComputeDomain names a claim template that workloads take their channel from, and the controller makes it. Its status says on which nodes
 channels of the domain are in use, and is Ready once there are as many as asked for. Daemons are not simulated: a channel works at once.
 """
 
@@ -39,7 +39,7 @@ _OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 
 
 def domain_changes(domain: JsonObject, claims: Cache[ResourceClaim]) -> Iterator[Bundle]:
-    """What has to be written for a domain to be as its controller leaves it. A template that is there is no error."""
+    """What to write to bring a domain to the state its controller leaves it in. A template that exists is not an error."""
     if domain["metadata"].get("deletionTimestamp") is not None:
         return
     yield _change(CreateWrite(_TEMPLATES, _template(domain), None, _OPTIONS))
@@ -66,7 +66,7 @@ def _change(write: Write) -> Bundle:
 
 
 def _leave_it(error: ClusterError) -> None:
-    """The template is there already, or the domain is gone; anything else somebody has to know."""
+    """The template already exists, or the domain is gone; anything else is logged."""
     if not isinstance(error, AlreadyExistsError | NotFoundError | ConflictError):
         _log.warning("a compute domain could not be served: %s", error)
 

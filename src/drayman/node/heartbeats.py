@@ -1,4 +1,4 @@
-"""Heartbeats: the lease of every node that lives is renewed, a few at a time so that the server is never held up."""
+"""Heartbeats: the lease of every live node is renewed, a few at a time so that the server is never held up."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class Heartbeats:
 
 
 def _missed(error: ClusterError) -> None:
-    """The next heartbeat comes; a node that is gone needs none."""
+    """The next heartbeat will come; a node that is gone needs none."""
     _log.debug("a heartbeat was refused: %s", error)

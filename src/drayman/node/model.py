@@ -19,7 +19,7 @@ FAILED: Final = "drayman.dev/failed"
 RUN_FOR: Final = "drayman.dev/run-for"
 """Annotation of a pod: how long its containers run, such as `30s`. Without it they run until they are stopped."""
 EXIT_CODE: Final = "drayman.dev/exit-code"
-"""Annotation of a pod: with what its containers end, `0` unless it says otherwise."""
+"""Annotation of a pod: the exit code of its containers, `0` by default."""
 READY_AFTER: Final = "drayman.dev/ready-after"
 """Annotation of a pod: how long after their start its containers are ready. Without it at once."""
 BINDING: Final = "drayman.dev/binding"
@@ -50,7 +50,7 @@ class Timing:
     stop: float = 0.2
     """Of a container that is told to end, if its grace period is not shorter."""
     unprepare: float = 0.5
-    """After a pod is gone until its devices are given back. Longer than the deletion, so that whoever is quick meets a busy device."""
+    """After a pod is gone until its devices are given back. Longer than the deletion, so that a quick successor meets a busy device."""
     bind: float = 0.2
     """Until a device that must be made ready before binding is."""
     retry: float = 1.0

@@ -1,6 +1,6 @@
 """The status that a kubelet reports of a pod, as a function of how far the pod has come.
 
-Written again whenever it has to be: nothing in it depends on what was written before.
+It can be written again at any time: nothing in it depends on what was written before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drayman.api.pods import is_sidecar
 from drayman.api.struct import Json
 
 SIGTERM_STATUS: Final = 143
-"""With what a container ends that is told to: 128 and the number of the signal."""
+"""The exit code of a container that is told to end: 128 plus the number of the signal."""
 
 
 _OWN: Final = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
@@ -50,7 +50,7 @@ class PodProgress:
     restarts: int = 0
     is_ready: bool = False
     problem: str = field(default="")
-    """Why it does not get on."""
+    """Why it makes no progress."""
 
 
 def status_of(pod: Pod, progress: PodProgress) -> dict[str, Json]:
@@ -169,7 +169,7 @@ def _container(container: Container, progress: PodProgress, pod: Pod) -> dict[st
             state = {"waiting": {"reason": "CrashLoopBackOff"}}
             status["lastState"] = ended
         case Stage.ENDED:
-            # A container that never ran has nothing to tell of its end.
+            # A container that never ran has nothing to report about its end.
             state = ended if progress.started else {"waiting": {"reason": "ContainerCreating"}}
     runs = "running" in state
     status.update(state=state, started=runs, ready=runs and progress.is_ready)

@@ -40,9 +40,9 @@ UNPREPARE: Final = "unprepare"
 
 _GROUPS: Final = "podgroups"
 _CONFLICT_DELAY: Final = 0.05
-"""Seconds until a claim that somebody else has just written is known as it is now."""
+"""Seconds until a claim that another component has just written is known as it is now."""
 _QUIET_ATTEMPTS: Final = 1
-"""Attempts to prepare that may fail without a word: pods and claims are followed separately, and one can be a little late."""
+"""Attempts to prepare that may fail silently: pods and claims are followed separately, and one can be a little late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class SimulatedPods:
         run = self._runs.get(uid)
         return None if run is None else run.pod.spec.node_name
 
-    # --- What the API tells --------------------------------------------------------------------
+    # --- What the API reports ------------------------------------------------------------------
 
     def seen(self, pod: Pod) -> None:
         """A pod of a simulated node, new or changed."""
@@ -89,7 +89,7 @@ class SimulatedPods:
         elif not _is_older(pod, run.pod):
             run.pod = pod
         if is_finished(pod) and not run.is_over:
-            # Somebody else has given it up, and with it its claims.
+            # Another component has given it up, and its claims with it.
             run.stopped(_now())
             self._leave(run)
         if run.progress.is_ready and _is_doubted(pod):
@@ -99,7 +99,7 @@ class SimulatedPods:
             self._soon(uid, run.stop(self._with.timing))
 
     def removed(self, pod: Pod) -> None:
-        """A pod that the API no longer has. If nobody waited for its end, its containers are still to be stopped."""
+        """A pod that the API no longer has. If its end was not awaited, its containers are still to be stopped."""
         run = self._runs.get(pod.metadata.uid)
         if run is not None:
             run.is_gone = True
@@ -115,7 +115,7 @@ class SimulatedPods:
             self._soon(uid, 0.0)
 
     def forget_node(self, name: str) -> None:
-        """A node is gone for good, and what was prepared on it with it."""
+        """A node is permanently gone, and with it what was prepared there."""
         for uid, run in tuple(self._runs.items()):
             if run.pod.spec.node_name == name:
                 self.prepared.unprepare(run.claims, uid)
@@ -295,7 +295,7 @@ class SimulatedPods:
         )
 
     def _written(self, uid: str, answer: object) -> None:
-        """The next write is made for the version that this one made, which informers tell a little later."""
+        """The next write is for the version that this one produced, which informers report a little later."""
         run = self._runs.get(uid)
         if run is not None and isinstance(answer, Pod) and not _is_older(answer, run.pod):
             run.pod = answer
@@ -306,7 +306,7 @@ class SimulatedPods:
         if run is None:
             return
         if isinstance(error, NotFoundError) and not run.is_gone:
-            return  # its removal is about to be told
+            return  # its removal is about to be reported
         delay = _CONFLICT_DELAY if isinstance(error, ConflictError) else self._with.timing.retry
         self._with.agenda.put((REPORT, uid), self._with.time() + delay)
 
@@ -324,13 +324,13 @@ class SimulatedPods:
 
 
 def _is_older(pod: Pod, than: Pod) -> bool:
-    """Versions count upwards on every server; where one has others, the last that came is the newest."""
+    """Versions count upwards on every server; where they are not numbers, the last one received is the newest."""
     one, other = pod.metadata.resource_version, than.metadata.resource_version
     return one.isdecimal() and other.isdecimal() and int(one) < int(other)
 
 
 def _is_doubted(pod: Pod) -> bool:
-    """Whether somebody else has said that a pod is not ready, as when its node counted as lost."""
+    """Whether another component has said that a pod is not ready, as when its node counted as lost."""
     said = {condition.type_: condition.status for condition in pod.status.conditions}
     return said.get("ContainersReady") == "True" and said.get("Ready") == "False"
 
@@ -340,6 +340,6 @@ def _now() -> str:
 
 
 def _age(pod: Pod, now: datetime) -> float:
-    """For how long a pod has been on its node."""
+    """How long a pod has been on its node."""
     begun = pod.status.start_time
     return 0.0 if begun is None else (now - moment_of(begun)).total_seconds()

@@ -1,7 +1,7 @@
-"""Which claims are prepared on the simulated nodes, and for whom: the last check that no device is used twice.
+"""Which claims are prepared on the simulated nodes, and for which pods: the last check that no device is used twice.
 
-A driver gives a device to one claim at a time. A claim that asks for a device which another one still has must wait if that one is on
-its way out, because taking down takes time; if it is not, somebody allocated the device twice, and this is the place that notices.
+A driver gives a device to one claim at a time. A claim that asks for a device which another one still has must wait if that one is being
+taken down, because this takes time; if it is not, the device was allocated twice, and this is where that is noticed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Why a claim cannot be prepared: another one has a device of it."""
+    """Why a claim cannot be prepared: another one has one of its devices."""
 
     device: DeviceId
     claim: str
@@ -73,7 +73,7 @@ class PreparedClaims:
                 self._claims[uid].leaving.add(pod)
 
     def unprepare(self, claims: Iterable[str], pod: str) -> None:
-        """A pod's claims are taken down, those apart that other pods still use. A claim that is not known is no error."""
+        """A pod's claims are taken down, except those that other pods still use. An unknown claim is not an error."""
         for uid in claims:
             known = self._claims.get(uid)
             if known is None:

@@ -1,4 +1,4 @@
-"""Objects on their way to the cluster: how many are there, and up to which version somebody has to look to see them all."""
+"""Objects being written to the cluster: how many are done, and up to which version a reader has to look to see them all."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from drayman.cluster.writes import CreateWrite, PatchWrite
 from drayman.node.model import MANAGER
 
 Report = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+"""Called with how much is done, and of how much."""
 
 WRITE_OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 
 
 class Publication:
-    """Makes changes of objects, and follows what becomes of them."""
+    """Makes changes to objects, and tracks their outcome."""
 
     def __init__(self, expected: int, report: Report | None = None) -> None:
         self._expected = expected
@@ -35,13 +35,13 @@ class Publication:
         return self._versions
 
     def create(self, resource: Resource[Any], value: Json) -> Bundle:
-        """Make an object unless it is there already."""
+        """Make an object unless it already exists."""
         namespace = value["metadata"].get("namespace") if isinstance(value, dict) else None
         write = CreateWrite(resource, value, namespace, WRITE_OPTIONS)
         return Bundle((write,), self._unless_there, partial(self._written, resource))
 
     def patch(self, write: PatchWrite[Any]) -> Bundle:
-        """Change an object that has to be there."""
+        """Change an object that has to exist."""
         return Bundle((write,), _raise, partial(self._written, write.resource))
 
     def _written(self, resource: Resource[Any], answers: Sequence[object]) -> None:

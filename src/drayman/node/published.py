@@ -28,7 +28,7 @@ class PublishedDevices:
             pool[value.metadata.name] = value
 
     def find(self, result: DeviceRequestAllocationResult) -> Device | None:
-        """The device that was allocated; None if it is not there any more."""
+        """The device that was allocated; None if it no longer exists."""
         pool = self._pools.get((result.driver, result.pool), {})
         for newest in newest_slices(pool.values()).values():
             for item in newest:

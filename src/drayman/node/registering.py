@@ -1,7 +1,7 @@
 """Making nodes known: Node objects, their leases, their slices, and what their drivers install once per cluster.
 
 What is there already is kept, so that a restart changes nothing: a device that was tainted or removed stays so. Only the status of a node
-is written anew, because its node answers again. Slices of an earlier node of the same name are not kept: they are garbage that has not
+is written again, because its node answers again. Slices of an earlier node of the same name are not kept: they are garbage that has not
 been collected yet, and would be gone a moment later.
 """
 
@@ -55,7 +55,7 @@ async def register(
     definitions: Sequence[dict[str, Json]],
     report: Report | None = None,
 ) -> Mapping[str, str]:
-    """Make everything known that is not. Returns the version of what was written last, by resource. Raises ClusterError."""
+    """Register everything that is not yet known. Returns the version of what was written last, by resource. Raises ClusterError."""
     known = {node.metadata.name: node for node in (await client.list_all(NODES)).items}
     published = await _clear_up(client, known)
     slices = _unpublished(nodes, published)
@@ -82,7 +82,7 @@ async def register(
 
 
 async def is_defined(client: Client, name: str) -> bool:
-    """Whether a kind is there, from these nodes' drivers or from somebody else."""
+    """Whether a kind is there, from these nodes' drivers or from elsewhere."""
     try:
         await client.get(DEFINITIONS, name)
     except NotFoundError:
@@ -91,7 +91,7 @@ async def is_defined(client: Client, name: str) -> bool:
 
 
 async def _clear_up(client: Client, known: Mapping[str, Node]) -> set[tuple[str, str]]:
-    """Remove slices whose node is gone; the drivers and pools that have slices then."""
+    """Remove slices whose node is gone; returns the drivers and pools that still have slices."""
     uids = {node.metadata.uid for node in known.values()}
     slices = (await client.list_all(RESOURCE_SLICES)).items
     garbage = [item for item in slices if _is_of_gone_node(item, uids)]

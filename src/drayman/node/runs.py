@@ -1,6 +1,6 @@
 """A pod on its simulated node: what happens next, and when.
 
-Pure: the clock and the claims are passed in, and what is to be written is answered. The states are those of `Stage`:
+Pure: the clock and the claims are passed in, and what is to be written is returned. The states are those of `Stage`:
 preparing -> (initialising) -> starting -> running -> ended, or -> waiting -> running where the pod's restart policy says so; from any of
 them -> stopping when the pod is deleted.
 """

@@ -1,7 +1,7 @@
 """Simulated nodes at work: follows the cluster, does what is due, writes it in batches, and keeps the heartbeats going.
 
 A node that is told to fail is silent: its lease is not renewed and whatever would be due on it waits until it recovers. What a person or
-another process wants of a node is an annotation of the Node object, so that it outlives this process.
+another process wants of a node is given by an annotation of the Node object, so that it outlives this process.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SimulatedNodes:
 
     @property
     def pods(self) -> int:
-        """How many pods are on the nodes, those included whose devices are yet to be given back."""
+        """How many pods are on the nodes, including those whose devices are yet to be given back."""
         return len(self._pods)
 
     @property
@@ -108,7 +108,7 @@ class SimulatedNodes:
         return tuple(self._living)
 
     async def start(self, report: Report | None = None) -> None:
-        """Registers the nodes and begins. Whoever follows the same informers has been told of them when it returns.
+        """Registers the nodes and begins. Handlers of the same informers have been notified of them when it returns.
 
         Raises ClusterError if they cannot be registered.
         """
@@ -144,7 +144,7 @@ class SimulatedNodes:
         if self._owns_recorder:
             await self._recorder.stop()
 
-    # --- What the API tells --------------------------------------------------------------------
+    # --- What the API reports ------------------------------------------------------------------
 
     def _node_changed(self, notice: Notice[Node]) -> None:
         node = notice.object
@@ -197,7 +197,7 @@ class SimulatedNodes:
     async def _work(self) -> None:
         while True:
             await self._agenda.wait()
-            await asyncio.sleep(0)  # however much is due, informers must get on
+            await asyncio.sleep(0)  # however much is due, informers must make progress
             changes = [
                 change for entry in self._agenda.due(_time()) for change in self._changes(entry)
             ]

@@ -1,8 +1,8 @@
-"""What single nodes say to a pod: Kubernetes' rules in Kubernetes' order, then devices, then claims that have devices already.
+"""What a single node answers for a pod: Kubernetes' rules in Kubernetes' order, then devices, then claims that have devices already.
 
 This is the only list of the rules: the search for the best node, questions about a single node and explanations all evaluate it.
 
-Thousands of nodes are alike, so what a search for devices says is kept by node shape (`allocator.signature`) and serves all nodes that
+Thousands of nodes are alike, so the result of a device search is kept by node shape (`allocator.signature`) and reused for all nodes that
 look the same.
 """
 
@@ -36,7 +36,7 @@ _MOST_ANSWERS: Final = 4096
 
 
 class Checks(Struct, frozen=True, eq=False):
-    """A pod's demand with what is worked out once before nodes are asked. Good until the next placement."""
+    """A pod's demand with what is computed once before nodes are asked. Valid until the next placement."""
 
     demand: Demand
     volumes: VolumeCheck = NO_VOLUMES
@@ -44,14 +44,14 @@ class Checks(Struct, frozen=True, eq=False):
 
     @property
     def is_tied(self) -> bool:
-        """Whether nodes differ for this pod by something that no mark tells of, so that nothing may be kept."""
+        """Whether nodes differ for this pod in a way that no mark records, so that nothing may be kept."""
         if self.demand.only_node is not None:
             return True
         return self.volumes is not NO_VOLUMES and not self.volumes.is_indifferent
 
 
 def prepared(state: Surroundings, demand: Demand) -> Checks:
-    """What the nodes of a cluster are to be asked."""
+    """What to ask the nodes of a cluster."""
     needs = demand.needs
     volumes = volume_check(needs, state.volumes) if needs.shape.volumes else NO_VOLUMES
     if volumes.refusal is not FITS or not state.neighbourhood.concerns(needs):
@@ -60,7 +60,7 @@ def prepared(state: Surroundings, demand: Demand) -> Checks:
 
 
 def node_verdict(state: Surroundings, checks: Checks, node: NodeState) -> Verdict:
-    """The first of the rules about nodes, volumes and other pods that refuses."""
+    """The verdict of the first rule about nodes, volumes and other pods that refuses."""
     demand, facts = checks.demand, node.facts
     verdict = state.static_verdicts.verdict(demand.needs, facts)
     if verdict is not FITS:
@@ -95,27 +95,27 @@ _NO_ROOM_FOR_MAPPED: Final = Answer(
 
 
 class NodeAnswers:
-    """Asks nodes on behalf of pods that ask for the same, and keeps what searches said."""
+    """Asks nodes on behalf of pods with the same demand, and keeps the results of searches."""
 
     def __init__(self, state: Surroundings, policy: Policy) -> None:
         self._state = state
         self._policy = policy
         self._kept: Bounded[Hashable, Answer] = Bounded(_MOST_ANSWERS)
         self._epoch = -1
-        self._last_plan: tuple[str, Plan] | None = None  # for the pod at hand, with its node
+        self._last_plan: tuple[str, Plan] | None = None  # for the current pod, with its node
 
     def next_pod(self) -> None:
-        """Devices that were found are those of another pod."""
+        """Forget the devices that were found: they are for the previous pod."""
         self._last_plan = None
 
     def keep_up(self) -> None:
-        """What was kept before hardware or rules changed does not hold any more."""
+        """Drop what was kept before hardware or rules changed."""
         if self._epoch != self._state.marks.epoch:
             self._epoch = self._state.marks.epoch
             self._kept.clear()
 
     def of(self, checks: Checks, node: NodeState, *, anew: bool = False) -> Answer:
-        """What a node says. With `anew`, nothing that was kept is used."""
+        """What a node says. With `anew`, kept answers are not used."""
         verdict = node_verdict(self._state, checks, node)
         if verdict is not FITS:
             return Answer(verdict)
@@ -128,7 +128,7 @@ class NodeAnswers:
         return answer
 
     def of_devices(self, demand: Demand, node: NodeState, *, anew: bool = False) -> Answer:
-        """What the devices of a node say, whether or not the node is one for the pod."""
+        """What the devices of a node say, whether or not the node itself accepts the pod."""
         wanted = demand.on(node.facts)
         if wanted.impossible is not None:
             return Answer(wanted.impossible)
@@ -145,7 +145,7 @@ class NodeAnswers:
         return known
 
     def plan(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Plan | None:
-        """The devices for this very pod on a node that is known to have them; None where that turns out to be wrong."""
+        """The devices for this pod on a node that is known to have them; None if that turns out to be wrong."""
         last = self._last_plan
         if last is not None and last[0] == node.facts.name:
             return last[1]
@@ -154,7 +154,7 @@ class NodeAnswers:
         if outcome is None:
             outcome = search(view, wanted.question, policy=self._policy)
         if not isinstance(outcome, Plan) or not self._mapped_resources_fit(demand, node, outcome):
-            # The kept answer does not hold, so nothing that was kept can be relied on.
+            # The kept answer does not hold, so no kept answer can be relied on.
             self._kept.clear()
             return None
         return outcome
@@ -171,7 +171,7 @@ class NodeAnswers:
         return Answer(FITS, (outcome.quality,), outcome.preference_score)
 
     def _mapped_resources_fit(self, demand: Demand, node: NodeState, plan: Plan) -> bool:
-        """Whether the pod still fits with what its devices take of the node's own resources."""
+        """Whether the pod still fits once its devices have taken their share of the node's own resources."""
         if not self._state.mapped_devices:
             return True
         total = self._state.mapped_devices.requests_of(item.allocation for item in plan.claims)

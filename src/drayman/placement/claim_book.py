@@ -1,8 +1,8 @@
-"""The claims of a cluster, and who holds which devices: as the API server has shown it, and as decisions will leave it.
+"""The claims of a cluster, and which devices each holds: as last shown by the API server, and as decisions will leave them.
 
 A decision counts from the moment it is made (`assume_plan`, `assume_claim`), so that the next one is made on top of it, and is taken back
-if it cannot be written (`forget_claim`). Of a claim the newest version wins, wherever it came from; while a write of ours is under way for
-a claim, the ledger keeps what we decided, whatever older versions are still to arrive.
+if it cannot be written (`forget_claim`). The newest version of a claim wins, whatever its source; while a write of ours is under way for a
+claim, the ledger keeps what we decided, even if older versions still arrive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Results = tuple[DeviceRequestAllocationResult, ...]
 
 
 class Released(Struct, frozen=True):
-    """What a holder had that has nothing any more."""
+    """What a holder had before it was released."""
 
     holder: str
     results: _Results
@@ -49,12 +49,12 @@ class ClaimBook:
         self.marks = marks
         self.ledger = Ledger(log)
         self.has_floating_devices = False
-        """Whether there ever were any: then devices of several nodes must not be added up."""
+        """Whether there ever were any. If so, devices of several nodes must not be added up."""
         self._claims: dict[ClaimKey, ResourceClaim] = {}
         self._assumed: dict[str, ResourceClaim] = {}  # as our writes will leave them, by uid
         self._holding: dict[str, _Results] = {}  # by holder
         self._provisional: dict[ClaimKey, str] = {}  # holders of claims that are being created
-        # By driver and pool, the only node that sees the pool; empty: several.
+        # By driver and pool, the only node that sees the pool; empty if there are several.
         self._home_of_pool: dict[tuple[str, str], str] = {}
         self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
         self._templates: dict[ClaimKey, ResourceClaimTemplate] = {}
@@ -62,7 +62,7 @@ class ClaimBook:
     # What the API server shows.
 
     def set_claim(self, claim: ResourceClaim) -> bool:
-        """Whether this version was news."""
+        """Take in a claim. Returns whether this version was new."""
         key = (claim.metadata.namespace, claim.metadata.name)
         known = self._claims.get(key)
         if known is not None and known.metadata.uid == claim.metadata.uid:
@@ -98,7 +98,7 @@ class ClaimBook:
     # Reading.
 
     def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
-        """A claim as it is, or as it will be once our writes are through."""
+        """A claim as it is, or as it will be once our writes are done."""
         claim = self._claims.get((namespace, name))
         if claim is None:
             return None
@@ -108,7 +108,7 @@ class ClaimBook:
         return self._templates.get((namespace, name))
 
     def known_claim(self, claim: ResourceClaim) -> ResourceClaim | None:
-        """The claim as the server has last shown it; None if it is gone."""
+        """The claim as last shown by the server; None if it is gone."""
         known = self._claims.get((claim.metadata.namespace, claim.metadata.name))
         return None if known is None or known.metadata.uid != claim.metadata.uid else known
 
@@ -121,7 +121,7 @@ class ClaimBook:
         return claim.metadata.uid in self._assumed
 
     def allocated_claims(self) -> Iterator[ResourceClaim]:
-        """The claims that have devices, as the server has last shown them."""
+        """The claims that have devices, as last shown by the server."""
         return (claim for claim in self._claims.values() if claim.status.allocation is not None)
 
     def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
@@ -130,7 +130,7 @@ class ClaimBook:
         return None if key is None else self.find_claim(*key)
 
     def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
-        """The claims of a pod that exist, with that for extended resources, and those too that are on their way out."""
+        """The existing claims of a pod, including the one for extended resources and those being deleted."""
         namespace = pod.metadata.namespace
         found = [self.find_claim(namespace, name) for name in named_claims(pod)]
         found.append(self.extended_claim_of(pod.metadata.uid))
@@ -139,23 +139,23 @@ class ClaimBook:
     # Deciding.
 
     def assume_plan(self, plan: Plan) -> None:
-        """The devices of a plan are taken. Raises LedgerConflictError."""
+        """Count the devices of a plan as taken. Raises LedgerConflictError."""
         self.ledger.commit(plan)
         for item in plan.claims:
             self._note_holding(holder_of(item.claim), item.allocation.devices.results)
 
     def assume_claim(self, claim: ResourceClaim) -> None:
-        """A write is about to make the claim this."""
+        """A write is about to change the claim to this."""
         self._log.put(self._assumed, claim.metadata.uid, claim)
 
     def confirm_claim(self, claim: ResourceClaim) -> None:
-        """The write is through; this is what the server made of it."""
+        """The write succeeded; this is the claim as the server stored it."""
         self._log.pop(self._assumed, claim.metadata.uid)
         if not self.set_claim(claim):
             self._observe_known(claim)
 
     def forget_claim(self, claim: ResourceClaim) -> None:
-        """The write failed: the claim is what the server has last shown."""
+        """The write failed: the claim is again as last shown by the server."""
         if self._log.pop(self._assumed, claim.metadata.uid) is not None:
             self._observe_known(claim)
 
@@ -172,11 +172,11 @@ class ClaimBook:
             self._hand_over(holder, claim)
 
     def forget_made(self, key: ClaimKey, holder: str) -> None:
-        """Give back what was taken for a claim that is not made after all."""
+        """Give back what was taken for a claim that is not created after all."""
         self._log.pop(self._provisional, key)
         self._free(holder)
 
-    # Devices in other hands. Wakes nobody.
+    # Devices held by others. Wakes no pods.
 
     def hold(self, holder: str, allocation: AllocationResult) -> None:
         """A holder has these devices. Others may have them too."""
@@ -184,7 +184,7 @@ class ClaimBook:
         self._note_holding(holder, allocation.devices.results)
 
     def release(self, holder: str) -> Released | None:
-        """The devices of a holder are free. What it had; None if that was nothing."""
+        """Free the devices of a holder. Returns what it had; None if that was nothing."""
         holdings = self.ledger.holdings(holder)
         self.ledger.forget(holder)
         results = self._log.pop(self._holding, holder)
@@ -203,7 +203,7 @@ class ClaimBook:
         self.ledger.observe(released.holder, released.holdings)
         self._note_holding(released.holder, released.results)
 
-    # Inside.
+    # Internals.
 
     def _home_of(self, slice_: ResourceSlice) -> str:
         """The only node that sees the pool of a slice that has changed; empty if there are several."""
@@ -211,7 +211,7 @@ class ClaimBook:
         node = slice_.spec.node_name or ""
         home = self._home_of_pool.get(pool)
         if home is None or (home and home != node):
-            # Seen from several nodes: whatever happens in it concerns all of them.
+            # Seen from several nodes: any change in it concerns all of them.
             home = node if home is None else ""
             self._log.put(self._home_of_pool, pool, home)
         if not home and not self.has_floating_devices:
@@ -250,7 +250,7 @@ class ClaimBook:
         self.hold(holder, allocation)
 
     def _is_made_by_us(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
-        """Whether the server shows a claim that we are creating. Nothing is taken or freed by that, so nobody is woken."""
+        """Whether the server shows a claim that we are creating. That takes and frees nothing, so no pod is woken."""
         if not self._provisional:
             return False
         key = (claim.metadata.namespace, claim.metadata.name)

@@ -24,23 +24,23 @@ MOST_CONSUMERS: Final = 256
 FindClaim = Callable[[str, str], ResourceClaim | None]
 """By namespace and name."""
 MakeClaim = Callable[[Pod, PodResourceClaim], ResourceClaim | None]
-"""A claim that does not exist yet for an entry of a pod; None where that cannot be."""
+"""A claim, not yet created, for an entry of a pod; None if there can be none."""
 
 
 class ClaimLack(Enum):
     """What a pod lacks before nodes can be looked for."""
 
-    CLAIM = "claim"  # one that it names does not exist
-    GENERATED = "generated"  # one is still to be made from a template
-    DELETING = "deleting"  # one is on its way out
-    FOREIGN = "foreign"  # the one that it is said to have was made for somebody else
+    CLAIM = "claim"  # a claim that it names does not exist
+    GENERATED = "generated"  # a claim is still to be made from a template
+    DELETING = "deleting"  # a claim is being deleted
+    FOREIGN = "foreign"  # the claim listed for it was made for another pod
     GROUP = "group"  # the pod group that it is in does not exist
 
 
 class ClaimsNotReadyError(Exception):
-    """A claim of the pod does not exist, is going, or is somebody else's. The message is for the pod's owner.
+    """A claim of the pod does not exist, is being deleted, or belongs to another pod. The message is for the pod's owner.
 
-    `name` is that of what is lacking: a claim, a group, or for a claim that is still to be made the template.
+    `name` is the name of what is missing: a claim, a group, or the template of a claim that is still to be made.
     """
 
     def __init__(self, message: str, lack: ClaimLack, name: str) -> None:
@@ -54,7 +54,7 @@ def claims_of(
 ) -> tuple[ResourceClaim, ...]:
     """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError.
 
-    `make` is asked for claims that are still to be made from templates.
+    `make` is called for claims that are still to be made from templates.
     """
     if not pod.spec.resource_claims:
         return ()
@@ -120,7 +120,7 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
-    """How a claim names who uses it."""
+    """How a claim refers to its user."""
     metadata = user.metadata
     if isinstance(user, PodGroup):
         return ResourceClaimConsumerReference(
@@ -130,7 +130,7 @@ def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
 
 
 def only_node_of(selector: NodeSelector | None) -> str | None:
-    """The one node that an allocation is tied to by name, if it is."""
+    """The one node that an allocation is tied to by name, if any."""
     if selector is None or len(selector.node_selector_terms) != 1:
         return None
     term = selector.node_selector_terms[0]

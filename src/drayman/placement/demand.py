@@ -1,7 +1,7 @@
 """What a pod asks for, in the form in which nodes are searched for it.
 
-Most pods are copies of one another. What is the same for all copies is worked out once and kept by `Demands`: the pod's shape, its compiled
-question to the allocator, the claim for its extended resources. A `Demand` adds what is this pod's own: its claims.
+Most pods are copies of one another. What all copies have in common is worked out once and kept by `Demands`: the pod's shape, its compiled
+question to the allocator, the claim for its extended resources. A `Demand` adds what is specific to this pod: its claims.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class _Shape:
 
 @dataclass(slots=True, eq=False)
 class Demand:
-    """One pod's wishes."""
+    """What one pod asks for."""
 
     pod: Pod
     needs: PodNeeds
     claims: tuple[ResourceClaim, ...]
     open: tuple[ResourceClaim, ...]
-    """Those of the claims that have no devices yet."""
+    """The claims that have no devices yet."""
     held: tuple[ResourceClaim, ...]
-    """Those that have."""
+    """The claims that have devices."""
     extended: Mapping[str, str]
     """Extended resources that have a device class, with the class."""
     stale_extended: ResourceClaim | None
@@ -84,7 +84,7 @@ class Demand:
 
     @property
     def interest(self) -> Wake:
-        """What may bring the pod a node if it finds none now."""
+        """What kind of change may give the pod a node if it finds none now."""
         interest = Wake.NODES | Wake.DEVICES if self.asks_for_devices else Wake.NODES
         return interest | Wake.VOLUMES if self.needs.shape.volumes else interest
 
@@ -244,7 +244,7 @@ class Demands:
         extended: Mapping[str, str],
         stale: ResourceClaim | None,
     ) -> _Shape:
-        # Where pods concern each other, labels and namespace tell them apart too.
+        # Where pods affect each other, labels and namespace distinguish them too.
         social = self._state.neighbourhood.concerns(needs)
         key = (
             needs.social_key if social else needs.key,
@@ -253,7 +253,7 @@ class Demands:
             timed_out,
             tuple(sorted(extended.items())),
             _container_requests(pod) if extended else (),
-            # What is in the way of this pod is not in the way of its copies.
+            # What blocks this pod does not block its copies.
             "" if stale is None else stale.metadata.uid,
             _volume_claims(needs) if needs.shape.volumes else (),
         )
@@ -267,7 +267,7 @@ class Demands:
 
 
 def _volume_claims(needs: PodNeeds) -> Hashable:
-    """Whose volumes decide where the pod can go: claims of one name in two namespaces are two claims."""
+    """The claims whose volumes decide where the pod can go: claims of the same name in two namespaces are different."""
     return needs.namespace, tuple(claim_name(needs, ref) for ref in needs.shape.volumes)
 
 

@@ -56,7 +56,7 @@ class ExtendedResources:
             del self._named[known.spec.extended_resource_name]
 
     def class_of(self, resource: str) -> str | None:
-        """The class behind a resource name. Where several claim it: the one made last, then the first by name."""
+        """The class behind a resource name. If several claim it, the newest wins, then the first by name."""
         if resource.startswith(IMPLICIT_PREFIX):
             name = resource.removeprefix(IMPLICIT_PREFIX)
             return name if name in self._classes else None
@@ -92,7 +92,7 @@ class ExtendedClaim(Struct, frozen=True):
 
 
 def extended_claim(pod: Pod, classes: Mapping[str, str]) -> ExtendedClaim | None:
-    """The claim for `classes`, a mapping from resource to class; None if the pod needs no device of them."""
+    """The claim for `classes`, a mapping from resource to class; None if the pod needs no devices of these classes."""
     requests: dict[str, ExactDeviceRequest] = {}
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(classes):
@@ -129,7 +129,7 @@ def _add_resource(
 ) -> None:
     containers = containers_of(pod)
     plain_inits = len(pod.spec.init_containers)
-    lasting: list[tuple[int, str, int]] = []  # position, request, devices: of containers that stay
+    lasting: list[tuple[int, str, int]] = []  # position, request, devices of those that stay
     for index, container in enumerate(containers):
         count = _count(container, resource)
         if not count or (index < plain_inits and container.restart_policy != "Always"):
@@ -161,7 +161,7 @@ def _add_resource(
 
 
 def _borrow(lasting: list[tuple[int, str, int]], index: int, count: int) -> tuple[list[str], int]:
-    """Requests of containers that start later and whose devices lie idle until then, and what is still missing."""
+    """Requests of containers that start later and whose devices are idle until then, and what is still missing."""
     borrowed: list[str] = []
     for position, name, devices in lasting:
         if count <= 0:

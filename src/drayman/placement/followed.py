@@ -1,7 +1,7 @@
-"""The kinds of objects that have a say in where pods go, and of those that make pods: one row for each.
+"""The kinds of objects that affect where pods go, and the kinds that make pods: one row for each.
 
-A scheduler follows them, a question reads them, a snapshot keeps them and a `World` holds them, all by this table. It knows the state by
-name only, so that code which only lists the kinds need not import what a search needs.
+A scheduler follows them, a question reads them, a snapshot keeps them and a `World` holds them, all by this table. It refers to the state
+only by name, so that code that just lists the kinds need not import what a search needs.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Read(Enum):
     """When a question reads the objects of a kind."""
 
     NEEDED = auto()
-    """Always: nothing can be said without them."""
+    """Always: no answer is possible without them."""
     WANTED = auto()
-    """Always, as far as the asker may: they only make answers better."""
+    """Always, as far as the user is allowed to: they only improve answers."""
     FOR_VOLUMES = auto()
-    """Where a volume is still to be provisioned."""
+    """If a volume is still to be provisioned."""
     FOR_WORKLOADS = auto()
-    """Where somebody asks about what makes pods."""
+    """If the question is about objects that make pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Held:
 
     type: type[ApiStruct]
     member: str
-    """The name of the field of `Objects` that they are in."""
+    """The field of `Objects` that holds them."""
     read: Read = Read.WANTED
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind that only the API server reads, when pods are made. It is held as plain values."""
+    """A kind that only the API server reads, when pods are created. Held as plain values."""
 
     api_version: str
     plural: str
@@ -71,13 +71,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed(Held):
-    """A kind whose objects the state goes by, with what they do to it."""
+    """A kind whose objects the state depends on, with how they change it."""
 
     put: Callable[[ClusterState, Any], object]
-    """Takes in an object that is new or has changed; False where this version of it was known."""
+    """Takes in an object that is new or has changed; False if this version was already known."""
     remove: Callable[[ClusterState, Any], None]
     wakes: Wake | None = None
-    """What a change may make better, where the state does not tell by itself."""
+    """What a change may improve, if the state does not report that itself."""
     for_drafts: bool = False
     """Whether only a scheduler that makes claims from templates itself needs it."""
 
@@ -187,7 +187,7 @@ FOLLOWED: Final = (
 
 HELD: Final[tuple[Held, ...]] = (
     *FOLLOWED,
-    # It matters when Jobs end. What else makes pods is asked about at times.
+    # It matters when Jobs end. Other kinds that make pods are only read for questions.
     Held(Job, "jobs"),
     Held(Deployment, "deployments", Read.FOR_WORKLOADS),
     Held(ReplicaSet, "replica_sets", Read.FOR_WORKLOADS),

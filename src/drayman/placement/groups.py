@@ -1,7 +1,7 @@
 """The groups of pods that the cluster has, and which of their pods have a node.
 
-A claim that a group shares is reserved for the group, once, however many of its pods use it. It stays so while the group exists, and can
-only be given up for another place as long as no pod of the group has one.
+A claim that a group shares is reserved for the group, once, however many of its pods use it. It stays reserved while the group exists, and
+its devices can be given up for another place only while no pod of the group is placed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from drayman.inventory.undo import UndoLog
 
 
 class Groups:
-    """Follows the groups and the pods in them that are placed. Pods without a group are none of its business."""
+    """Follows the groups and the pods in them that are placed. Pods without a group do not concern it."""
 
     def __init__(self, log: UndoLog | None = None) -> None:
         self._log = log or UndoLog()
@@ -29,7 +29,7 @@ class Groups:
         self._log.pop(self._groups, (group.metadata.namespace, group.metadata.name))
 
     def of(self, pod: Pod) -> PodGroup | None:
-        """The group that a pod is in, if that exists."""
+        """The group that a pod is in, if it exists."""
         key = group_key(pod)
         return None if key is None else self._groups.get(key)
 
@@ -46,7 +46,7 @@ class Groups:
         self._group_of[uid] = key
 
     def displace(self, uid: str) -> GroupKey | None:
-        """A pod has no node any more. The group that it is in, if any."""
+        """A pod no longer has a node. Returns its group, if any."""
         key = self._group_of.pop(uid, None)
         if key is not None:
             self._log.note(self.join, uid, key)
@@ -62,7 +62,7 @@ class Groups:
 
 
 def shares(group: PodGroup, claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether a claim that a pod uses is one of its group: the pod's entry for it is an entry of the group too."""
+    """Whether a claim that a pod uses is one of its group: the pod's entry for it is also an entry of the group."""
     return any(
         entry in group.spec.resource_claims for entry in entries_of(pod, claim.metadata.name)
     )

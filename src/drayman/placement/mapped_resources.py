@@ -1,8 +1,8 @@
 """Devices that take up resources of the node, such as the memory beside a set of CPUs: what an allocation adds to a pod's requests.
 
-A device may say that using it also uses so much of a resource that the node hands out itself. The pod must then fit with both, and its
-status says how much came from which claim. A device is known by driver, pool and name here as everywhere; Kubernetes 1.36 leaves the driver
-out and so may charge what a device of the same name takes up.
+A device may say that using it also uses some amount of a resource that the node itself provides. The pod must then fit with both, and its
+status says how much each claim takes. Here as elsewhere, a device is identified by driver, pool and name; Kubernetes 1.36 leaves out the
+driver and so may charge for another device of the same name.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def as_requests(amounts: Mapping[str, Amount]) -> dict[str, int]:
 
 
 def requests_in_status(statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> dict[str, int]:
-    """What the claims of a pod that is placed take of its node."""
+    """What the claims of a placed pod take of its node."""
     total: dict[str, Amount] = {}
     for status in statuses:
         for name, quantity in status.resources.items():

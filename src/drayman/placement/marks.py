@@ -1,11 +1,11 @@
-"""What may have changed, for those who keep answers (`placing`).
+"""What may have changed, for code that keeps answers (`placing`).
 
-Everything that may change an answer leaves a mark: the name of a node, or a new `epoch` where any node may be concerned. A reader that
-keeps answers remembers how far it has read, and looks again at what was marked since.
+Everything that may change an answer leaves a mark: the name of a node, or a new `epoch` if any node may be concerned. A reader that keeps
+answers remembers how far it has read, and looks again at what was marked since.
 
-In a trial, marks go on a branch of their own that ends with it. A reader that did not look meanwhile never learns of them: everything is
-as it was. One that did looks again at the nodes whose marks it has read there. Epochs and the numbers for floating devices go back to
-what they were, too. No number ever stands for two states, so that a reader cannot take one for the other.
+In a trial, marks go on a branch of their own that ends with it. A reader that did not look in the meantime never sees them: everything is
+as it was. A reader that did look must recheck the nodes whose marks it read there. Epochs and the numbers for floating devices go back to
+what they were, too. No number ever stands for two states, so a reader cannot confuse them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Branch:
 
 
 class Position(NamedTuple):
-    """How far somebody has read."""
+    """How far a reader has read."""
 
     branch: _Branch
     read: int
@@ -42,7 +42,7 @@ class Marks:
 
     def __init__(self) -> None:
         self.epoch = 0
-        """Stays the same while only nodes change that are marked."""
+        """Stays the same while only marked nodes change."""
         self.floating_taken = 0
         """Changes when devices are taken that several nodes can use."""
         self.floating_freed = 0
@@ -52,7 +52,7 @@ class Marks:
 
     @property
     def position(self) -> Position:
-        """Everything so far is read."""
+        """The position after everything so far."""
         return Position(self._branch, len(self._branch.names))
 
     def since(self, position: Position) -> list[str]:
@@ -67,7 +67,7 @@ class Marks:
         return found if branch is self._branch else found + self._marked_below(branch)
 
     def _marked_below(self, branch: _Branch) -> list[str]:
-        """What was marked in the trials that are under way within this one."""
+        """What was marked in the trials running within this one."""
         below: list[_Branch] = []
         current: _Branch | None = self._branch
         while current is not None and current is not branch:
@@ -90,7 +90,7 @@ class Marks:
     def take_floating(self) -> None:
         self.floating_taken = self._next()
         if self._branch.parent is not None:
-            # When the trial is over they are free again, for those who saw that they were not.
+            # When the trial is over they are free again, for readers that saw them taken.
             self.floating_freed = self._next()
 
     def free_floating(self) -> None:

@@ -1,7 +1,7 @@
 """The nodes of a cluster and the pods that count on them.
 
 A pod counts on its node in several ways: in the sums of the node, for pods that care about others (`fit.neighbourhood`), and as a user of
-its volumes. All of that comes and goes together here.
+its volumes. All of these are updated together here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NodeState(Struct, eq=False):
     facts: NodeFacts
     usage: NodeUsage
     index: int
-    """The order of arrival: the last word between nodes that are equal."""
+    """The order of arrival: the final tie-breaker between equal nodes."""
 
 
 class PlacedPod(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Nodes:
         self._arrivals = 0
 
     def set(self, node: Node) -> bool:
-        """A node that came or changed. Whether that may matter to anybody."""
+        """A node was added or changed. Returns whether that may matter to any pod."""
         name = node.metadata.name
         facts, known = NodeFacts.of(node), self.by_name.get(name)
         if known is None:
@@ -85,12 +85,12 @@ class Nodes:
         self._marks.node(name)
 
     def find(self, uid: str) -> PlacedPod | None:
-        """A pod that counts."""
+        """The pod with this uid, if it counts."""
         return self._placed.get(uid)
 
     def place(self, needs: PodNeeds, node: str) -> None:
-        """A pod counts on a node, be it known or not. Raises ValueError if it counts already."""
-        # It says so before anything is changed.
+        """Count a pod on a node, whether or not the node is known. Raises ValueError if it counts already."""
+        # This raises before anything is changed.
         self.neighbourhood.add(needs, node)
         self._placed[needs.uid] = PlacedPod(needs, node)
         self._log.note(self.displace, needs.uid)
@@ -103,7 +103,7 @@ class Nodes:
         self.volumes.add_pod(needs)
 
     def displace(self, uid: str) -> PlacedPod:
-        """A pod counts no longer. What to give `put_back` so that it does again."""
+        """A pod no longer counts. Returns what to pass to `put_back` to count it again."""
         placed = self._placed.pop(uid)
         needs, node = placed.needs, placed.node
         self._log.note(self.place, needs, node)

@@ -1,8 +1,8 @@
-"""Room that is kept for pods which have asked others to go.
+"""Room that is kept for pods that have preempted others.
 
-A pod that preempts others has its room only when they are gone, and that may take a while. Until then the room is promised to it: what
-it needs of the node counts as used, and the devices that it will get count as held, whoever else has them still. Pods that are more
-important may take it all the same; for them, and for the pod itself, the promise does not count while a node is looked for.
+A pod that preempts others gets its room only when they are gone, which may take a while. Until then the room is promised to it: what it
+needs of the node counts as used, and the devices that it will get count as held, even if others still have them. More important pods may
+take the room anyway; for them, and for the pod itself, the promise does not count during the search for a node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Nomination(Struct, frozen=True, eq=False):
     departing: tuple[Pod, ...] = ()
     """The pods whose room it is."""
     freed: tuple[ResourceClaim, ...] = ()
-    """The claims whose devices they are, among others."""
+    """The claims whose devices it will get, possibly among others."""
 
     @property
     def uid(self) -> str:
@@ -48,7 +48,7 @@ class Nominations:
         self._state = state
         self._by_uid: dict[str, Nomination] = {}
         self._aside: set[str] = set()  # promises that do not count at the moment
-        # Of pods that have a node which is not yet written: what was promised to them before.
+        # What was promised before to pods whose node is not yet written.
         self._fulfilled: dict[str, Nomination] = {}
 
     def __bool__(self) -> bool:
@@ -95,7 +95,7 @@ class Nominations:
     def renew(
         self, uid: str, node: str, needs: PodNeeds, devices: tuple[AllocationResult, ...]
     ) -> None:
-        """The pod did not get its node after all: the room that it would have had there is kept while it tries again."""
+        """The pod did not get its node after all: the room there is kept while it tries again."""
         former = self._fulfilled.pop(uid, None)
         if former is not None:
             self._keep(Nomination(former.pod, node, needs, devices))
@@ -114,7 +114,7 @@ class Nominations:
         return nomination
 
     def expects_to_go(self, uid: str) -> bool:
-        """Whether somebody waits for this pod to go."""
+        """Whether another pod waits for this pod to go."""
         return any(
             pod.metadata.uid == uid
             for nomination in self._by_uid.values()
@@ -133,7 +133,7 @@ class Nominations:
         return None
 
     def as_seen_by(self, pod: Pod) -> AbstractContextManager[None]:
-        """While a node is looked for: only what is kept for others, and not for less important ones, is out of reach."""
+        """During a search for a node, only what is kept for other pods that are not less important is out of reach."""
         priority = priority_of(pod)
         return self._without(
             [
@@ -144,7 +144,7 @@ class Nominations:
         )
 
     def ignored(self) -> AbstractContextManager[None]:
-        """Nothing is kept for anybody."""
+        """Nothing is kept for any pod."""
         return self._without(list(self._by_uid.values()))
 
     @contextmanager
@@ -157,7 +157,7 @@ class Nominations:
             yield
         finally:
             for nomination in aside:
-                if nomination.uid in self._aside:  # or else it was withdrawn meanwhile
+                if nomination.uid in self._aside:  # otherwise it was withdrawn in the meantime
                     self._aside.discard(nomination.uid)
                     self._count(nomination)
 

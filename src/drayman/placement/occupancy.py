@@ -1,12 +1,12 @@
 """How much of a cluster's devices is taken: every device once, in exactly one state.
 
-Counting devices is easy to get wrong. A partition that is held spoils its GPU and the partitions that overlap it; a whole GPU that is held
-spoils all its partitions; a shared device is neither free nor gone; admin access takes nothing; slices of an old generation say nothing; a
-device that many nodes reach is still one device. So nothing is counted here that the allocator would see otherwise: states are read
-from the views that it searches, and a device is FREE exactly if nobody holds it, a request for it alone would get it, and a node that can
-use it takes pods.
+Counting devices is easy to get wrong. A partition that is held blocks its GPU and the partitions that overlap it; a whole GPU that is held
+blocks all its partitions; a shared device is neither free nor used up; admin access takes nothing; slices of an old generation do not
+count; a device that many nodes reach is still one device. So the count never disagrees with the allocator: states are read from the views
+that it searches, and a device is FREE exactly if no claim holds it, a request for it alone would get it, and a node that can use it takes
+pods.
 
-Where several states would do, the first of `State` counts: a device that is used and tainted is used.
+If several states apply, the first in `State` counts: a device that is used and tainted is used.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class State(StrEnum):
     """What a device is counted as."""
 
     USED = "used"
-    """Somebody holds all of it."""
+    """A claim holds all of it."""
     SHARED = "shared"
-    """Somebody holds a share of it. There may be room for more."""
+    """A claim holds a share of it. There may be room for more."""
     PARTITIONED = "partitioned"
-    """Nobody holds it as a whole, and nobody can, because parts of it are held."""
+    """No claim holds it as a whole, and none can, because parts of it are held."""
     TAINTED = "tainted"
-    """Nobody holds it, and only those get it who tolerate its taints."""
+    """No claim holds it, and only requests that tolerate its taints can get it."""
     UNAVAILABLE = "unavailable"
-    """Nobody holds it, and nobody can get it."""
+    """No claim holds it, and none can get it."""
     FREE = "free"
-    """Nobody holds it, and whoever asks for it gets it."""
+    """No claim holds it, and any request for it gets it."""
     UNKNOWN = "unknown"
-    """Free, unless a claim has it that the asker may not see."""
+    """Free, unless it is held by a claim that the user may not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class DeviceStanding:
     taints: tuple[tuple[str, str, str], ...] = ()
     """Key, value and effect of those that keep requests away, whatever the state."""
     remaining: tuple[Amount, ...] = ()
-    """Of a device that can be shared, what is left of each of its capacities."""
+    """What is left of each capacity, for a device that can be shared."""
     why: str = ""
     """Why it is unavailable."""
     closed: tuple[Closed, ...] = ()
@@ -78,7 +78,7 @@ class DeviceStanding:
 
     @property
     def node(self) -> str:
-        """The node it sits on; empty for one that several nodes may reach."""
+        """The node it belongs to; empty if several nodes may reach it."""
         return self.record.node_name or ""
 
 
@@ -102,7 +102,7 @@ def occupancy(
     all_claims: bool = True,
     features: Features | None = None,
 ) -> Occupancy:
-    """Count the devices. `all_claims`: whether these are all claims there are, so that what none of them has is free.
+    """Count the devices. `all_claims`: whether these are all the claims, so that devices none of them holds are free.
 
     Raises SelectorError if a slice selects nodes in a way that cannot be read.
     """
@@ -122,7 +122,7 @@ def occupancy(
 
 
 def doubted(standing: DeviceStanding) -> DeviceStanding:
-    """The same for somebody who may not see all claims: what looks free need not be."""
+    """The same for a user who may not see all claims: what looks free may not be."""
     return replace(standing, state=State.UNKNOWN) if standing.state is State.FREE else standing
 
 
@@ -145,7 +145,7 @@ def count(
             else:
                 record = DeviceRecord(slice_, published_as, sharing=features.consumable_capacity)
                 found[device] = _unseen(record, pool, rules, features, ledger.held(device))
-    found |= seen  # older generations that the allocator still goes by, because their node has no newer one
+    found |= seen  # with older generations still in use, where a node has no newer one
     return Occupancy(found, pools, inventory, ledger)
 
 
@@ -160,9 +160,9 @@ def tally(standings: Iterable[DeviceStanding]) -> Counter[State]:
 def _seen(
     inventory: Inventory, ledger: Ledger, nodes: Iterable[Node]
 ) -> tuple[dict[DeviceId, DeviceStanding], dict[tuple[str, str], ResolvedPool]]:
-    """The devices in the nodes' views, each view that several nodes share looked at once, and the pools with problems.
+    """The devices in the nodes' views, each shared view read once, and the pools with problems.
 
-    What a node that takes pods can use is not closed, so those nodes come first.
+    A device that an open node can use is not closed, so nodes that take pods come first.
     """
     found: dict[DeviceId, DeviceStanding] = {}
     problems: dict[tuple[str, str], ResolvedPool] = {}
@@ -178,14 +178,14 @@ def _seen(
             looked_at.add(part)
             for standing in _standings(part, taints):
                 known = found.get(standing.id)
-                # Nodes agree on what is held. One may get what another cannot reach.
+                # Nodes agree on what is held. One node may be able to use what another cannot reach.
                 if known is None or known.state is State.UNAVAILABLE:
                     found[standing.id] = _closed(standing, closed) if closed else standing
     return found, problems
 
 
 def _closed(standing: DeviceStanding, closed: tuple[Closed, ...]) -> DeviceStanding:
-    """A device of nodes that take no pods: nobody gets it there."""
+    """A device of nodes that take no pods: no pod can get it there."""
     if standing.state is not State.FREE:
         return replace(standing, closed=closed)
     whose = "its node is" if standing.node else "the nodes that can use it are"
@@ -225,7 +225,7 @@ def _standings(usage: Usage, taints: Taints) -> Iterator[DeviceStanding]:
 
 
 def obtainable(usage: Usage, tolerated: int) -> int:
-    """The devices that a request for one of them alone would get, of those whose taints do not matter to it."""
+    """The devices that a request for a single one would get, among those whose taints it tolerates."""
     hardware = usage.hardware
     features = hardware.features
     devices = hardware.selects_node & tolerated & ~usage.in_use & ~usage.overcommitted
@@ -243,7 +243,7 @@ def obtainable(usage: Usage, tolerated: int) -> int:
 
 
 def _partitioned(usage: Usage) -> int:
-    """The wholes of which something is taken, also by devices on other nodes."""
+    """Whole devices of which some part is taken, including by devices on other nodes."""
     hardware = usage.hardware
     found = 0
     for position in hardware.derived(units).wholes:
@@ -273,7 +273,7 @@ def _unseen(
     features: Features,
     held: Iterable[Holding],
 ) -> DeviceStanding:
-    """A device of a pool that is not usable, or for nodes that do not exist. Whoever holds it still does."""
+    """A device of a pool that is not usable, or for nodes that do not exist. A claim that holds it still does."""
     taints = Taints((record,), rules).blocking(record) if features.device_taints else ()
     whole = [not features.consumable_capacity or holding.share_id is None for holding in held]
     why = ""

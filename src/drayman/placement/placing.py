@@ -1,10 +1,10 @@
-"""Nodes for pods of one shape, the best first.
+"""Nodes for pods of one shape, best first.
 
-Thousands of pods ask for the same thing, so what each node said (`answering`) is kept until something about that node changes. What is
-left to do for one more pod of a known shape is to look at the nodes that changed since the last one, take the best from a heap, and
-search devices on that one node.
+Thousands of pods ask for the same thing, so what each node said (`answering`) is kept until something about that node changes. For each
+further pod of a known shape, it only remains to look at the nodes that changed since the last one, take the best from a heap, and search
+for devices on that one node.
 
-A node that refused keeps refusing while others only take. It is asked again when something on it, or in devices that it shares with
+A node that refused keeps refusing while resources are only taken. It is asked again when something on it, or in devices that it shares with
 other nodes, is given back, and after any change of slices, classes or taints.
 
 The order of nodes: what the user prefers, then the quality of the devices, then the balance of the cluster, then the order of arrival.
@@ -35,7 +35,7 @@ from drayman.placement.marks import Position
 from drayman.placement.nodes import NodeState
 from drayman.placement.surroundings import Surroundings
 
-_UNKNOWN: Final[Key] = ()  # sorts before every key: a node to be looked at first
+_UNKNOWN: Final[Key] = ()  # sorts before every key: the node must be looked at first
 _DEVICE_WEIGHT: Final = 2
 _WHOLE: Final = 100
 
@@ -56,15 +56,15 @@ class NotFound(Struct, frozen=True):
     verdicts: dict[str, Verdict]
     """By node."""
     retry: bool = False
-    """Whether a search gave up before it knew: to be tried again, even if nothing changes."""
+    """Whether a search gave up without an answer: to be tried again, even if nothing changes."""
 
 
 class NodeStanding(Struct, frozen=True):
-    """A node that will do, and what it is compared by."""
+    """A suitable node, and what it is ranked by."""
 
     node: NodeState
     wishes: int
-    """How well it suits what users wrote down, higher is better; 0 where nobody did."""
+    """How well it meets the stated preferences, higher is better; 0 if there are none."""
     quality: Key
     """Of the devices that the pod would get, lower is better; empty if it wants none."""
     balance: int
@@ -72,22 +72,22 @@ class NodeStanding(Struct, frozen=True):
 
 
 class Placer:
-    """Finds nodes for pods that ask for the same."""
+    """Finds nodes for pods with the same demand."""
 
     def __init__(self, state: Surroundings, policy: Policy) -> None:
         self._state = state
         self._answers = NodeAnswers(state, policy)
         self._heap: list[tuple[Key, int, str, int]] = []
-        self._versions: dict[str, int] = {}  # of the entry in the heap that counts, by node
+        self._versions: dict[str, int] = {}  # of the valid heap entry, by node
         self._refusals: dict[str, Verdict] = {}
         self._exhausted: set[str] = set()
         self._version = 0
         self._epoch = -1
-        self._read: Position | None = None  # how far, of the marks
+        self._read: Position | None = None  # how far the marks have been read
         self._freed = 0
         self._taken: dict[
             str, int
-        ] = {}  # what of shared devices was taken when a node was last looked at
+        ] = {}  # what was taken of shared devices when a node was last looked at
         self._not_found: NotFound | None = None
 
     def find(self, demand: Demand) -> Found | NotFound:
@@ -102,22 +102,22 @@ class Placer:
         return self._best_by_heap(checks)
 
     def is_hopeless(self, demand: Demand) -> bool:
-        """Whether something stands in the way that no node has a say in."""
+        """Whether the pod is blocked by something that does not depend on any node."""
         return isinstance(self._prepared(demand), Verdict)
 
     def fits_on(self, demand: Demand, node: NodeState) -> bool:
-        """Whether the pod fits on a node as things are now."""
+        """Whether the pod currently fits on a node."""
         return self.found_on(demand, node) is not None
 
     def found_on(self, demand: Demand, node: NodeState) -> Found | None:
-        """What the pod gets on a node as things are now. Keeps nothing that depends on the node alone."""
+        """What the pod would currently get on a node. Keeps nothing that depends on the node alone."""
         checks = prepared(self._state, demand)
         if self._answers.of(checks, node, anew=True).verdict is not FITS:
             return None
         return self._take(checks, node)
 
     def standings(self, demand: Demand) -> list[NodeStanding]:
-        """All nodes that will do, in the order in which `find` would take them."""
+        """All suitable nodes, in the order in which `find` would take them."""
         checks = self._prepared(demand)
         if isinstance(checks, Verdict):
             return []
@@ -132,7 +132,7 @@ class Placer:
         return sorted(found, key=lambda s: (-s.wishes, s.quality, -s.balance, s.node.index))
 
     def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
-        """What each node says that does not serve the pod. For whoever explains: good until the next question."""
+        """The verdict of each node that does not serve the pod. For explanations; valid until the next question."""
         checks = self._prepared(demand)
         if isinstance(checks, Verdict):
             return self._refused_everywhere(checks).verdicts
@@ -151,11 +151,11 @@ class Placer:
         return self._answers.of(prepared(self._state, demand), node).verdict
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
-        """What the devices of a node have to say, whether or not the node is one for the pod."""
+        """What the devices of a node say, whether or not the node itself accepts the pod."""
         return self._answers.of_devices(demand, node).verdict
 
     def _prepared(self, demand: Demand) -> Checks | Verdict:
-        """What nodes are to be asked; or what is said of all of them, where none has a say in it."""
+        """What to ask nodes; or the verdict for all of them, where it does not depend on the node."""
         if demand.impossible is not None:
             return demand.impossible
         checks = prepared(self._state, demand)
@@ -165,7 +165,7 @@ class Placer:
         return NotFound(dict.fromkeys(self._state.nodes, verdict))
 
     def _weighs_wishes(self, checks: Checks) -> bool:
-        """Whether somebody wrote down which nodes are better, so that all of them have to be looked at."""
+        """Whether preferences rank the nodes, so that all of them have to be looked at."""
         neighbours = checks.neighbours
         if neighbours is not NO_NEIGHBOURS or has_preferences(checks.demand.needs, neighbours):
             return True
@@ -195,7 +195,7 @@ class Placer:
         return self._not_found
 
     def _look_at(self, checks: Checks, node: NodeState) -> None:
-        """Find out whether and how well a node serves the pod, and note it."""
+        """Find out whether and how well a node serves the pod, and record it."""
         name = node.facts.name
         answer = self._answers.of(checks, node)
         self._taken[name] = self._state.floating_taken
@@ -212,7 +212,7 @@ class Placer:
                 self._exhausted.add(name)
 
     def _take(self, checks: Checks, node: NodeState) -> Found | None:
-        """The devices for this very pod on a node that is known to have them."""
+        """The devices for this pod on a node that is known to have them."""
         demand = checks.demand
         wanted = demand.on(node.facts)
         volumes = None
@@ -226,7 +226,7 @@ class Placer:
         plan = self._answers.plan(demand, node, wanted)
         return None if plan is None else Found(node, wanted, plan, volumes)
 
-    # All nodes for each pod, where pods concern each other or have preferences.
+    # All nodes for each pod, where pods affect each other or have preferences.
 
     def _best_of_all(self, checks: Checks) -> Found | NotFound:
         verdicts, fitting = self._verdicts(checks)
@@ -240,7 +240,7 @@ class Placer:
     def _verdicts(
         self, checks: Checks
     ) -> tuple[dict[str, Verdict], list[tuple[NodeState, Answer]]]:
-        """What the nodes say that refuse, and those that do not."""
+        """The verdicts of the nodes that refuse, and the nodes that do not."""
         verdicts: dict[str, Verdict] = {}
         fitting: list[tuple[NodeState, Answer]] = []
         self._answers.keep_up()
@@ -269,7 +269,7 @@ class Placer:
         return [node for _, (node, _) in sorted(enumerate(fitting), key=key)]
 
     def _wishes(self, checks: Checks, fitting: list[tuple[NodeState, Answer]]) -> list[int]:
-        """How well each node suits what users wrote down, devices included."""
+        """How well each node meets the stated preferences, devices included."""
         candidates = [node.facts for node, _ in fitting]
         liked = preferences(checks.demand.needs, candidates, checks.neighbours)
         most = max((answer.preference for _, answer in fitting), default=0)

@@ -1,11 +1,11 @@
-"""Room for pods that are more important than some that run: which of those have to go.
+"""Room for pods that are more important than some running ones: which of those have to go.
 
-For each node: think away who is leaving anyway. If that is not enough, look for victims (`victims`) among the pods of lower priority, of
-whom the most important ones are given back first. The node is chosen as Kubernetes chooses it: fewest broken disruption budgets, then the
-least important victims, then the fewest. A node on which nobody has to be asked is the best of all.
+For each node: disregard pods that are leaving anyway. If that is not enough, look for victims (`victims`) among the pods of lower priority,
+of which the most important are restored first. The node is chosen as Kubernetes chooses it: fewest broken disruption budgets, then the
+least important victims, then the fewest. A node on which no pod has to be evicted is the best of all.
 
-Unlike in Kubernetes, devices count: a pod that holds the device that is needed is a candidate like one that holds the CPU. And so does
-what is on its way out: nobody is asked to go for room that is about to be there.
+Unlike in Kubernetes, devices count: a pod that holds a needed device is a candidate just like one that holds the CPU. Pods that are being
+deleted count too: no pod is evicted for room that is about to become free.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drayman.placement.victims import RoomSearch, Way, ways
 Fits = Callable[[NodeState], Found | None]
 _LOWEST: Final = -(2**31)
 _MOST_NODES: Final = 100
-"""Nodes on which victims have been found, after which no more are looked at, as in Kubernetes."""
+"""After victims have been found on this many nodes, no more are looked at, as in Kubernetes."""
 
 
 class Occupant(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Occupant(Struct, frozen=True):
     pod: Pod
     claims: tuple[ResourceClaim, ...]
     is_leaving: bool = False
-    """Whether it is about to go, whoever needs its room."""
+    """Whether it is about to go regardless of preemption."""
 
     @property
     def priority(self) -> int:
@@ -50,16 +50,16 @@ class Occupant(Struct, frozen=True):
 
 
 class Victims(Struct, frozen=True):
-    """Who has to leave a node, and what the pod gets there then."""
+    """Which pods have to leave a node, and what the pod then gets there."""
 
     node: str
     pods: tuple[Pod, ...]
-    """Those who are to be asked; nobody, where those who leave anyway make enough room."""
+    """The pods to evict; empty if those that leave anyway make enough room."""
     violations: int
     """How many of them a disruption budget protects."""
     found: Found
     leaving: tuple[Pod, ...] = ()
-    """Those who go without being asked."""
+    """The pods that leave anyway."""
     freed: tuple[ResourceClaim, ...] = ()
     """The claims that give back their devices when all of them are gone."""
 
@@ -74,12 +74,12 @@ class Victims(Struct, frozen=True):
 
 
 class _Crowd(Struct, frozen=True):
-    """Those on a node without whom there may be room."""
+    """The pods on a node without which there may be room."""
 
     node: NodeState
     leaving: tuple[Occupant, ...]
     lower: tuple[Occupant, ...]
-    """Those who may be asked to go."""
+    """The pods that may be evicted."""
 
     @staticmethod
     def of(node: NodeState, present: Sequence[Occupant], priority: int) -> _Crowd:
@@ -97,7 +97,7 @@ class Preemption:
         occupants: Callable[[str], Sequence[Occupant]],
         violating: Callable[[Sequence[Pod]], Collection[str]],
     ) -> None:
-        """`violating` tells which of these pods, by uid, break a disruption budget if they go in this order."""
+        """`violating` returns which of these pods, by uid, break a disruption budget if they go in this order."""
         self._state = state
         self._occupants = occupants
         self._violating = violating
@@ -111,7 +111,7 @@ class Preemption:
     ) -> Victims | None:
         """The cheapest set of pods without which a pod of this priority fits on one of the nodes.
 
-        `unused` are claims that are about to give back their devices, since no pod that uses them is left.
+        `unused` are claims that are about to give back their devices because no pod uses them any more.
         """
         crowds = [
             _Crowd.of(node, self._occupants(node.facts.name), priority)
@@ -129,20 +129,20 @@ class Preemption:
         for way in ways(self._state, self._asking(crowds), fits, unused):
             victims = self._victims(way)
             possible.append(victims)
-            # With nodes in the order of their names, none that follows can be better than the first that costs so little.
+            # Nodes are in the order of their names, so no later one can be better than the first with the least cost.
             if victims.cost[:-1] <= least or len(possible) == _MOST_NODES:
                 break
         return min(possible, key=lambda victims: victims.cost, default=None)
 
     def _least_cost(self, crowds: Sequence[_Crowd]) -> tuple[int, int, int, int]:
-        """What one victim costs at least, whoever it is."""
+        """The least that any single victim can cost."""
         pods = [occupant.pod for crowd in crowds for occupant in crowd.lower]
         lowest = min((priority_of(pod) for pod in pods), default=_LOWEST)
         violations = 0 if any(not self._violating((pod,)) for pod in pods) else 1
         return violations, lowest, lowest - _LOWEST, 1
 
     def _asking(self, crowds: Sequence[_Crowd]) -> Iterator[RoomSearch[Occupant]]:
-        """Protected pods are given back first, then the most important."""
+        """Protected pods are restored first, then the most important."""
         for crowd in crowds:
             if crowd.lower:
                 lower = sorted(crowd.lower, key=lambda o: (-o.priority, _age(o.pod)))
@@ -151,7 +151,7 @@ class Preemption:
                 yield RoomSearch(crowd.node, tuple(lower), crowd.leaving)
 
     def _victims(self, way: Way[Occupant, Found]) -> Victims:
-        # Those alone whom nobody could spare count: budgets are asked about them once more.
+        # Only the final victims count: budgets are checked for them once more.
         pods = tuple(o.pod for o in way.victims)
         return Victims(
             way.node.facts.name,
@@ -164,5 +164,5 @@ class Preemption:
 
 
 def _age(pod: Pod) -> str:
-    """Older pods are given back first."""
+    """Older pods are restored first."""
     return pod.status.start_time or ""

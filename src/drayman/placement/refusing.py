@@ -1,7 +1,7 @@
 """What the allocator says about a node, as the verdict on a pod.
 
-The words are kube-scheduler's: people and dashboards search for them. What they hide is kept beside them as numbers, request by request,
-for whoever explains. Pods that are alike share their verdicts, so a verdict names a claim by its place among the claims of the pod;
+The words are kube-scheduler's: people and dashboards search for them. The details that they omit are kept alongside as numbers, request by
+request, for explanations. Similar pods share their verdicts, so a verdict names a claim by its position among the claims of the pod;
 `name_claims` puts the names in.
 """
 
@@ -49,17 +49,17 @@ class Shortage(Struct, frozen=True):
     """What a node lacks for one request, or one of its alternatives."""
 
     claim: int
-    """Its place among the claims that are to be allocated."""
+    """Its position among the claims to be allocated."""
     request: str
     wanted: int
     matching: int
     """Devices that pass class and selectors."""
     free: int
-    """Those of them that could be had, each by itself."""
+    """Those of them that could be allocated, each by itself."""
     lost: tuple[tuple[RejectionReason, int], ...]
-    """How many of the matching ones drop out at which test."""
+    """How many of the matching devices each test excludes."""
     lacks: RejectionReason | None
-    """What is wrong with those that are left; None if there are enough."""
+    """What is wrong with the remaining ones; None if there are enough."""
     detail: str = ""
 
     def lost_to(self, reason: RejectionReason) -> int:
@@ -85,12 +85,12 @@ class DevicesVerdict(Verdict, frozen=True, eq=False):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the devices would do if nothing were in use."""
+        """Whether the devices would suffice if nothing were in use."""
         return self.kind in (Finality.NOT_NOW, Finality.NOT_HERE)
 
     @property
     def least_missing(self) -> int:
-        """How many devices others would have to give back at least: fewer change nothing."""
+        """The minimum number of devices that others would have to give back: fewer make no difference."""
         return min((_missing(shortage) for shortage in decisive(self.shortages)), default=1)
 
 
@@ -98,7 +98,7 @@ class DevicesVerdict(Verdict, frozen=True, eq=False):
 def _refused(
     kind: Finality | None, shortages: tuple[Shortage, ...], flaw: Flaw | None = None
 ) -> DevicesVerdict:
-    # Other pods may hold what is missing: if less important ones went, there might be enough. But not of what was never there.
+    # Other pods may hold what is missing: evicting less important ones may help. It does not help if the devices never existed.
     resolvable = flaw is None and kind is not Finality.NEVER
     reasons = (CANNOT_ALLOCATE,)
     return DevicesVerdict(False, Cause.DEVICES, reasons, resolvable, kind, shortages, flaw)
@@ -125,7 +125,7 @@ def devices_verdict(
 
 
 def claim_marker(index: int) -> str:
-    """Stands for the name of a claim in a text that pods share."""
+    """A placeholder for the name of a claim in a text that pods share."""
     return f"\x00{index}\x00"
 
 
@@ -140,7 +140,7 @@ def name_claims(text: str, claims: Sequence[ResourceClaim]) -> str:
 
 
 def title_of(claim: ResourceClaim) -> str:
-    """The name of a claim. One that is still to be made from a template has none that could be looked up: it is named by its entry."""
+    """The name of a claim. A claim still to be made from a template has no name to look up: it is named after its entry."""
     metadata = claim.metadata
     return (
         metadata.name if metadata.uid else metadata.annotations.get(POD_CLAIM_NAME, metadata.name)
@@ -148,7 +148,7 @@ def title_of(claim: ResourceClaim) -> str:
 
 
 def _with_markers(text: str, places: dict[str, int]) -> str:
-    # The longest first: the name of one claim may be how that of another begins.
+    # The longest first: the name of one claim may be a prefix of another's.
     for name, index in sorted(places.items(), key=lambda item: -len(item[0])):
         text = text.replace(f"claim {name}", f"claim {claim_marker(index)}")
     return text
@@ -185,12 +185,12 @@ def _shortage(claim: int, request: str, rejections: Sequence[Rejection]) -> Shor
 
 
 def _missing(shortage: Shortage) -> int:
-    """The devices that a request lacks. What somebody gives back may be worth several, where it frees counters."""
+    """The devices that a request lacks. One returned device may free several, where it frees counters."""
     if shortage.lacks is not RejectionReason.COUNT or shortage.lost_to(RejectionReason.COUNTERS):
         return 1
     return max(shortage.wanted - shortage.free, 1)
 
 
 def decisive(shortages: Iterable[Shortage]) -> list[Shortage]:
-    """Those of the requests that are the reason."""
+    """The requests that are the reason for the refusal."""
     return [shortage for shortage in shortages if shortage.lacks is not None]

@@ -1,4 +1,4 @@
-"""Which scheduler a pod is left to."""
+"""Which scheduler is responsible for a pod."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from drayman.api.core import Pod
 from drayman.api.pods import is_active
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-"""Meant by pods that name none."""
+"""For pods that name none."""
 SERVED: Final = frozenset({DEFAULT_SCHEDULER, "drayman"})
-"""The names that Drayman's scheduler goes by unless it is told otherwise."""
+"""The names that Drayman's scheduler serves unless configured otherwise."""
 
 
 def scheduler_of(pod: Pod) -> str:
-    """The name of the scheduler that a pod is left to."""
+    """The name of the scheduler that is responsible for a pod."""
     return pod.spec.scheduler_name or DEFAULT_SCHEDULER
 
 
 def awaits_scheduler(pod: Pod) -> bool:
-    """Whether somebody is to find a node for a pod that has none."""
+    """Whether the pod has no node and a scheduler is to find one."""
     return is_active(pod) and not pod.spec.scheduling_gates

@@ -1,8 +1,7 @@
-"""The cluster as the scheduler knows it: what the API server has shown, plus what the scheduler has decided and not yet seen confirmed.
+"""The cluster as the scheduler knows it: what the API server has shown, plus what the scheduler has decided but not yet seen confirmed.
 
 A decision counts from the moment it is made, so that the next one is made on top of it, and is taken back if it cannot be written.
-Everything that may change an answer leaves a mark (`marks`). Whatever is done to the state can be done in a trial (`trial`), which
-undoes it.
+Everything that may change an answer leaves a mark (`marks`). Any change to the state can be made in a trial (`trial`), which undoes it.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ class ClusterState(ClaimBook):
 
     @property
     def has_taints(self) -> bool:
-        """Whether any node is cordoned, or it or a device has a taint that may keep pods away."""
+        """Whether any node is cordoned, or any node or device has a taint that may keep pods away."""
         return self._nodes.closed > 0 or self.inventory.has_taints
 
     @property
@@ -146,14 +145,14 @@ class ClusterState(ClaimBook):
         placed = self._nodes.find(uid)
         return None if placed is None else placed.node
 
-    # Supposing.
+    # Trials.
 
     def trial(self) -> Trial:
-        """A context that undoes on leaving what is done to the state in it."""
+        """A context that undoes all changes made to the state within it when it ends."""
         return Trial(self._log, self._nodes, self, self._supposed)
 
     def emptied(self, held: Iterable[ResourceClaim] = (), *, untainted: bool = False) -> Emptied:
-        """The cluster as if nobody used it, but for these claims, which have their devices."""
+        """The cluster as if it were unused, except for these claims, which keep their devices."""
         return Emptied(self, held, untainted=untainted)
 
     # Deciding.
@@ -163,22 +162,22 @@ class ClusterState(ClaimBook):
         self._nodes.place(needs, node)
 
     def keep_room(self, needs: PodNeeds, node: str, devices: Sequence[AllocationResult]) -> None:
-        """What a pod will get on a node counts as taken, though others may still have it."""
+        """Count what a pod will get on a node as taken, though others may still have it."""
         self._nodes.place(needs, node)
         for number, allocation in enumerate(devices):
             self.hold(_promised(needs.uid, number), allocation)
 
     def give_up_room(self, uid: str, devices: int) -> None:
-        """The inverse of `keep_room`. Wakes nobody."""
+        """The inverse of `keep_room`. Wakes no pods."""
         self._nodes.displace(uid)
         for number in range(devices):
             self.release(_promised(uid, number))
 
     def room_is_free(self) -> None:
-        """What was kept for a pod is there for everybody."""
+        """What was kept for a pod is available to all pods."""
         self._wake(Wake.ANYTHING)
 
-    # Inside.
+    # Internals.
 
     def _slice_changed(self, slice_: ResourceSlice) -> None:
         home = self._home_of(slice_)
@@ -194,19 +193,19 @@ class ClusterState(ClaimBook):
 
 
 def _promised(uid: str, number: int) -> str:
-    """The holder of devices that are kept for a pod: under a name that no claim can have."""
+    """The holder name for devices that are kept for a pod: one that no claim can have."""
     return f"<promised> {uid} {number}"
 
 
 def needs_of(pod: Pod) -> PodNeeds:
-    """What a pod asks of its node, with what its devices take of the node's own resources."""
+    """What a pod asks of its node, including what its devices take of the node's own resources."""
     needs = PodNeeds.of(pod)
     statuses = pod.status.node_allocatable_resource_claim_statuses
     return needs.plus(requests_in_status(statuses)) if statuses else needs
 
 
 def _changes_needs(needs: PodNeeds, pod: Pod) -> bool:
-    """Whether a pod that is placed asks for something else now: labels can change, and containers be resized."""
+    """Whether a placed pod now asks for something else: labels can change, and containers can be resized."""
     if needs.terminating != is_leaving(pod):
         return True
     return needs.labels != pod.metadata.labels or needs_of(pod).key != needs.key

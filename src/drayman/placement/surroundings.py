@@ -1,6 +1,6 @@
-"""What a placer has to know of a cluster.
+"""What a placer has to know about a cluster.
 
-A cluster state has all of it. So does the state seen as if nobody used it (`trial.Emptied`).
+A cluster state has all of it. So does the view of it as if it were unused (`trial.Emptied`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drayman.placement.nodes import NodeState
 
 
 class Around(Protocol):
-    """What is known of the pods around."""
+    """What is known about the other pods."""
 
     def concerns(self, needs: PodNeeds) -> bool:
         """Whether it matters to this pod, or to a placed one, where it goes."""

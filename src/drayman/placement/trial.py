@@ -1,11 +1,10 @@
-"""Suppositions about a cluster: what would be if pods were gone, if others came, if an object were different.
+"""Hypothetical changes to a cluster: what if pods were gone, if others were added, if an object were different?
 
 A trial changes the cluster state itself and puts everything back in the end. So everything that reads the state sees the change: sums,
-ports, volumes, devices, affinity and spreading. A trial costs as much as is changed in it.
+ports, volumes, devices, affinity and spreading. The cost of a trial is proportional to what is changed in it.
 
-To evict all pods of a cluster for a question would cost as much as there are pods, and "would it fit if nothing were in use?" is asked
-about every pod that is refused. That one supposition is a way of looking instead (`Emptied`): it reads the real state, leaves out who
-uses it, and follows it.
+Evicting all pods of a cluster for a question would cost a step per pod, and "would it fit if nothing were in use?" is asked about every pod
+that is refused. That one case is a view instead (`Emptied`): it reads the real state without its users, and follows it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class _Evicted(Struct, frozen=True):
 
 
 class Supposed:
-    """What the trials that are under way on a state have taken away from it."""
+    """What the running trials have removed from a state."""
 
     def __init__(self) -> None:
         self.evicted: dict[str, _Evicted] = {}  # by uid of the pod
@@ -60,10 +59,10 @@ class Supposed:
 
 
 class Trial:
-    """A context that undoes on leaving what is done to a cluster state in it. Nobody is woken by any of it.
+    """A context that undoes all changes made to a cluster state within it when it ends. None of them wakes a pod.
 
-    Objects are added, changed and removed, and pods placed with their plans, by the methods of the state itself. Here is what only ever
-    happens in a trial. Trials can be nested: each undoes what was done since it began.
+    Objects are added, changed and removed, and pods placed with their plans, by the methods of the state itself. The methods here are for
+    what happens only in a trial. Trials can be nested: each undoes what was done since it began.
     """
 
     def __init__(self, log: UndoLog, nodes: Nodes, book: ClaimBook, supposed: Supposed) -> None:
@@ -88,16 +87,16 @@ class Trial:
 
     @property
     def steps(self) -> int:
-        """How many steps it takes to undo what was done since it began."""
+        """How many steps it takes to undo everything since it began."""
         return self._log.size - self._begun
 
     @property
     def freed(self) -> tuple[ResourceClaim, ...]:
-        """The claims whose devices are supposed to be free."""
+        """The claims whose devices are assumed to be free."""
         return tuple(claim for claim, _ in self._supposed.freed.values())
 
     def evict(self, uid: str, claims: Iterable[ResourceClaim] = ()) -> None:
-        """A pod that counts is not there. Those of its claims that nobody is left to use give back their devices.
+        """Remove a pod that counts. Those of its claims that no other pod uses give back their devices.
 
         So pods that share a claim free it only together. Raises KeyError if the pod does not count.
         """
@@ -109,7 +108,7 @@ class Trial:
                 self.free(claim)
 
     def restore(self, uid: str) -> None:
-        """A pod that was evicted is there again, with what it uses. Raises KeyError if it was not."""
+        """Put back a pod that was evicted, with what it uses. Raises KeyError if it was not evicted."""
         evicted = self._supposed.evicted[uid]
         self._nodes.put_back(evicted.pod)
         self._log.pop(self._supposed.evicted, uid)
@@ -117,13 +116,13 @@ class Trial:
             self.hold(claim)
 
     def free(self, claim: ResourceClaim) -> None:
-        """Nobody holds the devices of a claim, though pods may use it."""
+        """Free the devices of a claim, though pods may use it."""
         released = self._book.release(holder_of(claim))
         if released is not None and released.holdings:
             self._log.put(self._supposed.freed, released.holder, (claim, released))
 
     def hold(self, claim: ResourceClaim) -> None:
-        """A claim has the devices again of which it was freed, if it was."""
+        """Give a claim back its devices, if it was freed."""
         freed = self._log.pop(self._supposed.freed, holder_of(claim))
         if freed is not None:
             self._book.hold_again(freed[1])
@@ -140,12 +139,12 @@ class _Real(Surroundings, Protocol):
 
 
 class Emptied:
-    """A cluster without pods, on which nobody holds devices but some claims.
+    """A cluster without pods, in which only the given claims hold devices.
 
     With `untainted`, nodes are neither tainted nor cordoned and devices are not tainted either.
     """
 
-    # Devices that nobody has are neither taken nor given back.
+    # Devices that no claim holds are neither taken nor given back.
     floating_taken: Final = 0
     floating_freed: Final = 0
     soft_taints: Final = 0
@@ -169,11 +168,11 @@ class Emptied:
         return view.untainted() if self._untainted else view
 
     def assume_plan(self, plan: Plan) -> None:
-        """The devices of a plan are taken here, though not in the cluster. Raises LedgerConflictError."""
+        """Take the devices of a plan here, but not in the cluster. Raises LedgerConflictError."""
         self._ledger.commit(plan)
 
     def trial(self) -> AbstractContextManager[None]:
-        """A context that undoes on leaving what is taken in it."""
+        """A context that gives back what was taken within it when it ends."""
         return self._log.undone()
 
 

@@ -1,8 +1,8 @@
-"""Room for a pod on a node where others are in the way: which of them would have to go.
+"""Room for a pod on a node where other pods are in the way: which of them would have to go.
 
-Everybody is thought away who could go. If the pod fits then, they are given back one by one, in a given order, as long as it still fits;
-who could not be given back has to go. Who could go, in which order they are given back, and which of several ways is the best is for
-the asker to say: a scheduler goes by priority and disruption budgets (`preemption`), a person is shown what costs least.
+First, all pods that could go are removed. If the pod then fits, they are restored one by one, in a given order, as long as it still fits;
+those that could not be restored have to go. The caller decides which pods could go, in which order they are restored, and which of several
+ways is best: a scheduler uses priority and disruption budgets (`preemption`), a person is shown what costs least.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drayman.placement.trial import Trial
 
 
 class Party(Protocol):
-    """Those who go together, if they go."""
+    """Pods that go together, if they go."""
 
     def leave(self, trial: Trial) -> None: ...
 
@@ -31,24 +31,24 @@ F = TypeVar("F")
 
 
 class RoomSearch(Struct, Generic[P], frozen=True):
-    """A node on which room is to be looked for, and those in the way."""
+    """A node on which to look for room, and the pods in the way."""
 
     node: NodeState
     candidates: tuple[P, ...] = ()
-    """Those who could go, in the order in which they are given back."""
+    """Those that could go, in the order in which they are restored."""
     leaving: tuple[P, ...] = ()
-    """Those who go in any case."""
+    """Those that go in any case."""
     unlikely: tuple[P, ...] = ()
-    """Those of the candidates who are given back together before the others: probably none of them is in the way."""
+    """Candidates that are restored together before the others: probably none of them is in the way."""
 
 
 class Way(Struct, Generic[P, F], frozen=True):
-    """Who has to leave a node, and what the pod gets there then."""
+    """Which pods have to leave a node, and what the pod then gets there."""
 
     node: NodeState
     victims: tuple[P, ...]
     leaving: tuple[P, ...]
-    """Those who go without being asked."""
+    """Those that leave anyway."""
     found: F
     freed: tuple[ResourceClaim, ...]
     """The claims that give back their devices when all of them are gone."""
@@ -60,9 +60,9 @@ def ways(
     fits: Callable[[NodeState], F | None],
     unused: Iterable[ResourceClaim] = (),
 ) -> Iterator[Way[P, F]]:
-    """The attempts that succeed, one after the other. `fits` tells what the pod gets on a node as things are then.
+    """The attempts that succeed, one after the other. `fits` returns what the pod gets on a node in the current state.
 
-    `unused` are claims that are about to give back their devices, since no pod that uses them is left.
+    `unused` are claims that are about to give back their devices because no pod uses them any more.
     """
     for attempt in attempts:
         way = _way(state, attempt, fits, unused)

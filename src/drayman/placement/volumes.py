@@ -1,8 +1,8 @@
-"""Volumes as far as scheduling depends on them: claims, what they are bound to or will be, and who uses them.
+"""Volumes as far as scheduling depends on them: claims, what they are or will be bound to, and which pods use them.
 
 As with devices, a decision counts from the moment it is made (`take`), so that no volume is promised twice, and is taken back if it cannot
-be written (`give_back`). Of an object the newest version wins, wherever it came from; while a write of ours is under way for it, what we
-decided is what counts.
+be written (`give_back`). The newest version of an object wins, whatever its source; while a write of ours is under way for it, our decision
+counts.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Taken(Struct, frozen=True):
     """What was decided about the volumes of one pod."""
 
     volumes: tuple[PersistentVolume, ...]
-    """Those that change, as they are to be."""
+    """Those that change, as they will be."""
     claims: tuple[PersistentVolumeClaim, ...]
     """Likewise."""
     awaited: tuple[PersistentVolumeClaim, ...]
-    """All claims of the pod that had no volume, those included that an earlier decision takes care of."""
+    """All claims of the pod that had no volume, including those that an earlier decision takes care of."""
     volume_of: Mapping[str, str]
-    """The names of the volumes that claims get, by the name of the claim. Others have one made for them."""
+    """The names of the volumes that claims get, by the name of the claim. For other claims a volume is provisioned."""
 
 
 class Volumes:
@@ -93,7 +93,7 @@ class Volumes:
         return self._users[namespace, name] > 0
 
     def known_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None:
-        """The claim as the server has last shown it; None if it is gone."""
+        """The claim as last shown by the server; None if it is gone."""
         known = self._claims.get(_key(claim))
         return None if known is None or known.metadata.uid != claim.metadata.uid else known
 
@@ -165,7 +165,7 @@ class Volumes:
     # Deciding.
 
     def take(self, choice: VolumeChoice, node: str) -> Taken:
-        """The claims of a pod get what was chosen for them. What an earlier decision has seen to is not changed again."""
+        """The claims of a pod get what was chosen for them. What an earlier decision has handled is not changed again."""
         volumes, claims = [], []
         for claim, volume in choice.bindings:
             wanted = reserved_for(volume, claim)
@@ -182,14 +182,14 @@ class Volumes:
         return Taken(tuple(volumes), tuple(claims), awaited, volume_of)
 
     def give_back(self, taken: Taken) -> None:
-        """The decision is not carried out: what of it is not written no longer counts."""
+        """The decision is not carried out: any part of it that is not written no longer counts."""
         for volume in taken.volumes:
             self._log.pop(self._assumed_volumes, volume.metadata.name)
         for claim in taken.claims:
             self._log.pop(self._assumed_claims, _key(claim))
 
     def confirm(self, written: PersistentVolume | PersistentVolumeClaim) -> None:
-        """A write is through; this is what the server made of it. What has gone meanwhile stays gone."""
+        """A write succeeded; this is the object as the server stored it. An object deleted in the meantime stays deleted."""
         if isinstance(written, PersistentVolume):
             self._log.pop(self._assumed_volumes, written.metadata.name)
             if self.known_volume(written) is not None:

@@ -1,4 +1,4 @@
-"""What may have become better for pods that wait."""
+"""What may have improved for waiting pods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Flag, auto
 
 
 class Wake(Flag):
-    """What may have become better, as far as waiting pods can be interested in it."""
+    """What may have improved, by the kinds of change that waiting pods can be interested in."""
 
     NODES = auto()  # nodes, and what pods on them leave free
     DEVICES = auto()  # devices, classes, taints, and what claims leave free

@@ -1,7 +1,7 @@
 """A cluster as it was at one moment: its objects, and the state in which pods can be placed on it.
 
-Read from an API server, or from a snapshot in a file. Nobody watches it and nothing is written back, so questions can be tried out on
-it: `explain` and the planner ask what a scheduler with this state would do.
+Read from an API server, or from a snapshot in a file. It is not watched and nothing is written back, so questions can be tried out on it:
+`explain` and the planner ask what a scheduler with this state would do.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 
 
-# Neither of the two says what it holds: asyncio puts results of tasks into texts that nobody reads, and a cluster as text takes seconds.
+# Neither class has a generated repr: asyncio formats task results into unused strings, and formatting a cluster takes seconds.
 @dataclass(frozen=True, slots=True, repr=False)
 class Objects:
-    """The objects that have a say in where pods go, and the ones that own them: a member for each row of `HELD`."""
+    """The objects that affect where pods go, and their owners: a member for each row of `HELD`."""
 
     nodes: tuple[Node, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
@@ -65,10 +65,10 @@ class Objects:
     stateful_sets: tuple[StatefulSet, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
-    """What the API server goes by when pods are made: priority classes, runtime classes, limit ranges. Only the server reads them."""
+    """What the API server uses when pods are created: priority classes, runtime classes, limit ranges. Only the server reads them."""
 
     def joined(self, others: Objects) -> Objects:
-        """These and others, which take the place of those of the same name."""
+        """These and others, which replace those of the same name."""
         return Objects(
             **{
                 field.name: tuple(
@@ -87,8 +87,8 @@ class Objects:
 class World:
     """A cluster to ask questions about.
 
-    `unseen` lists what could not be read, because the asker may not, in the words of the API (`pods in namespace x`): answers must
-    say so. `versions` are the resource versions of the lists, by plural name.
+    `unseen` lists what could not be read for lack of permission, in the words of the API (`pods in namespace x`): answers must say so.
+    `versions` are the resource versions of the lists, by plural name.
     """
 
     objects: Objects
@@ -105,7 +105,7 @@ class World:
 
     @property
     def state(self) -> ClusterState:
-        """Where pods can be placed. Whoever supposes something about it does so in a trial."""
+        """The state for placing pods. Make hypothetical changes to it only in a trial."""
         if self._state is None:
             self._state = state_of(self.objects, self.features)
         return self._state
@@ -121,9 +121,9 @@ class World:
         return self.state.find_claim(namespace, name)
 
     def published(self, device: DeviceId) -> tuple[ResourceSlice, Device] | None:
-        """A device as the newest generation of its pool has it, whether or not somebody can use the pool.
+        """A device as in the newest generation of its pool, whether or not the pool is usable.
 
-        While a driver is still publishing a generation, the one before it is believed too.
+        While a driver is still publishing a generation, the previous one counts too.
         """
         pool = device.pool_id
         if pool not in self._pools:
@@ -170,7 +170,7 @@ def state_of(objects: Objects, features: Features | None = None) -> ClusterState
 
 
 def _with_default_storage(objects: Objects) -> Objects:
-    """Volume claims that have still to be created get the default class then."""
+    """Give volume claims that are still to be created the default class, as the server will."""
     usual = default_class(objects.storage_classes)
     if usual is None:
         return objects
@@ -179,4 +179,4 @@ def _with_default_storage(objects: Objects) -> Objects:
 
 
 def _nobody_waits(_: Wake) -> None:
-    """Nothing is queued here, so nothing is to be woken."""
+    """Nothing is queued here, so there is nothing to wake."""

@@ -1,8 +1,8 @@
 """Questions to a cluster from Python: what `from drayman import Cluster, explain, plan, capacity` gives.
 
-They are plain calls that return when the answer is there. Somebody in a notebook or a script asks one question after the other, and most of
-an answer is a search, for which an event loop would have to wait as well. A notebook already runs an event loop in its thread, in which
-nothing else can be run to its end, so a Cluster has a thread with a loop of its own. Asynchronous code asks with `asyncio.to_thread`.
+They are plain blocking calls. A notebook or a script asks one question after another, and most of the time goes into a search, for which an
+event loop would have to wait as well. A notebook already runs an event loop in its thread, in which nothing else can be run to completion,
+so a Cluster has its own thread with a loop. Asynchronous code asks with `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from drayman.simulate.capacity import Capacity
 T = TypeVar("T")
 
 _TEXT = "<text>"
-"""What errors call manifests that come from no file."""
+"""What errors call manifests that do not come from a file."""
 
 
 class Cluster:
     """A cluster to ask questions of: one that runs (`connect`), or one that was saved in a file (`from_snapshot`).
 
-    A running cluster is read anew for every question, with the permissions of the kubeconfig's user. Close it when done, or use it in a
+    A running cluster is read again for every question, with the permissions of the kubeconfig's user. Close it when done, or use it in a
     `with` block; one that is forgotten is closed when the program ends.
     """
 
@@ -57,7 +57,7 @@ class Cluster:
     ) -> Cluster:
         """The cluster that is named, or the one that every command would talk to: `questions.which_cluster` has the rule.
 
-        Nothing is sent before the first question. Raises QuestionError where nothing names a cluster, or what is named is not there.
+        Nothing is sent before the first question. Raises QuestionError where nothing names a cluster, or what is named does not exist.
         """
         named = None if kubeconfig is None else Path(kubeconfig)
         folder = None if data_dir is None else Path(data_dir)
@@ -70,7 +70,7 @@ class Cluster:
 
     @property
     def namespace(self) -> str:
-        """The namespace of whatever names none: that of the kubeconfig's context."""
+        """The namespace for anything that names none: that of the kubeconfig's context."""
         return self._source.namespace
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection. A cluster that is closed answers no more questions."""
+        """Close the connection. A closed cluster answers no more questions."""
         self._end()
 
     def _answer(self, question: Coroutine[Any, Any, T]) -> T:
@@ -108,8 +108,8 @@ def explain(
 ) -> Explanation:
     """Why something waits and what would help, or why it is where it is: what `drayman explain` says, as data.
 
-    `what` is named as kubectl names it: `pod/trainer`, `job/sweep`, `node/example-0`. Without it, the answer is about all that waits in the
-    namespace, or in the whole cluster where none is given. Raises QuestionError and ClusterError.
+    `what` is named as kubectl names it: `pod/trainer`, `job/sweep`, `node/example-0`. Without it, the answer is about everything that waits
+    in the namespace, or in the whole cluster where none is given. Raises QuestionError and ClusterError.
     """
     subject = everything(namespace) if what is None else parse_subject(what)
     where = subject.scope(namespace or cluster.namespace)
@@ -127,8 +127,8 @@ def plan(
 ) -> plan_question.PlanAnswer:
     """Where the pods of manifests would go, with which devices, or why they would wait: what `drayman plan` says, as data.
 
-    Manifests are text of YAML or JSON, and nothing of it is submitted. `times` plans so many copies; `ignore_pending` plans as if no pods
-    waited in the cluster; `with_explanations` adds all about what would wait. Raises QuestionError and ClusterError.
+    Manifests are YAML or JSON text, and none of it is submitted. `times` plans that many copies; `ignore_pending` plans as if no pods
+    waited in the cluster; `with_explanations` adds full explanations of what would wait. Raises QuestionError and ClusterError.
     """
     where = namespace or cluster.namespace
     ask = partial(
@@ -145,7 +145,7 @@ def plan(
 def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = None) -> Capacity:
     """How many copies of a claim fit now and with nothing in use, and what runs out first: what `drayman capacity` says, as data.
 
-    The claim is text of YAML or JSON: one ResourceClaim or ResourceClaimTemplate, and the device classes it needs that the cluster does not
+    The claim is YAML or JSON text: one ResourceClaim or ResourceClaimTemplate, and the device classes it needs that the cluster does not
     have. Raises QuestionError and ClusterError.
     """
     where = namespace or cluster.namespace
@@ -153,7 +153,7 @@ def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = No
     return cluster._answer(_of_world(cluster._source, where, ask))
 
 
-# Coroutines hold on to the source alone: a cluster that is forgotten is closed, and not by the thread that would have to do it.
+# Coroutines refer only to the source: a forgotten cluster can then be closed, and not from its own thread, which closing has to join.
 
 
 async def _explained(source: _Source, subject: Target, namespace: str) -> Explanation:
@@ -189,7 +189,7 @@ class _Source(Protocol):
 
 
 class _Running:
-    """A cluster that is read anew for every question."""
+    """A cluster that is read again for every question."""
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client

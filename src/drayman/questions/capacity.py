@@ -13,7 +13,7 @@ from drayman.simulate.capacity import capacity as capacity_of
 
 
 async def capacity(world: World, name: str, data: bytes, namespace: str) -> Capacity:
-    """How often the one ResourceClaim or ResourceClaimTemplate of a file fits; `name` is what errors call it. Raises QuestionError."""
+    """How often the only ResourceClaim or ResourceClaimTemplate of a file fits; `name` is what errors call it. Raises QuestionError."""
     world, claim = await _joined(world, name, data, namespace)
     return capacity_of(world, claim)
 
@@ -22,7 +22,7 @@ async def _joined(
     world: World, name: str, data: bytes, namespace: str
 ) -> tuple[World, ResourceClaim]:
     """The cluster with what else is in the file, and the claim."""
-    # The cluster may have a claim of that name. What is asked about is another one like it.
+    # The cluster may have a claim of that name. The question is about another one like it.
     unclaimed = world.with_objects(replace(world.objects, claims=()))
     objects = (await read_manifests([(name, data)], unclaimed, namespace)).wanted.objects
     made = (ResourceClaim(metadata=t.metadata, spec=t.spec.spec) for t in objects.templates)

@@ -3,13 +3,13 @@
     QuestionError                 there is no answer
     ├── NoClusterMeantError       nothing says which cluster is meant
     ├── NothingRunsError          nothing runs on the data directory that was named
-    ├── MayNotListError           the asker may not list something without which there is no answer
+    ├── MayNotListError           the user may not list something without which there is no answer
     ├── NamingError               what was given does not name an object
     ├── NoSuchObjectError         the object that was named does not exist
     └── ManifestsError            something in manifests is wrong; carries a finding for each mistake
 
-What a cluster itself refuses, or that nobody answers, is a `cluster.errors.ClusterError`. Messages name the object and the field; how to
-mend it with the options of a command is for that command to say, so the parts that it needs for that are attributes.
+What a cluster itself refuses, or a cluster that does not answer, is a `cluster.errors.ClusterError`. Messages name the object and the
+field; how to fix it with the options of a command is for that command to say, so the parts it needs for that are attributes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class NothingRunsError(QuestionError):
 
 
 class MayNotListError(QuestionError):
-    """The asker may not list something without which there is no answer.
+    """The user may not list something without which there is no answer.
 
-    `any_namespace` tells whether another namespace would do as well.
+    `any_namespace` says whether another namespace would do as well.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class MayNotListError(QuestionError):
         super().__init__(self.with_advice(""))
 
     def with_advice(self, advice: str) -> str:
-        """The sentence with a part about what to do, which comes before the words of the server."""
+        """The sentence with advice inserted before the server's message."""
         where = f"in namespace {self.namespace}" if self.namespace else "in the whole cluster"
         return (
             f"this needs the permission to list {self.resource} {where}, which you do not have"
@@ -64,8 +64,8 @@ class NamingError(QuestionError):
 class NoSuchObjectError(QuestionError):
     """The object that was named does not exist.
 
-    `found_in` is another namespace that has one of that name. `is_elsewhere` tells that nothing in the namespace has a similar name, so
-    that the namespace may be the mistake.
+    `found_in` is another namespace that has one of that name. `is_elsewhere` says that nothing in the namespace has a similar name, so the
+    namespace may be wrong.
     """
 
     def __init__(self, message: str, *, found_in: str = "", is_elsewhere: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Explaining an object of a cluster: from what was named to what there is to say about it.
 
-What is said comes from `drayman.explain`, which reads nothing. Here is what it needs: the cluster as far as the answer takes it, and the
-object that was named.
+What is said comes from `drayman.explain`, which reads nothing. This module provides what it needs: as much of the cluster as the answer
+requires, and the object that was named.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def read_for(client: Client, subject: Target, namespace: str) -> World:
 
 
 def explanation_of(world: World, subject: Target, namespace: str) -> Explanation:
-    """What there is to say. Raises QuestionError where there is no such object, or the asker may not see it."""
+    """What there is to say. Raises QuestionError where there is no such object, or the user may not see it."""
     found = _explained(world, subject, namespace)
     if found is not None:
         return found
@@ -109,7 +109,7 @@ def _no_such_object(world: World, subject: Target, namespace: str) -> NoSuchObje
 
 
 def _is_known(world: World, namespace: str) -> bool:
-    """Whether there is such a namespace, as far as can be seen: who may not list them may ask about any."""
+    """Whether there is such a namespace, as far as can be seen: users who may not list namespaces may ask about any."""
     names = {each.metadata.name for each in world.objects.namespaces}
     return not names or namespace in names
 
@@ -120,7 +120,7 @@ def _key(value: object) -> tuple[str, str]:
 
 
 def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:
-    """Raises QuestionError where the object may be there, but is not for the asker to see."""
+    """Raises QuestionError where the object may exist, but the user may not see it."""
     from drayman.cluster.resources import (
         DAEMON_SETS,
         DEPLOYMENTS,

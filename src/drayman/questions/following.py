@@ -1,6 +1,6 @@
-"""Explanations of an object over time: the next one whenever the answer has become another.
+"""Explanations of an object over time: a new one whenever the answer has changed.
 
-The cluster is read anew when anything that the answer was read from changes. On a busy cluster that is all the time, so the pause between
+The cluster is read again when anything that the answer was read from changes. On a busy cluster that is all the time, so the pause between
 two readings grows with what a reading costs, and only an answer that differs is given.
 """
 
@@ -34,9 +34,9 @@ SHORTEST_PAUSE_S: Final = 0.5
 PAUSE_PER_READING: Final = 3.0
 """At most a quarter of the time is spent on reading."""
 POLL_S: Final = 5.0
-"""How often to look at what may be listed and not watched."""
+"""How often to poll what may be listed but not watched."""
 HEARTBEAT_S: Final = 1.0
-"""How often to look whether somebody still wants the answers."""
+"""How often to check whether the answers are still wanted."""
 
 
 async def follow(
@@ -68,7 +68,7 @@ async def follow(
 
 
 def _same(found: Explanation, given: Explanation) -> bool:
-    """Whether the answers are alike. Versions change with every write, also of what does not matter."""
+    """Whether the answers are alike. Versions change with every write, even of what does not matter."""
     return msgspec.structs.replace(found, evidence=given.evidence) == given
 
 
@@ -107,4 +107,4 @@ async def _changed(
     except (ForbiddenError, MethodNotAllowedError):
         await asyncio.sleep(POLL_S)
     except (ExpiredError, ProtocolError, UnreachableError):
-        return  # what was missed is found by reading anew, which also says if nobody answers
+        return  # what was missed is found by reading again, which also fails if the server does not answer

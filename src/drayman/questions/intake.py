@@ -1,6 +1,6 @@
 """The rules of the API server for objects that are not submitted: defaults, admission and validation, without a cluster.
 
-An API server in memory knows as much of the cluster as those rules look at: its namespaces, priority classes, runtime classes and limit
+An API server in memory knows the part of the cluster that those rules look at: its namespaces, priority classes, runtime classes and limit
 ranges. What is put in comes out as the cluster would store it, or is refused in the same words.
 """
 
@@ -38,7 +38,7 @@ _WRONG_TYPE: Final = re.compile(r" field \w+\.(?P<path>\S+) of type ")
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusal:
-    """What the server has against an object. The path is that of a field in the form that is stored."""
+    """Why the server refuses an object. The path is that of a field in the stored form."""
 
     path: str
     message: str
@@ -61,14 +61,14 @@ class _FixedClock:
 
 
 class _CountedIds:
-    """Ids that are the same with every run."""
+    """Ids that are the same in every run."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def uid(self) -> str:
         self._count += 1
-        return str(UUID(int=self._count))  # of a form that can be reckoned with, as addresses are
+        return str(UUID(int=self._count))  # in a form that allows arithmetic, as addresses do
 
     def suffix(self) -> str:
         self._count += 1
@@ -90,7 +90,7 @@ class Intake:
         install_extensions(core)
         # A node in a plan is one that is up; one that has just been made would take no pods yet.
         plugins = [p for p in admission_plugins() if not isinstance(p, TaintNewNodes)]
-        if world.objects.namespaces:  # otherwise it is not known which there are
+        if world.objects.namespaces:  # otherwise it is not known which exist
             core.admission.plugins.append(NamespaceLifecycle())
         core.admission.plugins.extend(plugins)
         intake = cls(core)
@@ -111,7 +111,7 @@ class Intake:
         self._of_cluster.add(key)
 
     def resource_of(self, value: dict[str, Json]) -> ApiResource | None:
-        """What the object is, by what it says of itself; None for a kind that is not served."""
+        """The resource of an object, by its own API version and kind; None for a kind that is not served."""
         group, _, version = str(value.get("apiVersion")).rpartition("/")
         return self._core.resources.find_kind(group, version, str(value.get("kind")))
 
@@ -120,7 +120,7 @@ class Intake:
         return self._core.resources.serves(group, version)
 
     async def take(self, resource: ApiResource, value: dict[str, Json], namespace: str) -> Object:
-        """The object as it would be stored, which others then can refer to. Raises RefusedError."""
+        """The object as it would be stored. Others can then refer to it. Raises RefusedError."""
         call = self._call(resource, value, namespace)
         await self._make_way(Key(resource.storage_name, namespace, _name_in(call)))
         try:
@@ -131,7 +131,7 @@ class Intake:
         return stored
 
     async def _make_way(self, key: Key) -> None:
-        """What the cluster has may be applied once more. That a file has the same twice is a slip."""
+        """What the cluster has may be applied again. The same object twice in a file is a mistake."""
         if key in self._of_cluster:
             self._of_cluster.remove(key)
             latest = self._core.store.latest(key)
@@ -139,7 +139,7 @@ class Intake:
             await self._core.store.write([Delete(key, lambda _: latest.data)])
 
     def tried(self, resource: ApiResource, value: dict[str, Json], namespace: str) -> Object:
-        """The same for an object that somebody else would make. Nothing is kept. Raises RefusedError."""
+        """The same for an object that a controller would make. Nothing is kept. Raises RefusedError."""
         call = self._call(resource, value, namespace)
         try:
             return plan_creation(call, dict(call.body or {}))[0]

@@ -46,7 +46,7 @@ _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
 """Objects that join the cluster, and where they belong there."""
 
 _KEPT: Final = frozenset({"claims", "volumes", "volume_claims", "pod_groups"})
-"""Of these, what the cluster has already stays as it is: it has been given devices or volumes."""
+"""Of these, what the cluster already has stays unchanged: it has been given devices or volumes."""
 
 _OWNERS: Final[Mapping[tuple[str, str], type[Owner]]] = {
     ("batch", "Job"): Job,
@@ -57,7 +57,7 @@ _OWNERS: Final[Mapping[tuple[str, str], type[Owner]]] = {
     ("apps", "DaemonSet"): DaemonSet,
 }
 _LATER: Final = ("CronJob",)
-"""Their pods come at times of their own."""
+"""Their pods are made at times of their own."""
 _OUTDATED: Final = (f"{GROUP}/v1alpha2", f"{GROUP}/v1alpha3")
 _TEMPLATE: Final = "spec.template"
 _MOST_FINDINGS: Final = 50
@@ -70,7 +70,7 @@ class Manifests:
 
     wanted: Wanted
     ignored: tuple[str, ...] = ()
-    """Kinds of objects that may come to pods, but not now, or nobody here knows how."""
+    """Kinds of objects that may result in pods, but not now, or not in a way that is known here."""
 
 
 async def read_manifests(
@@ -121,7 +121,7 @@ class _Reader:
             await self._take(document, resource)
 
     def _unknown(self, document: Document) -> None:
-        """Custom resources are none of our business, but a kind that a group we know does not have is a slip."""
+        """Custom resources do not concern us, but a kind that does not exist in a group we know is a mistake."""
         api_version, kind = document.value["apiVersion"], document.value["kind"]
         if api_version in _OUTDATED:
             said = f"{kind} of {api_version} is not served any more; `drayman migrate` rewrites it"
@@ -209,12 +209,12 @@ def _name(value: Mapping[str, Json]) -> str:
 
 
 def _differ(known: ResourceClaim, given: ResourceClaim) -> bool:
-    """Whether they ask for different things. What only drivers understand is not in a snapshot."""
+    """Whether they ask for different things. Opaque driver parameters are not in a snapshot."""
     return clean_claim_spec(known.spec) != clean_claim_spec(given.spec)
 
 
 def _same(values: Iterable[Any], value: Any) -> Any:
-    """The one of the same namespace and name."""
+    """The object with the same namespace and name."""
     namesakes = (known for known in values if known.metadata.name == value.metadata.name)
     namespace = value.metadata.namespace
     return next((known for known in namesakes if known.metadata.namespace == namespace), None)

@@ -19,9 +19,9 @@ class PlanAnswer(PlanReport):
     """A plan, and what else there is to say about the manifests."""
 
     explanations: tuple[Explanation, ...] = ()
-    """On demand all about what would wait, for one pod of each workload and reason."""
+    """On demand, full explanations of what would wait, for one pod of each workload and reason."""
     ignored: tuple[str, ...] = ()
-    """Kinds of objects that may come to pods, but not now, or nobody here knows how."""
+    """Kinds of objects that may result in pods, but not now, or not in a way that is known here."""
 
 
 async def plan(

@@ -1,6 +1,6 @@
-"""Reading a cluster at one moment, with the permissions that the asker has.
+"""Reading a cluster at one moment, with the user's permissions.
 
-What has to be known for any answer (the nodes, their devices, and what is in the asker's own namespace) must be readable. The rest is
+What has to be known for any answer (the nodes, their devices, and what is in the user's own namespace) must be readable. The rest is
 read as far as it may be: what is refused is listed as unseen, so that answers can say what they do not take into account.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONGEST_FIRST: Final = ("slices", "pods", "claims", "nodes")
-"""Of the lists that are read at the same time, those to begin with."""
+"""Of the lists that are read concurrently, those to begin with."""
 _STEPS: Final = (
     "drayman.cel.device",
     "drayman.inventory",
@@ -37,12 +37,12 @@ _STEPS: Final = (
 )
 """What every engine imports, in parts of about the same size."""
 _CONNECTING_S: Final = 0.01
-"""Enough for the questions to be on their way: the server has something to do then."""
+"""Long enough for the requests to be sent, so that the server is busy meanwhile."""
 _BREATH_S: Final = 0.001
 IN_PAGES: Final = ListOptions(limit=10_000, omit_managed_fields=True)
-"""Large pages, because somebody waits for the last one."""
+"""Large pages, because the user waits for the last one."""
 _AT_ONCE: Final = 2
-"""Lists that are read at the same time, each on a connection of its own: opening one is work for a server that may have other work."""
+"""How many lists are read concurrently, each on its own connection: opening one is work for a server that may be busy."""
 
 
 async def read_world(
@@ -52,11 +52,10 @@ async def read_world(
     engine: str = "drayman.placement.world",
     workloads: bool = False,
 ) -> World:
-    """The cluster as it is now, on demand with all that makes pods. A few lists are asked for at once, the long ones first.
+    """The cluster as it is now, on demand with everything that makes pods. A few lists are requested at once, the long ones first.
 
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
-    long as a large cluster needs to answer. Raises MayNotListError where a permission is missing without which there is no answer, and
-    ClusterError.
+    long as a large cluster needs to answer. Raises MayNotListError where a permission that the answer needs is missing, and ClusterError.
     """
     reader = _Reader(client, namespace, workloads)
     objects = await reader.objects(_imported(engine, reader))
@@ -66,7 +65,7 @@ async def read_world(
 
 
 async def _imported(engine: str, reader: _Reader) -> None:
-    """Import bit by bit, and see to the answers in between: a thread would take turns with them thousands of times."""
+    """Import in small steps, and handle the answers in between: a thread would switch with them thousands of times."""
     await asyncio.sleep(_CONNECTING_S)
     for name in (*_STEPS, engine):
         if reader.lost is not None:  # there will be no world to ask about
@@ -77,7 +76,7 @@ async def _imported(engine: str, reader: _Reader) -> None:
 
 @dataclass(slots=True)
 class _Reader:
-    """Lists, and what became of them."""
+    """Reads lists, and keeps track of what was refused."""
 
     client: Client
     namespace: str | None
@@ -86,7 +85,7 @@ class _Reader:
     versions: dict[str, str] = field(default_factory=dict)
     connections: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     lost: UnreachableError | None = None
-    """Why there was no answer, once there was none: the lists that are left would wait for as long."""
+    """Why there was no answer, once one has failed: the remaining lists would wait for just as long."""
 
     async def objects(self, meanwhile: Awaitable[object]) -> Objects:
         reads = {Read.NEEDED, Read.WANTED} | ({Read.FOR_WORKLOADS} if self.workloads else set())
@@ -95,7 +94,7 @@ class _Reader:
             member: asyncio.create_task(self._objects_of(kinds[member]))
             for member in (*_LONGEST_FIRST, *(each for each in kinds if each not in _LONGEST_FIRST))
         }
-        # To the end also where one fails, so that the same cluster always gives the same error.
+        # Run to the end even if one fails, so that the same cluster always gives the same error.
         await asyncio.gather(meanwhile, *lists.values(), return_exceptions=True)
         if self.lost is not None:
             raise self.lost
@@ -115,7 +114,7 @@ class _Reader:
         return await (self._needed if needed else self._wanted)(resource)
 
     async def _with_storage_left(self, objects: Objects) -> Objects:
-        """What drivers of storage can still provision: asked for only if a claim is to get its volume where a pod goes."""
+        """What storage drivers can still provision: requested only if a claim is to get its volume where a pod goes."""
         lazy = {each.metadata.name for each in objects.storage_classes if waits_for_consumer(each)}
         claims = objects.volume_claims
         if not any(not is_bound(claim) and class_name_of(claim) in lazy for claim in claims):
@@ -146,7 +145,7 @@ class _Reader:
             return ()
 
     async def _of_namespaces(self, resource: Resource[T], *, needed: bool = False) -> tuple[T, ...]:
-        """All of a resource, or what the asker's namespace has of it."""
+        """All of a resource, or what the user's namespace has of it."""
         try:
             return await self._all(resource, None)
         except ForbiddenError as error:
@@ -188,7 +187,7 @@ class _Reader:
 
 
 def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
-    """What a world was read from: resources, the namespace where it was only one, and the version."""
+    """What a world was read from: resources, the namespace if it was only one, and the version."""
     for resource in (typed(kind.type) for kind in HELD):
         version = world.versions.get(resource.plural)
         if version is not None:
@@ -197,12 +196,12 @@ def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any]
 
 
 def beyond(resource: Resource[Any], namespace: str) -> str:
-    """What is not seen of a resource by somebody who may read one namespace."""
+    """What a user who may read only one namespace does not see of a resource."""
     return f"{resource.qualified} outside of namespace {namespace}"
 
 
 def denied(
     resource: Resource[Any], namespace: str | None, error: ForbiddenError
 ) -> MayNotListError:
-    """The error where something may not be listed without which there is no answer."""
+    """The error where something that the answer needs may not be listed."""
     return MayNotListError(resource.qualified, namespace, str(error))

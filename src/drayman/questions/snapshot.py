@@ -19,7 +19,7 @@ def written(world: World, form: Form) -> Iterator[bytes]:
 
 
 def _lines(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """JSON is YAML too, and read many times faster than the rest of it."""
+    """JSON is also YAML, and is read many times faster than other YAML."""
     for text in texts:
         yield b"---\n%b\n" % text
 

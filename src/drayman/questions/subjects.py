@@ -1,4 +1,4 @@
-"""What is to be explained, as people name it: the ways of kubectl."""
+"""What is to be explained, named as for kubectl."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Final = {
     NODE: ("node", "nodes", "no"),
     NAMESPACE: ("namespace", "namespaces", "ns"),
 }
-"""What can be explained, and the names that it goes by."""
+"""What can be explained, and the names that are accepted for it."""
 _GROUPS: Final = {
     "resourceclaim": "resource.k8s.io",
     "job": "batch",
@@ -49,7 +49,7 @@ class Target:
         return self.kind in (CLUSTER, NAMESPACE) or _GROUPS.get(self.kind) == "apps"
 
     def scope(self, namespace: str) -> str:
-        """The namespace that has to be readable for the answer, where `namespace` is that of the asker."""
+        """The namespace that has to be readable for the answer, where `namespace` is that of the user."""
         return self.name if self.kind == NAMESPACE else namespace
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ class Mistake(ApiStruct):
     object: str
     field: str
     reason: str | None
-    """The rule of the API that it breaks, where it is one of those."""
+    """The API rule that it breaks, if it is one of those."""
     message: str
 
 
@@ -34,7 +34,7 @@ class Validation(ApiStruct):
     valid: bool
     objects: int
     not_checked: Mapping[str, int]
-    """How many objects there are of kinds that there are no rules for."""
+    """How many objects are of kinds without rules."""
     unreadable: tuple[str, ...]
     """What is wrong with files that could not be read."""
     findings: tuple[Mistake, ...]
@@ -57,7 +57,7 @@ def validation(report: Report, unreadable: Sequence[str] = ()) -> Validation:
 
 
 def kinds_not_checked(report: Report) -> dict[str, int]:
-    """How many objects there are of each kind that there are no rules for."""
+    """How many objects there are of each kind without rules."""
     found = Counter(loaded.kind_name[:_LONGEST_KIND] for loaded in report.not_checked)
     return dict(sorted(found.items()))
 

@@ -1,6 +1,6 @@
-"""Which cluster is meant: one rule for every command and for everybody who asks from Python.
+"""Which cluster is meant: one rule for every command and for the Python API.
 
-The first of these that there is:
+The first of these that exists:
 
 1. a kubeconfig that is named, and a context of that file or of those that kubectl reads;
 2. a data directory that is named: the cluster that `drayman up` runs there, which has to run;
@@ -8,7 +8,7 @@ The first of these that there is:
 4. the cluster that `drayman up` runs on DRAYMAN_DATA_DIR, or in the user's state directory;
 5. `~/.kube/config`, or the cluster of the pod that this runs in.
 
-`kubectl drayman` means kubectl's cluster, so there the fourth does not count.
+`kubectl drayman` means kubectl's cluster, so the fourth does not count there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EMBEDDED: Final = "the embedded cluster"
 SILENT_S: Final = 30.0
-"""Without a byte from the cluster for this long, the question fails instead of waiting on."""
+"""Without a byte from the cluster for this long, the question fails instead of waiting longer."""
 
 
 def connection_to(
@@ -59,7 +59,7 @@ def folder_of(data_dir: Path | None) -> Folder:
 
 
 def client_for_people(connection: Connection) -> HttpClient:
-    """A client for somebody who waits: a server that does not answer is asked once."""
+    """A client for interactive use: a server that does not answer is asked once."""
     from drayman.cluster import HttpClient
     from drayman.cluster.kube.retries import FOR_PEOPLE
     from drayman.cluster.kube.transport import ClientLimits

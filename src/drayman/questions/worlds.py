@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from drayman.placement.world import World
 
 DEFAULT_NAMESPACE: Final = "default"
-"""Of whatever names none, in a cluster that nobody has chosen a namespace of."""
+"""For anything that names none, in a cluster for which no namespace was chosen."""
 
 
 def read_file(name: str, data: bytes) -> World:
@@ -35,7 +35,7 @@ def read_file(name: str, data: bytes) -> World:
 async def read_with_rules(
     client: Client, namespace: str | None, *, workloads: bool = False
 ) -> World:
-    """The cluster with what its API server goes by when pods are made. Raises MayNotListError and ClusterError."""
+    """The cluster with what its API server uses when pods are made. Raises MayNotListError and ClusterError."""
     world, (rules, unseen) = await asyncio.gather(
         read_world(client, namespace=namespace, workloads=workloads),
         _read_rules(client, namespace),

@@ -1,7 +1,7 @@
-"""From what refused to the reason that is given: one row for each rule of node fit and each test of devices.
+"""Maps what refused to the reason that is given: one row for each rule of node fit and each test of devices.
 
-A rule that refuses means one thing while something is in use, and another on a node that would refuse with nothing in use: devices that
-others have can be given back, devices that do not exist cannot. Which of the two it is, `headline` finds out.
+A rule that refuses means one thing while something is in use, and another on a node that would refuse with nothing in use: devices in use
+can be given back, devices that do not exist cannot. `headline` finds out which of the two applies.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Row(Struct, frozen=True):
     now: Reason | None = None
     """By a node that would take the pod with nothing in use."""
     empty: Reason | None = None
-    """By a node that would not. Its kind tells what is wrong: the hardware, the place, or what somebody has decided."""
+    """By a node that would not. Its kind says what is wrong: the hardware, the place, or a decision by a person."""
     anyway: Reason | None = None
     """Where the cause lies with the pod, or leaves nothing else to say."""
     test: FitTest | None = None
@@ -71,7 +71,7 @@ CAUSES: Final[Mapping[Cause, Row]] = {
     ),
     Cause.CLASS_MISSING: Row(anyway=Reason.CLASS_MISSING),
     Cause.CLAIM_LEFT_BEHIND: Row(anyway=Reason.CLAIM_LEFT_BEHIND),
-    # Which of the tests of devices: see below. What an untainted node would have is tainted.
+    # The device tests are below. What an untainted node would have is tainted.
     Cause.DEVICES: Row(empty=Reason.DEVICES_TAINTED),
     Cause.DEVICE_RESOURCES: Row(Reason.NODES_FULL, Reason.NODE_TOO_SMALL),
     Cause.CLAIM_ELSEWHERE: Row(empty=Reason.CLAIM_ELSEWHERE, test=FitTest.CLAIMS),
@@ -116,7 +116,7 @@ ANYWAY: Final = {cause: row.anyway for cause, row in CAUSES.items() if row.anywa
 ON_ONE_NODE: Final = {
     cause: reason for cause, row in CAUSES.items() if (reason := row.now or row.empty or row.anyway)
 }
-"""What is said of a node by itself, whatever the others say."""
+"""What is said about one node, regardless of the others."""
 HARDWARE: Final = _empty(Outlook.NEVER)
 PLACES: Final = _empty(Outlook.NOT_HERE)
 DECIDED: Final = _empty(Outlook.HELD)
@@ -125,6 +125,6 @@ USED: Final = {
     for test, row in DEVICE_TESTS.items()
     if row.now and row.now.kind is Outlook.NOT_NOW
 }
-"""Devices that others have."""
+"""Devices that are in use."""
 AS_HARDWARE: Final = {row.now: row.empty for row in DEVICE_TESTS.values() if row.now and row.empty}
-"""What is short with nothing in use, by the word for what is short because of others."""
+"""The reason for a shortage with nothing in use, by the reason for the same shortage caused by use."""

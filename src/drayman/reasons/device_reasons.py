@@ -21,7 +21,7 @@ from drayman.reasons.finding import Finding, Group, shortages_of
 from drayman.reasons.reason import Reason
 
 HOPELESS: Final = (Reason.NO_DEVICES, Reason.NO_SUCH_DEVICE)
-"""A node with such a reason is none to begin with: it has nothing of what is wanted."""
+"""A node with such a reason is not a candidate to begin with: it has nothing of what is wanted."""
 _HOPE: Final = (
     *HOPELESS,
     Reason.SELECTOR_INVALID,
@@ -89,7 +89,7 @@ def _not_here(groups: Sequence[Group]) -> Finding:
 def _fragmented(groups: Sequence[Group], demand: Demand) -> Shortage | None:
     """The request for which enough is free, on several nodes together.
 
-    None where a request is for all devices of a node: what is free elsewhere is nothing to it.
+    None where a request is for all devices of a node: what is free elsewhere does not matter to it.
     """
     lacking = [s for s in _by_request(groups).values() if all(each.lacks for each, _ in s)]
     found = None
@@ -114,7 +114,7 @@ def _by_request(groups: Iterable[Group]) -> dict[tuple[int, str], list[tuple[Sho
 
 
 def closest(groups: Iterable[Group]) -> Shortage | None:
-    """The first request at fault, as the node sees it that lacks least."""
+    """The first request at fault, as seen by the node that lacks least."""
     best = None
     for group in groups:
         lacking = decisive(shortages_of(group))
@@ -126,7 +126,7 @@ def closest(groups: Iterable[Group]) -> Shortage | None:
 
 
 def _used_up(groups: Sequence[Group], shortage: Shortage) -> Reason:
-    """What others have. A device that nobody holds, and that cannot be had for what its neighbours hold, says most."""
+    """What is in use. A device that is not held, but is blocked by what its neighbours hold, says most."""
     lost = totals(groups, shortage).lost
     if lost.get(Test.COUNTERS):
         return Reason.COUNTERS_IN_USE
@@ -134,7 +134,7 @@ def _used_up(groups: Sequence[Group], shortage: Shortage) -> Reason:
 
 
 def wants_all(demand: Demand, shortage: Shortage) -> bool:
-    """Whether a request is for all devices of a node, however many these are."""
+    """Whether a request is for all devices of a node, however many there are."""
     if shortage.claim >= len(demand.open):
         return False  # extended resources are numbers
     for request in demand.open[shortage.claim].spec.devices.requests:
@@ -183,7 +183,7 @@ def lack_ever(verdict: DevicesVerdict, features: Features) -> DeviceLack:
     together = [s for s in lacking if s.lacks is Test.COMBINATION]
     if len(together) > 1:
         return DeviceLack(Reason.REQUESTS_CONFLICT, together[0])
-    # Of a request with alternatives the one counts that comes closest.
+    # For a request with alternatives, the closest one counts.
     name = _parent(lacking[0])
     same = [s for s in lacking if _parent(s) == name]
     return max((DeviceLack(_lack_ever(s, features), s) for s in same), key=lambda lack: lack.hope)

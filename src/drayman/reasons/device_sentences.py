@@ -27,7 +27,7 @@ _LOST: Final = {
 
 
 def _used_up(subject: FindingContext) -> str:
-    """How many match, and what became of them."""
+    """How many match, and why they are not available."""
     if subject.found.shortage is None:
         return f"{subject.request} is in use on {counted(len(subject.found.nodes), 'node')}."
     found = subject.totals
@@ -44,7 +44,7 @@ def _used_up(subject: FindingContext) -> str:
 
 
 def _lost_to(subject: FindingContext) -> dict[str, int]:
-    """What became of devices that match, and how many of them: what is there already first, then what is planned."""
+    """Why matching devices are not available, and how many: first what exists already, then what is planned."""
     parts = subject.parted
     lost = {_LOST[test]: n for test, n in parts.lost.items() if n and test in _LOST}
     if parts.taken and subject.planned is not None:

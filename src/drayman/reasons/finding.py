@@ -41,7 +41,7 @@ class Finding:
 
 
 def grouped(verdicts: Mapping[str, Verdict], nodes: Iterable[str]) -> list[Group]:
-    """Some nodes by what they say. Equal verdicts are the same object, so this costs one look at each node."""
+    """Nodes grouped by what they say. Equal verdicts are the same object, so this costs one look at each node."""
     found: dict[Verdict, list[str]] = {}
     for name in nodes:
         verdict = verdicts.get(name)

@@ -1,4 +1,4 @@
-"""Why no node takes a pod even with nothing in use: somebody has decided so, the place is wrong, or the hardware does not do it."""
+"""Why no node takes a pod even with nothing in use: a person's decision, the wrong place, or hardware that cannot do it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def found_ever(
     able = [name for name in state.nodes if name not in refusals]
     if able:
         best = furthest(grouped(emptied, able))
-        # What a plan takes of the node may depend on which devices are to be had.
+        # What a plan takes of the node may depend on which devices are available.
         reason = DECIDED.get(best[0].verdict.cause, Reason.DEVICES_TAINTED)
         return Finding(reason, tuple(best), closest(best))
     return _Hardware(state, demand, untainted, refusals).finding()
@@ -54,7 +54,7 @@ def _elsewhere(
     """Something else that the pod needs is in the wrong place."""
     groups = [g for g in grouped(refusals, state.nodes) if g.verdict.cause in PLACES]
     if demand.asks_for_devices:
-        # A node that lacks the devices besides is none of those that could do.
+        # A node that also lacks the devices is not one of those that could serve.
         groups = [
             Group(group.verdict, nodes)
             for group in groups
@@ -79,7 +79,7 @@ class _Case:
 
     @property
     def missing(self) -> int:
-        """How many devices more would do."""
+        """How many more devices would be enough."""
         shortage = None if self.lack is None else self.lack.shortage
         return 0 if shortage is None else shortage.wanted - shortage.matching
 
@@ -117,7 +117,7 @@ class _Hardware:
         return Finding(reason, groups, shortage, best.detail)
 
     def _alike(self) -> dict[Hashable, list[str]]:
-        """The nodes by what decides their case: thousands say the same. A node with a troubled pool is one for itself."""
+        """The nodes by what decides their case: thousands say the same. A node with a troubled pool is a group by itself."""
         found: dict[Hashable, list[str]] = {}
         for name, verdict in self._refusals.items():
             devices, trouble = verdict, ""

@@ -1,8 +1,8 @@
 """The first line of an explanation: the reason word and the sentence for a pod that no node serves.
 
-Which reason: if some node could take the pod with nothing in use, then what keeps it from there now; else what has been decided about
-nodes and devices, if that is in the way; else what the hardware lacks. Where nodes have different reasons, that of the nodes counts that
-came furthest.
+Which reason: if some node could take the pod with nothing in use, then what keeps the pod off it now; else what has been decided about
+nodes and devices, if that is in the way; else what the hardware lacks. Where nodes have different reasons, the reason of the nodes that
+came furthest counts.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Headlines:
     def _at_a_glance(self, demand: Demand, groups: list[Group]) -> list[Group]:
         """Nodes on which only devices are short now, and that would do when empty.
 
-        Nobody comes further than these, and the allocator has told how final their refusal is. So where there are any, and one of
-        them would indeed take the pod, the others need not be asked.
+        No node comes further than these, and the allocator has recorded how final their refusal is. So if there are any, and one of them
+        would take the pod when empty, the others need not be asked.
         """
         short = [
             group

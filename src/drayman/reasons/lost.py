@@ -1,7 +1,7 @@
-"""What a pod or a claim has been given and has lost since: its node, or devices.
+"""What a pod or a claim was given and has since lost: its node, or devices.
 
-Objects keep saying for a long time what was true once. A pod stays bound to a node that does not answer, and a claim keeps devices that
-nobody publishes any more. Neither runs or is of use, whatever its own status says.
+Objects can be out of date for a long time. A pod stays bound to a node that does not answer, and a claim keeps devices that are no longer
+published. Such a pod does not run and such a claim is useless, whatever the status says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
 
 LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
-"""What a pod that has a node needs another pod in its place for."""
+"""Reasons for which a pod that has a node must be replaced by another pod."""
 IN_TROUBLE: Final = (*LOST, Reason.DEVICES_TAINTED)
 """What is wrong with a pod that has a node and does not run there for long."""
 _NO_EXECUTE: Final = "NoExecute"
@@ -37,7 +37,7 @@ def lost_by_pod(world: World, pod: Pod) -> Headline | None:
 
 
 def _passed_over(world: World, pod: Pod) -> Headline | None:
-    """For a pod that was given its node by name: no scheduler has seen to its claims, and without devices it does not start."""
+    """For a pod that names its node: no scheduler has allocated its claims, and without devices it does not start."""
     if pod.status.phase != _PENDING:
         return None
     try:
@@ -56,7 +56,7 @@ def _passed_over(world: World, pod: Pod) -> Headline | None:
 
 
 def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:
-    """Why a claim that has devices is of no use."""
+    """Why a claim that has devices is useless."""
     allocation = claim.status.allocation
     node = None if allocation is None else only_node_of(allocation.node_selector)
     trouble = _node_trouble(world, node, f"The claim has its devices on node {node}")
@@ -93,7 +93,7 @@ def _node_trouble(world: World, name: str | None, subject: str) -> Headline | No
 
 
 def _said(node: Node) -> str:
-    """What the node has last said of itself, or somebody of it."""
+    """The message of a Ready condition that is not True, from the node or a controller."""
     for condition in node.status.conditions:
         if condition.type_ == "Ready" and condition.status != "True" and condition.message:
             return f": {condition.message.rstrip('.')}"
@@ -122,7 +122,7 @@ def _device_trouble(
 
 
 def _unpublished(world: World, claim: ResourceClaim) -> list[DeviceId]:
-    """The devices of a claim that the newest generation of their pool does not have."""
+    """The devices of a claim that are not in the newest generation of their pool."""
     found = dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results_of(claim))
     return [device for device in found if world.published(device) is None]
 

@@ -16,7 +16,7 @@ _LARGE: Final = 1024
 
 
 def claim_title(claim: ResourceClaim) -> str:
-    """The name of a claim. The one for extended resources has none before it exists."""
+    """The name of a claim. A claim for extended resources has no name before it exists."""
     return "extended resources" if is_for_extended(claim) else title_of(claim)
 
 
@@ -32,7 +32,7 @@ def taint_title(taint: tuple[str, str, str]) -> str:
 
 
 def amount_title(amount: Amount) -> str:
-    """An amount of a capacity or counter: what is a multiple of 1024 was meant in such units."""
+    """An amount of a capacity or counter. Multiples of 1024 are written in binary units."""
     is_binary = isinstance(amount, int) and amount >= _LARGE and not amount % _LARGE
     return str(Quantity(amount, Format.BINARY_SI if is_binary else Format.DECIMAL_SI))
 

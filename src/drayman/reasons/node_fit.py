@@ -53,11 +53,11 @@ _WORDS: Final = {
     VOLUME_GONE: "a volume of the pod does not exist any more",
     ONE_POD_ONLY: "a volume that only one pod may use is in use",
 }
-"""What is said here for what kube-scheduler says, which is about all nodes at once."""
+"""Wording used here in place of kube-scheduler's, which is about all nodes at once."""
 
 
 class Unfit(Struct, frozen=True):
-    """The rule that a node fails, and why, in few words. Resources can be short in several ways at once."""
+    """The rule that a node fails, and a short reason. Resources can be short in several ways at once."""
 
     cause: Cause
     reasons: tuple[str, ...]
@@ -89,7 +89,7 @@ class NodeFit:
         return known
 
     def _told_apart_by(self, verdict: Verdict, facts: NodeFacts) -> object:
-        """What the words for a verdict depend on besides it."""
+        """What the wording of a verdict depends on besides the verdict."""
         if verdict.cause is Cause.CLAIM_ELSEWHERE:
             return facts.name
         return facts.shape if verdict.cause is Cause.NODE_TAINT else None

@@ -1,4 +1,4 @@
-"""Why the devices of one node do not serve a claim, whatever the other nodes have to say."""
+"""Why the devices of one node do not serve a claim, regardless of other nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def device_limit(
     verdict: Verdict,
     planned: Planned | None = None,
 ) -> Headline:
-    """What the verdict of a node's devices comes to."""
+    """The reason that follows from the verdict on a node's devices."""
     found = _finding(state, demand, Group(verdict, (node,)))
     text = name_claims(sentence(state, demand, found, planned), demand.open)
     return Headline.of(found.reason, text)

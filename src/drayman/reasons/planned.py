@@ -1,8 +1,8 @@
-"""Telling what is in use from what would be taken by things that are only planned.
+"""Distinguishes what is in use from what would be taken by things that are only planned.
 
 A plan and a count of copies are tried on a copy of the cluster, one after the other, and what the first ones get is gone for the next. To
-those who ask, that is not in use: nobody has it, and nobody could give it back. So where something is planned, what the tests take away is
-counted on the nodes as they are without it, and what they take away beyond that has gone to the plan.
+the user, that is not in use: nothing holds it, so nothing could give it back. So where something is planned, what the tests rule out is
+counted on the nodes without the plan, and whatever they rule out beyond that has gone to the plan.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Planned:
     without: Callable[[str], NodeView]
     """A node, by name, as it is without it."""
     takers: str
-    """Who has what it takes, in the middle of a sentence."""
+    """The holder of what it takes, worded for the middle of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """The devices that match a request and cannot be had, by why."""
+    """The devices that match a request and are not available, by cause."""
 
     lost: dict[Test, int]
-    """To what is there already."""
+    """Lost to what exists already."""
     taken: int
-    """By what is planned."""
+    """Lost to what is planned."""
 
 
 def parted(

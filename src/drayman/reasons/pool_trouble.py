@@ -14,7 +14,7 @@ from drayman.inventory.view import NodeView
 def troubled_pool(view: NodeView, question: Question) -> ResolvedPool | None:
     """A pool of the node that is incomplete or invalid, and may have devices for a request.
 
-    It has if one of its devices passes the selectors, and it may if none is to be seen.
+    It has some if one of its devices passes the selectors, and it may have some if no device is visible.
     """
     for problem in view.problems:
         if problem.foreign:

@@ -1,10 +1,10 @@
 """Which nodes could take a pod, if not now: what decides between the kinds of reasons.
 
-The real cluster says where the pod does not fit. Two suppositions say what to expect of that: with nothing in use, and with no taints
+The real cluster says where the pod does not fit. Two suppositions say what to expect: with nothing in use, and with no taints
 either. Both are asked with the placer that schedules, so *not now* means that a scheduler would place the pod if everything were given
 back, and *never* that it would not.
 
-A scheduler asks again and again, about pods of the same shape, so the placers are kept: they follow the cluster and look only at what has
+A scheduler asks repeatedly about pods of the same shape, so the placers are kept: they follow the cluster and look only at what has
 changed.
 """
 
@@ -25,7 +25,7 @@ _MOST_KEPT: Final = 256
 
 
 class Supposition:
-    """One supposed cluster, and what its nodes say of a pod."""
+    """One supposed cluster, and what its nodes say about a pod."""
 
     def __init__(self, cluster: Emptied, placer: Placer, demand: Demand) -> None:
         self._cluster = cluster
@@ -33,7 +33,7 @@ class Supposition:
         self._demand = demand
 
     def refusals(self) -> Mapping[str, Verdict]:
-        """What the nodes say that do not take the pod; the others would."""
+        """What the nodes that do not take the pod say; the others would take it."""
         return self._placer.refusals(self._demand)
 
     def takes(self, name: str) -> bool:
@@ -41,7 +41,7 @@ class Supposition:
         return self._placer.verdict_on(self._demand, self._cluster.nodes[name]) is FITS
 
     def devices_verdict(self, name: str) -> Verdict:
-        """What the devices of a node say, whatever the node says itself."""
+        """What the devices of a node say, regardless of the node itself."""
         return self._placer.devices_verdict(self._demand, self._cluster.nodes[name])
 
 
@@ -60,12 +60,12 @@ class Prospects:
 
     def untainted(self, demand: Demand) -> Supposition:
         """Nothing is in use, nothing is tainted, and no node is cordoned."""
-        # Without a taint anywhere it is the same, and mostly known already.
+        # Without any taint it is the same, and usually known already.
         return self._supposition(demand, untainted=self._state.has_taints)
 
     def _supposition(self, demand: Demand, *, untainted: bool) -> Supposition:
         if demand.held:
-            # What the pod has already stays its own, and concerns no other pod.
+            # What the pod has already stays with it, and concerns no other pod.
             own = self._state.emptied(demand.held, untainted=untainted)
             return Supposition(own, Placer(own, self._policy), demand)
         key, cluster = (untainted, demand.key), self._clusters[untainted]

@@ -2,7 +2,7 @@
 
 The kind says what to expect from waiting. *never*: no hardware here could do it, even with nothing in use. *not now*: it could, if enough
 of what is in use were given back. *not here*: enough is free, but in the wrong places. *held*: neither hardware nor use is in the way, but
-something that somebody has decided or has still to do. A reason without a kind is none for waiting.
+a decision, or something still to be done. A reason without a kind is not a reason to wait.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Reason(Enum):
         return self
 
     # No reason to wait.
-    RUNS = "Runs", None  # it has its node and devices, or has run to its end
+    RUNS = "Runs", None  # it has its node and devices, or has finished
     ALLOCATED = "Allocated", None  # a claim that has its devices
     FITS = "Fits", None  # a node and devices are there for it
 
-    # The hardware does not do it.
+    # The hardware cannot do it.
     NO_NODES = "NoNodes", Outlook.NEVER
     NODE_MISMATCH = "NodeMismatch", Outlook.NEVER  # selector, affinity or name match no node
     NODE_TOO_SMALL = "NodeTooSmall", Outlook.NEVER
@@ -53,7 +53,7 @@ class Reason(Enum):
     CLAIM_TOO_LARGE = "ClaimTooLarge", Outlook.NEVER  # more devices than a claim may have
     CLAIM_INVALID = "ClaimInvalid", Outlook.NEVER  # it does not make sense
 
-    # Somebody uses it.
+    # It is in use.
     NODES_FULL = "NodesFull", Outlook.NOT_NOW  # processors, memory, pods
     PORTS_IN_USE = "PortsInUse", Outlook.NOT_NOW
     DEVICES_IN_USE = "DevicesInUse", Outlook.NOT_NOW
@@ -72,7 +72,7 @@ class Reason(Enum):
     POD_ANTI_AFFINITY = "PodAntiAffinity", Outlook.NOT_HERE
     TOPOLOGY_SPREAD = "TopologySpread", Outlook.NOT_HERE
 
-    # Somebody has said, or has still to do, something.
+    # A decision, or something still to be done.
     GATED = "Gated", Outlook.HELD
     SUSPENDED = "Suspended", Outlook.HELD
     TERMINATING = "Terminating", Outlook.HELD
@@ -80,7 +80,7 @@ class Reason(Enum):
     NO_PODS = "NoPods", Outlook.HELD  # a workload whose controller has made none
     CLAIM_MISSING = "ClaimMissing", Outlook.HELD
     TEMPLATE_MISSING = "TemplateMissing", Outlook.HELD
-    CLAIM_PENDING = "ClaimPending", Outlook.HELD  # its controller has still to make it
+    CLAIM_PENDING = "ClaimPending", Outlook.HELD  # its controller has yet to make it
     CLAIM_DELETING = "ClaimDeleting", Outlook.HELD
     CLAIM_FOREIGN = "ClaimForeign", Outlook.HELD  # was made for another pod
     CLAIM_UNUSED = "ClaimUnused", Outlook.HELD  # a claim that no pod uses is not allocated
@@ -115,7 +115,7 @@ class Headline(ApiStruct):
 
     reason: Reason
     kind: str
-    """Empty for a reason that is none for waiting."""
+    """Empty for a reason that is not a reason to wait."""
     sentence: str
 
     @staticmethod

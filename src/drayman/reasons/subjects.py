@@ -90,7 +90,7 @@ class FindingContext(Struct, frozen=True):
         if self.planned is None:
             return Parted(found.lost, 0)
         parts = parted(self.planned, self.state, self.demand, self.found.groups, self.shortage)
-        # What no plan can change is as the allocator has counted it.
+        # What no plan can change is taken as the allocator counted it.
         fixed = {test: n for test, n in found.lost.items() if test not in COUNTED_ANEW}
         return Parted({**parts.lost, **fixed}, parts.taken)
 

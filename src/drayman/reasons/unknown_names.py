@@ -17,7 +17,7 @@ from drayman.placement.state import ClusterState
 
 
 def unknown_name(state: ClusterState, demand: Demand, shortage: Shortage | None) -> str:
-    """One, with what it is, read by a selector of this request that accepts no device; empty if there is none."""
+    """Such a name and its kind, read by a selector of this request that accepts no device; empty if there is none."""
     hardware = all_hardware(state)
     for expression in _selectors(state, demand, shortage):
         if any(each.select((expression,))[0] for each in hardware):
@@ -33,7 +33,7 @@ def unknown_name(state: ClusterState, demand: Demand, shortage: Shortage | None)
 
 
 def all_hardware(state: ClusterState) -> list[NodeHardware]:
-    """What nodes can use, each once however many of them can."""
+    """The hardware that nodes can use, each once, however many nodes can use it."""
     views = (state.view(node) for node in state.nodes.values())
     return list(dict.fromkeys(part.hardware for view in views for part in view.parts))
 
@@ -61,7 +61,7 @@ def _names(group: ReadGroup) -> Iterator[str]:
 
 
 def _has_capacity(hardware: NodeHardware, name: str) -> bool:
-    """Names without a domain are in that of the driver."""
+    """Names without a domain are in the driver's domain."""
     return any(
         name in (capacity.name, f"{record.id.driver}/{capacity.name}")
         for record in hardware.records

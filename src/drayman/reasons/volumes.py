@@ -1,7 +1,7 @@
-"""What is to be said of volumes that a pod does not have: who is to make them, and why there is none for it.
+"""What to say about volumes that a pod lacks: what is to make them, and why there is none for it.
 
-A pod may wait for a volume after a node was chosen: it is told which claims are under way, and for which node. Or no node has one: then the
-volumes of the claim's class are counted by what is wrong with them.
+A pod may wait for a volume after a node was chosen: the sentence says which claims are under way, and for which node. Or no node has one:
+then the volumes of the claim's class are counted by what is wrong with them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def volumes_pending(names: Sequence[str], node: str) -> Headline:
 
 
 def volumes_under_way(found: Found) -> Headline | None:
-    """For a pod whose volumes somebody has begun to bind or to provision, for the node on which it fits."""
+    """For a pod whose volumes are being bound or provisioned for the node on which it fits."""
     if found.volumes is None:
         return None
     node = found.node.facts.name
@@ -53,7 +53,7 @@ def volumes_under_way(found: Found) -> Headline | None:
 
 
 def unbound(state: ClusterState, demand: Demand) -> str:
-    """Why a claim of the pod has no volume that the pod could use anywhere; empty if it is none of the known reasons."""
+    """Why a claim of the pod has no volume that the pod could use anywhere; empty if no known reason applies."""
     needs, volumes = demand.needs, state.volumes
     for ref in needs.shape.volumes:
         name = claim_name(needs, ref)
@@ -78,12 +78,12 @@ def unbound(state: ClusterState, demand: Demand) -> str:
 
 
 def lacking_volumes(state: ClusterState, demand: Demand, node: str) -> str:
-    """What a node lacks that has no volume for a claim of the pod: `no volume for volume claim data: ...`."""
+    """What a node without a volume for a claim of the pod lacks: `no volume for volume claim data: ...`."""
     check, facts = volume_check(demand.needs, state.volumes), state.nodes[node].facts
     for item in check.open:
         if item.candidates.on(facts) is None and item.provision_verdict(facts) is not FITS:
             return _lacking(state.volumes, item, facts)
-    # Each of the claims would have one, but not all of them together.
+    # Each claim alone would get a volume, but not all of them together.
     return "too few volumes for the volume claims of the pod"
 
 

@@ -1,7 +1,7 @@
 """Reasons to wait that come before any node is looked at.
 
-Some are in the pod itself: it is gated, or somebody else's to schedule. Others are in what it needs to have first: claims that do not
-exist yet, or devices that it has been given and that their driver has still to make ready.
+Some are in the pod itself: it is gated, or left to another scheduler. Others are in what it needs first: claims that do not exist yet, or
+allocated devices that their driver has yet to make ready.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drayman.reasons.wording import and_list, counted
 
 
 def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
-    """Why no node is to be looked for, or none any more; None if one is."""
+    """Why no node is to be looked for, or no longer; None if one is."""
     own = _settled(world, pod) or _of_the_pod(pod, schedulers)
     if own is not None:
         return own
@@ -42,9 +42,9 @@ def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Head
 def lacking(
     state: ClusterState, pod: Pod, error: ClaimsNotReadyError, *, knows_templates: bool = True
 ) -> Headline:
-    """What a pod lacks that cannot be scheduled for want of a claim.
+    """What is missing for a pod that cannot be scheduled for lack of a claim.
 
-    A state that does not follow templates cannot tell one that is missing from one that is still to be used.
+    A state that does not follow templates cannot distinguish a missing template from one that is yet to be used.
     """
     name = error.name
     match error.lack:
@@ -76,7 +76,7 @@ def lacking(
 
 
 def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
-    """Why a claim cannot be used whose devices another pod is about to get."""
+    """Why a claim whose devices another pod is about to get cannot be used."""
     return Headline.of(
         Reason.DEVICES_IN_USE,
         f"Claim {claim.metadata.name} gives back its devices: they are kept for pod"
@@ -117,7 +117,7 @@ def left_to_another(pod: Pod, schedulers: frozenset[str]) -> Headline:
 
 
 def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
-    """For a claim that the pod shares with its group: that is not the scheduler's to make."""
+    """For a claim that the pod shares with its group: the scheduler does not make it."""
     group = state.groups.of(pod)
     if group is None:
         return None
@@ -134,9 +134,9 @@ def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
 def _of_the_devices(
     state: ClusterState, pod: Pod, claims: tuple[ResourceClaim, ...], now: float
 ) -> Headline | None:
-    """For devices that the pod has been given, and that have still to be made ready."""
+    """For devices that the pod has been given, but that are not ready yet."""
     for claim in claims:
-        # What a plan has only just reserved for the pod's group is nothing that the pod has been given.
+        # What a plan has only just reserved for the pod's group has not been given to the pod.
         if is_reserved_for(claim, pod) and not state.is_under_way(claim):
             told = unready(claim, now)
             if told is not None:

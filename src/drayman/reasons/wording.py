@@ -17,7 +17,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def and_list(names: Sequence[str], most: int = _MOST_NAMED) -> str:
-    """a, b and c; or the first few and how many there are besides."""
+    """a, b and c; or the first few and how many more there are."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most:,} more"
     if len(names) < 2:
@@ -32,5 +32,5 @@ def quoted(expression: str) -> str:
 
 
 def without_source(error: str) -> str:
-    """What a compiler complains about, without the picture of where."""
+    """What a compiler complains about, without the excerpt that shows where."""
     return _COMPILER_PREFIX.sub("", error.partition("\n")[0])

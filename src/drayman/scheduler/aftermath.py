@@ -1,7 +1,7 @@
-"""What became of a decision whose writes were refused part way, or had no answer, where the cluster has no transactions.
+"""The outcome of a decision whose writes were refused part way or got no answer, on a cluster without transactions.
 
-Some of the writes may have been done. Until that is known their devices must not count as free, and a pod that may be bound must not
-be taken off its claims: the server is asked, for as long as it takes. While it does not answer nothing else can be decided either.
+Some of the writes may have been done. Until that is known, their devices must not count as free, and a pod that may be bound must not be
+removed from its claims: the server is asked until it answers. While it does not answer, nothing else can be decided either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 async def find_out(client: Client, state: ClusterState, placement: Placement) -> bool:
-    """Bring the state up to date with the claims of a decision. Whether its pod has its node after all."""
+    """Bring the state up to date with the claims of a decision. Returns whether its pod has its node after all."""
     for claim in placement.claims:
         written = await _ask_for_claim(client, claim)
         if written is not None and written.metadata.uid == claim.metadata.uid:
@@ -75,7 +75,7 @@ async def _ask_for_claim(client: Client, claim: ResourceClaim) -> ResourceClaim 
 
 
 async def _ask(get: Callable[[], Awaitable[T]]) -> T | None:
-    """What the server says; None for what does not exist."""
+    """The server's answer; None if the object does not exist."""
     while True:
         try:
             return await get()

@@ -1,4 +1,4 @@
-"""A pod that has a node and is not bound yet, because others have to make its devices or volumes ready: how long it waits, for what."""
+"""A pod that has a node but is not bound yet, because its devices or volumes are still being made ready: what it waits for and how long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Awaiting:
     claims: tuple[ClaimKey, ...]
     """Those whose devices it uses."""
     devices_until: float
-    """From when they were allocated: another attempt does not begin anew."""
+    """Counted from their allocation: another attempt does not restart it."""
     volumes_until: float
 
     @staticmethod
@@ -43,7 +43,7 @@ class Awaiting:
 
     @property
     def deadlines(self) -> Set[float]:
-        """When it is to be looked at again though nothing happens."""
+        """When to look at it again even if nothing happens."""
         if self.placement.volumes is None:
             return {self.devices_until}
         return {self.devices_until, self.volumes_until}

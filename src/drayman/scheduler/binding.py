@@ -1,12 +1,12 @@
 """Carries decisions out: devices and reservations to the claims, then the pod to its node.
 
-Where the cluster has transactions, a whole batch of decisions is one: either all claims have their devices and all pods their nodes,
-or nothing happened, and the batch is taken apart to find out whose fault it was. Elsewhere each pod is its own sequence of
-requests, in Kubernetes' order, many at a time.
+Where the cluster has transactions, a whole batch of decisions is one: either all claims have their devices and all pods their nodes, or
+nothing happened, and the batch is split to find the decision that failed. Elsewhere each pod is its own sequence of requests, in
+Kubernetes' order, many pods at a time.
 
-Devices whose drivers must make them ready first hold up the binding, and so do volumes that others have to bind or provision
-(`awaiting`): what begins it is written, and the pod is bound when all is ready, or taken back when somebody says no or nobody says
-anything in time. Only that pod waits; the room and the devices that it was promised stay its own meanwhile.
+Binding waits for devices that their drivers must first make ready, and for volumes that others have to bind or provision (`awaiting`): the
+first writes are made, and the pod is bound when everything is ready, or the decision is taken back if that fails or takes too long. Only
+that pod waits; meanwhile it keeps its room and devices.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ CONCURRENT: Final = 32
 
 
 class Listener(Protocol):
-    """Who hears what became of decisions."""
+    """Is notified of the outcome of decisions."""
 
     def bound(self, placement: Placement) -> None: ...
 
     def waiting(self, placement: Placement) -> None:
-        """The devices are allocated, the volumes chosen; others are to make them ready."""
+        """The devices are allocated and the volumes chosen, but they are not ready yet."""
 
     def failed(self, placement: Placement, why: str) -> None:
         """The decision was taken back."""
 
     def is_under_way(self, uid: str) -> bool:
-        """Whether nothing has been heard of the decision about a pod."""
+        """Whether the outcome of the decision about a pod is still open."""
         ...
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
@@ -80,14 +80,14 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def bind(self, batch: Sequence[Placement]) -> None:
-        """Carry out decisions that were made together. Whatever happens, each is bound, waits, or is taken back."""
+        """Carry out decisions that were made together. In any case, each is bound, waits, or is taken back."""
         try:
             if self._client.transactional:
                 await self._together(_sharing(batch))
             else:
                 await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
         except Exception:
-            # A bug must not leave pods behind that nobody tries again. What was written all the same, informers will show.
+            # A bug must not leave pods that are never tried again. Informers will show what was written anyway.
             _log.exception("a round of %d pods failed", len(batch))
             for item in batch:
                 if self._listener.is_under_way(item.uid) and not self.is_waiting(item.uid):
@@ -123,7 +123,7 @@ class Binder:
         writes: list[Write] = []
         for claim in wanted.values():
             known = self._state.known_claim(claim) or claim
-            # Pods of one batch may share a claim: what counts is the state after all of them.
+            # Pods of one batch may share a claim: the state after all of them counts.
             write = claim_write(known, self._state.latest_claim(claim))
             if write.parts:
                 writes.append(write)
@@ -141,7 +141,7 @@ class Binder:
         return writes
 
     def _confirm(self, batch: Sequence[Placement], results: Sequence[object]) -> None:
-        # A claim that is created and then allocated comes twice: its last form counts.
+        # A claim that is created and then allocated occurs twice: its last version counts.
         last = {c.metadata.uid: c for c in results if isinstance(c, ResourceClaim)}
         written = tuple(last.values())
         by_name = {(c.metadata.namespace, c.metadata.name): c for c in written}
@@ -176,7 +176,7 @@ class Binder:
                 self.volume_claim_changed(awaited)
         self._listener.settled(placement.claims)
 
-    # Devices and volumes that have to be made ready.
+    # Devices and volumes that are not ready yet.
 
     def _wait(self, placement: Placement) -> None:
         uid, now = placement.uid, self._clock()
@@ -200,13 +200,13 @@ class Binder:
                 self.look_again(uid)
 
     def volume_changed(self, volume: PersistentVolume) -> None:
-        """A volume may have come to the claim that it is meant for, or been taken from it."""
+        """A volume may have been bound to its claim, or taken from it."""
         for uid, waiting in tuple(self._waiting.items()):
             if waiting.awaits_volume(self._state, volume):
                 self.look_again(uid)
 
     def look_again(self, uid: str) -> None:
-        """Bind a pod whose devices and volumes are ready, or give it up."""
+        """Bind a pod if its devices and volumes are ready, or give up if they will not be."""
         waiting = self._waiting.get(uid)
         if waiting is None:
             return
@@ -219,7 +219,7 @@ class Binder:
             self._spawn(self._bind_ready(waiting.placement))
 
     def pod_gone(self, uid: str) -> None:
-        """The pod was deleted, or somebody else has bound it: nobody waits for its devices and volumes any more."""
+        """The pod was deleted, or bound by another scheduler: stop waiting for its devices and volumes."""
         waiting = self._waiting.pop(uid, None)
         if waiting is not None:
             self._undo(waiting.placement)
@@ -238,7 +238,7 @@ class Binder:
         self._listener.bound(placement)
 
     async def _unreserve(self, placement: Placement, why: str) -> None:
-        """Take the pod off its claims. The devices stay with them until another attempt frees them."""
+        """Remove the pod from its claims. They keep their devices until another attempt frees them."""
         uid = placement.uid
         for claim in placement.claims:
             known = self._state.known_claim(claim)
@@ -258,13 +258,13 @@ class Binder:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """End what is under way. What is written stays written; another scheduler takes it up."""
+        """Cancel everything under way. What is written stays written; another scheduler continues from there."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _write_claim(self, known: ResourceClaim, status: ResourceClaimStatus) -> None:
-        """Give a claim another status. Where that fails, what comes of it is for the next attempt to see."""
+        """Give a claim another status. If that fails, the next attempt deals with it."""
         wanted = msgspec.structs.replace(known, status=status)
         try:
             (written,) = await self._client.write_many([claim_write(known, wanted)])
@@ -279,7 +279,7 @@ class Binder:
 
 
 def _sharing(batch: Sequence[Placement]) -> list[list[Placement]]:
-    """The batch in groups that share no claim: pods of one group can only be bound together."""
+    """Split the batch into groups that share no claim: pods of one group can only be bound together."""
     groups: list[list[Placement]] = []
     group_of_claim: dict[str, list[Placement]] = {}
     for item in batch:

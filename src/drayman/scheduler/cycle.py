@@ -1,6 +1,6 @@
-"""Rounds of decisions: takes pods from the line, has each decided about (`placement.decision`), and says why those wait that do.
+"""Rounds of decisions: takes pods from the queue, decides about each (`placement.decision`), and says why pods wait.
 
-Nothing here waits for the API server; what was decided is handed out in batches for `binding` to carry out.
+Nothing here waits for the API server; decisions are returned in batches for `binding` to carry out.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from drayman.scheduler.retrying import Retrying
 _log: Final = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0
-"""How long a pod may lack something that is usually on its way before it is told so."""
+"""How long a pod may lack something that usually arrives soon before that is reported."""
 MAKING_S: Final = 30.0
-"""How long a claim may be in the making. A controller that has thousands of them to make is at work, and nobody's to warn about."""
+"""How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
 _INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 
 
@@ -54,9 +54,9 @@ class Refused:
     why: NoPlacement | None
     """None after an error of our own."""
     explain: Callable[[], str]
-    """Says why. Not said before somebody wants to know: most pods are refused more often than they are told."""
+    """Says why. Evaluated only on demand: most pods are refused more often than a reason is reported."""
     patience_s: float = 0.0
-    """How long the reason may hold before anybody need know."""
+    """How long the reason may hold before it is reported."""
 
     @property
     def message(self) -> str:
@@ -65,7 +65,7 @@ class Refused:
 
 @dataclass(slots=True)
 class Decisions:
-    """What a round of scheduling came to."""
+    """The results of a round of scheduling."""
 
     placed: list[tuple[QueuedPod, Placement]] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Decisions:
 
 
 class Cycle:
-    """Decides for the pods in line."""
+    """Decides about queued pods."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Cycle:
         nominations: Nominations | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """`may_ask` tells of a pod whether others could have to go for it."""
+        """`may_ask` says whether other pods might be evicted for a pod."""
         self._state = state
         self._may_ask = may_ask
         self._nominations = nominations if nominations is not None else Nominations(state)
@@ -108,15 +108,15 @@ class Cycle:
             makes_claims_of=self._makes_claims_of,
         )
         self._headlines = Headlines(state, policy)
-        # Copies of a pod are refused one after the other, with the same answer.
+        # Copies of a pod are refused one after another with the same answer.
         self._last_opening: tuple[NotFound | None, str] = (None, "")
         self.retrying = Retrying(queue, self._nominations)
 
     def decide(self, most: int) -> Decisions:
-        """Take up to so many pods from the line and decide about each.
+        """Take up to `most` pods from the queue and decide about each.
 
-        A pod that was refused and may ask others to go is the last: who comes next is to see what is kept for it. And to look
-        for those others takes a while, in which whoever shares the event loop would have no turn.
+        A refused pod that may preempt others ends the round: the next pod must see what is kept for it. Also, looking for victims takes a
+        while, during which nothing else on the event loop would run.
         """
         now = self._clock()
         round_ = self._decider.round(now)
@@ -125,7 +125,7 @@ class Cycle:
             try:
                 outcome = self._decide(entry, round_)
             except Exception:
-                # A pod that the scheduler cannot cope with must not keep it from the others.
+                # A pod that the scheduler cannot handle must not hold up the others.
                 _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
                 self.retrying.failed(entry, now)
                 outcome = Refused(entry, None, lambda: _INTERNAL_ERROR)
@@ -138,11 +138,11 @@ class Cycle:
         return decisions
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
-        """Writes for these claims are through or given up."""
+        """Writes for these claims are done or given up."""
         self.retrying.settled(claims)
 
     def explain_to(self, pod: Pod, not_found: NotFound) -> str:
-        """Why a pod waits that was not tried itself: a copy of it was, and found this."""
+        """Why a pod waits that was not tried itself: the result is that of a copy."""
         try:
             demand = self._decider.round(self._clock()).demand(pod)
         except ClaimsNotReadyError as error:
@@ -163,7 +163,7 @@ class Cycle:
         return self._refused(entry, outcome)
 
     def _refused(self, entry: QueuedPod, why: NoPlacement) -> Refused | None:
-        """What is to be reported; None where there is nothing to report yet."""
+        """What to report; None if there is nothing to report yet."""
         match why:
             case Lacking(error):
                 knows = self._turns is not None
@@ -184,7 +184,7 @@ class Cycle:
             return f"{self._opening(demand, not_found)} {self._headlines.of(demand, not_found)}"
 
     def _opening(self, demand: Demand, not_found: NotFound) -> str:
-        """How kube-scheduler begins: how many nodes there are, and how many of them fail each rule."""
+        """How kube-scheduler's message begins: how many nodes there are, and how many of them fail each rule."""
         known, text = self._last_opening
         if known is not not_found:
             total = len(self._state.nodes)
@@ -196,7 +196,7 @@ class Cycle:
         return text
 
     def _makes_claims_of(self, pod: Pod) -> bool:
-        """Whether it is the scheduler's turn to make the claims that the pod's templates stand for."""
+        """Whether it is the scheduler's turn to make the claims from the pod's templates."""
         return self._turns is not None and self._turns.is_held(pod.metadata.uid)
 
     def _suffix(self) -> str:

@@ -1,4 +1,4 @@
-"""What of the API a decision changes."""
+"""What a decision changes in the API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANAGER: Final = "kube-scheduler"
 
 
 def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[ResourceClaim]:
-    """Turns a claim as the server has it into what it is to be, if nobody has changed it meanwhile."""
+    """Changes a claim from the server's version to the wanted one, unless it has changed in the meantime."""
     parts: dict[tuple[str, ...], Json] = {}
     if wanted.metadata.finalizers != known.metadata.finalizers:
         parts["metadata", "finalizers"] = list(wanted.metadata.finalizers) or None
@@ -33,7 +33,7 @@ def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[Resou
 
 
 def creation_writes(claim: ResourceClaim) -> list[Write]:
-    """Creates a claim that has its devices at once. The API takes no status with a creation, so it is two writes."""
+    """Creates a claim that is allocated at once. The API accepts no status on creation, so this takes two writes."""
     bare = msgspec.structs.replace(
         claim,
         metadata=msgspec.structs.replace(claim.metadata, finalizers=()),
@@ -66,7 +66,7 @@ def pod_writes(placement: Placement) -> list[Write]:
             parts,
             subresource="status",
             uid=metadata.uid,
-            # Claims are made for the pod as it was seen; if it has got some meanwhile, these must not be made.
+            # Claims are made for the pod as last seen; if it has got some in the meantime, these must not be made.
             resource_version=metadata.resource_version if placement.generated else "",
             field_manager=MANAGER,
         )

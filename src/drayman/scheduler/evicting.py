@@ -1,4 +1,4 @@
-"""Carries out preemption: says for which node a pod waits, and asks its victims to go."""
+"""Carries out preemption: records which node a pod waits for, and evicts its victims."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Evictor:
         self._hold_back = hold_back
 
     async def carry_out(self, decision: Preempted, now: float) -> None:
-        """Tell the pod for which node it waits, and ask those to go who are in its way."""
+        """Record in the pod which node it waits for, and evict the pods that are in its way."""
         nomination = decision.nomination
         if nomination is None:
             await self._nominate(decision.pod, None)
@@ -47,14 +47,14 @@ class Evictor:
         await self._nominate(nomination.pod, nomination.node)
         for victim in decision.victims:
             if not await self._ask_to_go(victim, nomination.pod, nomination.node, now):
-                # The room will not come, so it must not be waited for.
+                # The room will not become free, so the pod must not wait for it.
                 if self._nominations.get(nomination.uid) is nomination:
                     self._hold_back(nomination.uid)
                     self._nominations.withdraw(nomination.uid)
                 return
 
     async def _ask_to_go(self, victim: Pod, pod: Pod, node: str, now: float) -> bool:
-        """Whether the victim goes."""
+        """Evict the victim. Returns whether it goes."""
         metadata = victim.metadata
         condition = {
             "type": "DisruptionTarget",
@@ -98,7 +98,7 @@ class Evictor:
         return True
 
     async def _nominate(self, pod: Pod, node: str | None) -> None:
-        """Tell for which node the pod waits, or that it waits for none any more."""
+        """Record which node the pod waits for, or that it no longer waits for one."""
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node}}
         try:
             await self._client.patch(

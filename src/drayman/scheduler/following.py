@@ -1,4 +1,4 @@
-"""Brings what the API server shows into the state and the queue."""
+"""Applies what the API server shows to the state and the queue."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Follower:
         self._present: set[str] = set()  # pods that exist and have no node
 
     def follow(self, is_under_way: Callable[[str], bool]) -> None:
-        """Begin. `is_under_way` tells of a pod whether it has a node that is not yet written."""
+        """Start. `is_under_way` says whether a pod has a node that is not yet written."""
         self._is_under_way = is_under_way
         effects: dict[type[ApiStruct], Callable[[Notice[Any]], None]] = {
             PersistentVolume: self._volume,
@@ -70,7 +70,7 @@ class Follower:
             if kind.for_drafts and self._turns is None:
                 continue
             handler: Callable[[Notice[Any]], None] = (
-                self._pod  # whose place in the state depends on what else is known of it
+                self._pod  # how it affects the state depends on what else is known about it
                 if kind.type is Pod
                 else self._handler(kind, effects.get(kind.type, self._something))
             )
@@ -83,7 +83,7 @@ class Follower:
     def _handler(
         self, kind: Followed, effect: Callable[[Notice[Any]], None]
     ) -> Callable[[Notice[Any]], None]:
-        """Brings a change into the state and then sees to what follows from it."""
+        """Applies a change to the state and then handles its consequences."""
 
         def handle(notice: Notice[Any]) -> None:
             if notice.type == DELETED:
@@ -97,7 +97,7 @@ class Follower:
         return handle
 
     def _something(self, _: Notice[Any]) -> None:
-        """Of most kinds, the state itself tells what a change may help."""
+        """For most kinds, the state itself reports what a change may improve."""
         self._work()
 
     def _group(self, notice: Notice[PodGroup]) -> None:
@@ -129,7 +129,7 @@ class Follower:
         self._binder.claim_changed(claim)
         users = self._users.get((claim.metadata.namespace, claim.metadata.name))
         if EXTENDED_CLAIM in claim.metadata.annotations:
-            # Its pod cannot be tried again before what an earlier attempt left behind is gone.
+            # Its pod cannot be tried again until what an earlier attempt left behind is gone.
             users = {owner.uid for owner in claim.metadata.owner_references}
         if users:
             self._queue.wake_pods(users)
@@ -170,7 +170,7 @@ class Follower:
             self._turns.end(uid)
         if uid in self._queue:
             self._queue.remove(uid)
-            self._work()  # another of its shape may be in line instead
+            self._work()  # another of its shape may be queued instead
         self._binder.pod_gone(uid)
         self._forget_claims(uid)
 
@@ -198,18 +198,18 @@ class Follower:
 
 
 def _noted(group: GroupKey) -> ClaimKey:
-    """A group among the claims that pods name: under a name that no claim can have."""
+    """The key of a group among the claims that pods name: one that no claim can have."""
     namespace, name = group
     return namespace, f"podgroups/{name}"
 
 
 def _volume_key(namespace: str, name: str) -> ClaimKey:
-    """A volume claim among the claims that pods name, likewise."""
+    """Likewise for a volume claim."""
     return namespace, f"persistentvolumeclaims/{name}"
 
 
 def _may_help(old: PersistentVolume | None, new: PersistentVolume) -> bool:
-    """Whether a volume may be one that some pod waits for. One that is taken concerns those alone that use its claim."""
+    """Whether some pod may be waiting for a volume. A volume that is taken concerns only pods that use its claim."""
     return (
         old is None
         or new.spec.claim_ref is None
@@ -224,7 +224,7 @@ def _lacks_claims(pod: Pod) -> bool:
 
 
 def _matters(old: Pod, new: Pod) -> bool:
-    """Whether a change of a pod could change what becomes of it."""
+    """Whether a change to a pod could change the decision about it."""
     return (
         old.spec != new.spec
         or old.metadata.labels != new.metadata.labels

@@ -1,9 +1,9 @@
-"""Looking at new devices before a pod wants them.
+"""Looks at new devices before a pod asks for them.
 
-On 5,000 DGX H100 nodes (scaled up from 300) the first pod after a start waits 1.1 s without it, and so does everybody who shares the event
-loop; 0.15 s with it.
+On 5,000 DGX H100 nodes (scaled up from 300) the first pod after a start waits 1.1 s without it, as does everything else on the event loop;
+0.15 s with it.
 
-What a node's devices are like is worked out once and kept, bit by bit while there is nothing else to do.
+The properties of a node's devices are worked out once and kept, bit by bit while there is nothing else to do.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from drayman.api.resource import ResourceSlice
 from drayman.placement.state import ClusterState
 
 LOOK_S: Final = 0.004
-"""How long to look at a stretch: whoever shares the event loop waits for so long."""
+"""How long to look without a break: everything else on the event loop waits that long."""
 REST_S: Final = 0.012
 """Between two looks."""
 
 
 class Foresight:
-    """The nodes whose devices have changed since somebody looked at them."""
+    """The nodes whose devices have changed since they were last looked at."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -44,7 +44,7 @@ class Foresight:
             self._news.set()
 
     async def run(self, is_busy: Callable[[], bool]) -> None:
-        """Until cancelled: look, unless there is something better to do."""
+        """Look until cancelled, except while the scheduler is busy."""
         while True:
             await self._news.wait()
             while self._nodes:
@@ -54,7 +54,7 @@ class Foresight:
             self._news.clear()
 
     def look(self, until: float) -> None:
-        """Look at one node after the other, until that time."""
+        """Look at one node after another, until that time."""
         selectors = [
             tuple([s.cel.expression for s in each.spec.selectors if s.cel is not None])
             for each in self._state.inventory.classes.values()
@@ -68,6 +68,6 @@ class Foresight:
             try:
                 hardware = self._state.inventory.foresee(node.node)
             except SelectorError:
-                continue  # whoever wants devices there is told
+                continue  # reported to pods that want devices there
             if hardware is not None:
                 describe_ahead(hardware, selectors)

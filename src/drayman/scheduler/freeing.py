@@ -1,12 +1,12 @@
-"""What the scheduler does for a pod that fits nowhere: gives back devices that a claim holds in the wrong place.
+"""What the scheduler does for a pod that fits nowhere: it frees devices that a claim holds in the wrong place.
 
-A claim that was allocated for a pod, and that nobody uses, need not stay where it is; nor need one that is reserved for the pod's group
-while none of its pods has a node. If the pod cannot run there, the claim loses its
-devices and is allocated anew with the next attempt. One claim at a time, as its change brings the pod back into line. A claim
-for extended resources that an attempt left behind is removed, since the next attempt makes its own.
+A claim that was allocated for a pod but is not in use need not stay where it is; nor need one that is reserved for the pod's group while
+none of its pods has a node. If the pod cannot run there, the claim loses its devices and is allocated again in the next attempt. This is
+done one claim at a time, since the change puts the pod back in the queue. A claim for extended resources that an attempt left behind is
+removed, since the next attempt makes its own.
 
-And a claim that is being deleted stays as long as somebody has it reserved. A pod without a node may have, if whoever scheduled it ended
-before the pod had its node; it cannot begin to use the claim any more, and nobody else would let go of it.
+A claim that is being deleted stays as long as it is reserved. It may be reserved for a pod without a node, if the scheduler ended before it
+bound the pod; the pod can no longer begin to use the claim, and nothing else would remove the reservation.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _SERVER_ERRORS: Final = 500
 
 
 class Freeing:
-    """Frees what stands in the way of pods that were refused."""
+    """Frees what blocks pods that were refused."""
 
     def __init__(self, client: Client, state: ClusterState) -> None:
         self._client = client
         self._state = state
 
     def plan(self, pod: Pod, why: NoPlacement | None) -> Coroutine[None, None, None] | None:
-        """What can be done for a pod that was refused; None where nothing can."""
+        """What can be done for a pod that was refused; None if nothing can."""
         match why:
             case Lacking(error):
                 claim = self._leaving(pod, error)
@@ -65,7 +65,7 @@ class Freeing:
         return None
 
     def _leaving(self, pod: Pod, error: ClaimsNotReadyError) -> ResourceClaim | None:
-        """A claim that is being deleted and that the pod, which has no node, has reserved."""
+        """A claim that is being deleted but is reserved for the pod, which has no node."""
         if error.lack is not ClaimLack.DELETING:
             return None
         claim = self._state.find_claim(pod.metadata.namespace, error.name)
@@ -74,7 +74,7 @@ class Freeing:
         return claim if consumer_of(pod) in claim.status.reserved_for else None
 
     def movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
-        """A claim that keeps the pod from some node and that nobody else uses."""
+        """A claim that keeps the pod from some node and that no other pod uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
         pod = demand.pod
         ours = {pod.metadata.uid}
@@ -124,7 +124,7 @@ class Freeing:
         )
 
     async def _write(self, known: ResourceClaim, wanted: ResourceClaim) -> ResourceClaim:
-        """The claim as it then is. An attempt may have ended before the claim had anything to take away."""
+        """The claim after the write. An attempt may have ended before the claim had anything to free."""
         write = claim_write(known, wanted)
         if not write.parts:
             return known
@@ -136,12 +136,12 @@ class Freeing:
 async def _until_answered(
     work: Callable[[ResourceClaim], Awaitable[None]], claim: ResourceClaim
 ) -> None:
-    """A server that gives no answer is asked again: nothing else would bring the pod back into line."""
+    """Asks again if the server gives no answer: nothing else would put the pod back in the queue."""
     while True:
         try:
             await work(claim)
         except (NotFoundError, ConflictError) as error:
-            # Somebody else was quicker, and the news of that bring the pod back.
+            # The claim was changed first by another client, and that change brings the pod back.
             _log.info("resource claim %s: %s", claim.metadata.name, error)
         except ClusterError as error:
             _log.warning("resource claim %s: %s", claim.metadata.name, error)

@@ -1,4 +1,4 @@
-"""Who is on the nodes, as preemption sees it: how important, with which claims, and whether on the way out."""
+"""The pods on the nodes, as preemption sees them: how important, with which claims, and whether being deleted."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from drayman.placement.state import ClusterState
 
 _BY_NODE: Final = "node"
 _GRACE_S: Final = 30.0
-"""How long most pods have to end."""
+"""The grace period of most pods."""
 _OVERDUE_S: Final = 60.0
-"""After its grace period a pod goes within moments. One that is still there much later is neither waited for nor asked again."""
+"""A pod goes within moments after its grace period. One that is still there much later is neither waited for nor evicted again."""
 
 
 class Occupants:
@@ -30,7 +30,7 @@ class Occupants:
     def __init__(
         self, informers: Informers, state: ClusterState, is_asked: Callable[[str], bool]
     ) -> None:
-        """`is_asked` tells of a pod, by uid, whether it has been asked to go, seen by the server or not."""
+        """`is_asked` says whether a pod, by uid, has been asked to go, even if the server does not show it yet."""
         self._state = state
         self._is_asked = is_asked
         pods = informers.informer(PODS, indexers={_BY_NODE: _node_of})
@@ -41,11 +41,11 @@ class Occupants:
         self._priority_of: dict[str, int] = {}  # by uid
 
     def are_all_as_important(self, priority: int) -> bool:
-        """Whether nobody on any node has a lower priority."""
+        """Whether no pod on any node has a lower priority."""
         return all(each >= priority for each in self._priorities)
 
     def on(self, node: str, now: float) -> Sequence[Occupant]:
-        """Those on a node who go anyway, or would if they were asked."""
+        """The pods on a node that leave anyway, or could be evicted."""
         return [
             Occupant(pod, self._state.claims_used_by(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
@@ -53,11 +53,11 @@ class Occupants:
         ]
 
     def has_anybody_to_go(self, node: str, priority: int) -> bool:
-        """Whether somebody on a node is less important than this, or leaves it anyway."""
+        """Whether a pod on a node is less important than this, or leaves it anyway."""
         return any(True for _ in self._who_may_go(node, priority))
 
     def devices_to_be_had(self, node: str, priority: int) -> int:
-        """How many devices, and shares of devices, those on a node have who are less important than this, or leave it anyway."""
+        """How many devices, and shares of devices, are held by pods on a node that are less important than this, or leave it anyway."""
         claims = {
             claim.metadata.uid: claim.status.allocation
             for pod in self._who_may_go(node, priority)
@@ -71,13 +71,13 @@ class Occupants:
                 yield pod
 
     def unused_claims(self) -> list[ResourceClaim]:
-        """Claims that have devices, but whose users are gone: they are about to give them back."""
+        """Claims with devices whose users are gone: they are about to give them back."""
         return [claim for claim in self._state.allocated_claims() if self._is_unused(claim)]
 
     def are_awaited(self, nomination: Nomination, now: float) -> bool:
-        """Whether somebody has still to go, or a claim to give back its devices, so that a pod gets its room.
+        """Whether a pod still has to go, or a claim to give back its devices, before a pod gets its room.
 
-        Not if one of them does not go: the room will not come then, and nor will the devices that it has.
+        Not if one of them does not go: then neither its room nor its devices will become free.
         """
         here = self._still_here(nomination)
         if any(_is_overdue(pod, now) for pod in here):
@@ -86,7 +86,7 @@ class Occupants:
         return bool(here) or any(self._is_held(claim, departing) for claim in nomination.freed)
 
     def overdue_at(self, nomination: Nomination, now: float) -> float | None:
-        """When the next of those who have still to go is no longer to be waited for; None where nobody has."""
+        """When to stop waiting for the next of the pods that still have to go; None if there are none."""
         deadlines = [_overdue_at(pod, now) for pod in self._still_here(nomination)]
         return min((at for at in deadlines if at >= now), default=None)
 
@@ -98,7 +98,7 @@ class Occupants:
         return [pod for pod in found if pod is not None]
 
     def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
-        """Whether a claim has its devices still, and nobody but those who go uses it."""
+        """Whether a claim still has its devices and is used only by departing pods."""
         known = self._state.known_claim(claim)
         if known is None or known.status.allocation is None:
             return False
@@ -137,12 +137,12 @@ class Occupants:
 
 
 def _is_overdue(pod: Pod, now: float) -> bool:
-    """Whether a pod should have been gone for long."""
+    """Whether a pod should have been gone long ago."""
     return _overdue_at(pod, now) < now
 
 
 def _overdue_at(pod: Pod, now: float) -> float:
-    """The time of a pod's deletion is that at which its grace ends. Of one that is only now being asked, it is not known yet."""
+    """A pod's deletion timestamp is when its grace period ends. It is not known yet for a pod that is only now being evicted."""
     deadline = seconds_of(pod.metadata.deletion_timestamp)
     return (now + _GRACE_S if deadline is None else deadline) + _OVERDUE_S
 

@@ -1,7 +1,7 @@
-"""Tells pods that name a scheduler which nobody here is that they wait for it.
+"""Reports pods that name a scheduler that does not run here and so wait for it.
 
-Only for a cluster of which no other scheduler is known: elsewhere another one may serve the name, and its pods are none of our business.
-One that does run beside gets a moment to take the pod before anything is said.
+Only for a cluster in which no other scheduler is known: elsewhere another one may serve the name, and its pods do not concern us. A
+scheduler that does run alongside gets a moment to take the pod before anything is reported.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from drayman.scheduler.following import DELETED
 
 REASON: Final = "FailedScheduling"
 UNSERVED_AFTER_S: Final = 2.0
-"""How long a scheduler that runs beside has to take a pod."""
+"""How long a scheduler that runs alongside has to take a pod."""
 
 
 class UnservedPods:
-    """Records one event for each pod that is left to a scheduler of another name."""
+    """Records one event for each pod that names another scheduler."""
 
     def __init__(
         self, recorder: EventRecorder, names: frozenset[str], after_s: float = UNSERVED_AFTER_S

@@ -1,7 +1,7 @@
-"""Whether others have to go for a pod that was refused, and who. Decides and promises; `evicting` carries it out.
+"""Whether other pods have to go for a pod that was refused, and which. Decides and promises; `evicting` carries it out.
 
-A pod that has asked others to go waits for them, and for the claims that they leave behind. Until all of that is gone it asks nobody
-else, whatever wakes it; if it still does not fit then, it looks for other room.
+A pod that has preempted others waits for them to go, and for the claims that they leave behind. Until all of them are gone it preempts no
+others, whatever wakes it; if it still does not fit then, it looks for other room.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Preempted(Struct, frozen=True):
     nomination: Nomination | None
     """What is promised to it; None if a promise was taken back and there is no other room."""
     victims: tuple[Pod, ...] = ()
-    """Who is to be asked to go."""
+    """The pods to evict."""
 
 
 class Preemptor:
-    """Decides about preemption. Pure but for the promises it makes."""
+    """Decides about preemption. Pure except for the promises it makes."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Preemptor:
         self._budgets = budgets
 
     def decide(self, demand: Demand, not_found: NotFound, now: float) -> Preempted | None:
-        """What happens so that a refused pod finds room; None where nobody may be asked to go, or has been asked."""
+        """What to do so that a refused pod finds room; None if no pod may be evicted, or earlier victims have yet to go."""
         pod = demand.pod
         former = self._nominations.get(pod.metadata.uid)
         if former is not None:
@@ -64,13 +64,13 @@ class Preemptor:
         return None if former is None else Preempted(pod, None)
 
     def may_ask(self, pod: Pod) -> bool:
-        """Whether anybody could have to go for a pod. Nearly always nobody, so nobody is looked at."""
+        """Whether any pod might be evicted for a pod. Nearly always not, so this looks at no pods."""
         if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
             return False
         return not self._occupants.are_all_as_important(priority_of(pod))
 
     def overdue_at(self, uid: str, now: float) -> float | None:
-        """When a pod that waits for others to go is to look for other room, though nothing happens."""
+        """When a pod that waits for others to go is to look for other room, even if nothing happens."""
         nomination = self._nominations.get(uid)
         return None if nomination is None else self._occupants.overdue_at(nomination, now)
 
@@ -94,7 +94,7 @@ class Preemptor:
     def _candidates(
         self, not_found: NotFound, priority: int, *, is_any_unused: bool
     ) -> list[NodeState]:
-        """Nodes whose refusal could go with pods that are less important, or with what is about to be free."""
+        """Nodes that might accept the pod if less important pods went, or once something is freed that is about to be."""
         found = []
         for name, verdict in not_found.verdicts.items():
             node = self._state.nodes.get(name)
@@ -105,7 +105,7 @@ class Preemptor:
         return found
 
     def _could_help(self, node: str, verdict: Verdict, priority: int) -> bool:
-        """Whether it is worth while to think away those on a node who may go: to do so for thousands of nodes takes seconds."""
+        """Whether it is worth trying a node without the pods that may go: doing so for thousands of nodes takes seconds."""
         if isinstance(verdict, DevicesVerdict):
             to_be_had = self._occupants.devices_to_be_had(node, priority)
             return to_be_had >= verdict.least_missing

@@ -1,4 +1,4 @@
-"""Disruption budgets as preemption sees them: pods that had better stay."""
+"""Disruption budgets as preemption sees them: pods that should preferably stay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Budgets:
         self._budgets = budgets
 
     def violated_by(self, pods: Sequence[Pod]) -> frozenset[str]:
-        """Which of these pods, by uid, go beyond what a budget allows if they go in this order."""
+        """Which of these pods, by uid, exceed a budget if they go in this order."""
         if not pods or not len(self._budgets):
             return frozenset()
         left = {budget.metadata.uid: budget.status.disruptions_allowed for budget in self._budgets}
@@ -34,7 +34,7 @@ class Budgets:
 
 
 def _protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    """Whether the end of the pod counts against the budget: one that is expected to go has been counted."""
+    """Whether evicting the pod counts against the budget: one that is expected to go has already been counted."""
     return (
         budget.metadata.namespace == pod.metadata.namespace
         and pod.metadata.name not in budget.status.disrupted_pods

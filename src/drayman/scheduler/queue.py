@@ -1,11 +1,11 @@
-"""Which pod is next, and which ones wait for what.
+"""Which pod is next, and what the others wait for.
 
 Pods that were refused do not poll. They wait until something happens that could help them, and they wait together with all pods of
 the same shape: if one of them still does not fit, neither do the others, so an event wakes only the first of each shape. When that one
 is placed, more of its shape follow, twice as many each time; when it is refused, the shape goes back to sleep. A freed device thus
 costs one attempt per shape, however many thousand pods wait for it.
 
-Time is spent waiting only after errors, with a back-off that doubles. Pure: the time is passed in.
+Pods wait for a fixed time only after errors, with a back-off that doubles. Pure: the time is passed in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST_BACKOFF_S: Final = 1.0
 LONGEST_BACKOFF_S: Final = 10.0
 _MOST_WOKEN: Final = 1024
 _ALONE: Final = "alone"
-"""Marks a shape of which there is one pod."""
+"""Marks a shape that has only one pod."""
 
 
 @dataclass(slots=True)
@@ -36,8 +36,8 @@ class QueuedPod:
     interest: Wake = Wake.ANYTHING
     attempts: int = 0
     failures: int = 0  # errors in a row
-    ticket: int = -1  # of its place in the line, if it is in line
-    alarm: float | None = None  # when it is tried again though nothing happens
+    ticket: int = -1  # of its position in line, if it is in line
+    alarm: float | None = None  # when it is tried again even if nothing happens
     woken_by_shape: bool = False
 
     @property
@@ -91,7 +91,7 @@ class Queue:
         return uid in self._entries
 
     def is_anybody_due(self, now: float) -> bool:
-        """Whether `take` may give out a pod."""
+        """Whether `take` may return a pod."""
         self._return_held_back(now)
         return bool(self._line)
 
@@ -99,7 +99,7 @@ class Queue:
         return self._entries.get(uid)
 
     def add(self, pod: Pod) -> None:
-        """Put a pod in line, or note its new form. One that changed is tried again at once."""
+        """Put a pod in line, or record its new version. One that changed is tried again at once."""
         uid = pod.metadata.uid
         entry = self._entries.get(uid)
         if entry is None:
@@ -112,7 +112,7 @@ class Queue:
             self._put_in_line(entry)
 
     def note(self, pod: Pod) -> None:
-        """The new form of a pod whose chances have not changed."""
+        """Record the new version of a pod whose chances have not changed."""
         entry = self._entries.get(pod.metadata.uid)
         if entry is not None:
             entry.pod = pod
@@ -137,7 +137,7 @@ class Queue:
         return taken
 
     def placed(self, entry: QueuedPod) -> None:
-        """The pod is on its way to a node; others of its shape that slept may now be lucky too."""
+        """The pod is being bound to a node; others of its shape that slept may now fit too."""
         self._entries.pop(entry.uid, None)
         sleepers = self._leave_shape(entry)
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
@@ -157,7 +157,7 @@ class Queue:
             self._hand_on(left)
 
     def sleep_alone(self, entry: QueuedPod, until: float | None = None) -> None:
-        """The pod was refused for a reason that is not its copies'. It is tried again whenever something happens, or then."""
+        """The pod was refused for a reason that does not apply to its copies. It is tried again when something happens, or at `until`."""
         self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING)
         if until is not None and (entry.alarm is None or until < entry.alarm):
             entry.alarm = until
@@ -170,7 +170,7 @@ class Queue:
             self._waiting.add(entry.uid)
 
     def hold_back(self, entry: QueuedPod, now: float) -> float:
-        """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns when."""
+        """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns that time."""
         if self._entries.setdefault(entry.uid, entry) is not entry or entry.ticket >= 0:
             return now
         self._hand_on(self._leave_shape(entry))
@@ -203,14 +203,14 @@ class Queue:
         return sleepers is not None and entry.uid in sleepers.entries
 
     def alike(self, entry: QueuedPod) -> list[QueuedPod]:
-        """The pods that sleep with this one because what it was told is true of them too."""
+        """The pods that sleep with this one because its refusal applies to them too."""
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         if sleepers is None:
             return []
         return [other for other in sleepers.entries.values() if other is not entry]
 
     def next_due(self) -> float | None:
-        """When the next pod that is held back, or that does not sleep for ever, may be tried."""
+        """When the next pod that is held back, or that sleeps with a time limit, may be tried."""
         while self._alarms and not self._rings(*self._alarms[0]):
             heapq.heappop(self._alarms)
         alarm = self._alarms[0][0] if self._alarms else None
@@ -237,7 +237,7 @@ class Queue:
             self._put_in_line(entry)
 
     def _hand_on(self, sleepers: _Sleepers | None) -> None:
-        """The pod that was woken to try for its shape goes without an answer: the next one tries."""
+        """The pod that was woken to try for its shape leaves without an answer: the next one tries."""
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, 1)
 

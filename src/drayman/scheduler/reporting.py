@@ -1,9 +1,9 @@
-"""Tells pods why they wait: the PodScheduled condition and an event.
+"""Reports why pods wait: in the PodScheduled condition and an event.
 
-A pod that is refused and placed a moment later is not worth a write, and thousands of pods that wait for the same thing must not
-cause thousands of writes a second. So reports gather for a moment; only what still holds then, and is news, is written, many at a time.
-A pod that has been told before is told anew a little later, and only then is worked out what to say: while a cluster is busy, the reasons
-of pods that wait change all the time. An event is recorded where more than numbers have changed.
+A pod that is refused and placed a moment later is not worth a write, and thousands of pods that wait for the same thing must not cause
+thousands of writes a second. So reports are collected for a moment; only those that still hold then, and are new, are written, many at a
+time. Later reports for the same pod are delayed a little longer, and their text is worked out only then: while a cluster is busy, the
+reasons of waiting pods change all the time. An event is recorded only if more than numbers have changed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 _GATHER_S: Final = 0.1
 REFRESH_S: Final = 1.0
-"""How long a pod that has been told why it waits is left in peace."""
+"""How long a report is delayed for a pod that already has one."""
 COPIES_S: Final = 5.0
-"""How long after one of many pods that wait for the same the others are told that the reason has changed."""
+"""When the reason changes for many pods that wait for the same thing, how long after the first report the others follow."""
 Explain: TypeAlias = Callable[[], str]
 """Says why a pod waits."""
 Copies: TypeAlias = Callable[[], Iterable[tuple[Pod, Explain]]]
@@ -90,9 +90,9 @@ class Reporter:
         urgent: bool = False,
         copies: Copies = tuple,
     ) -> None:
-        """A pod waits, for this reason. Written if it still does in a moment, or after so long; at the next opportunity if it is urgent.
+        """A pod waits, for this reason. Written if it still waits after a moment, or after `patience_s`; as soon as possible if urgent.
 
-        `copies` are pods that wait for the same and were told so: they are told anew some time after this one is.
+        `copies` are pods that wait for the same reason and have been reported before: they are updated some time after this one.
         """
         uid = pod.metadata.uid
         refresh_s = REFRESH_S if condition_of(pod) and not urgent else 0.0
@@ -115,7 +115,7 @@ class Reporter:
         self._recorder.record(Reference.to(PODS, pod), "Normal", "Scheduled", note, "Binding")
 
     def note(self, pod: Pod, reason: str, note: str, action: str) -> None:
-        """Something that is no refusal."""
+        """Record something other than a refusal."""
         self._recorder.record(Reference.to(PODS, pod), "Normal", reason, note, action)
 
     def forget(self, uid: str) -> None:
@@ -132,7 +132,7 @@ class Reporter:
                 self._news.set()
 
     def _take_due(self, now: float) -> list[_News]:
-        """The reports that have waited long enough, still hold and are news."""
+        """The reports that have waited long enough, still hold and are new."""
         due = [uid for uid, report in self._pending.items() if report.due <= now]
         found: list[_News] = []
         for uid in due:
@@ -177,7 +177,7 @@ class Reporter:
         return PatchWrite(
             PODS,
             metadata.name,
-            # The uid keeps the report off another pod that has meanwhile got the name.
+            # The uid keeps the report off a newer pod of the same name.
             strategic_merge_patch(
                 {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
             ),
@@ -188,11 +188,11 @@ class Reporter:
 
 
 def _worked_out(report: _Report) -> _News | None:
-    """What is to be written; None if the pod says so already."""
+    """What to write; None if the pod says so already."""
     try:
         message = report.explain()[:_LONGEST]
     except Exception:
-        # A pod that cannot be explained must not keep the others from being told.
+        # A pod that cannot be explained must not hold up reports for the others.
         _log.exception("pod %s/%s", report.pod.metadata.namespace, report.pod.metadata.name)
         return None
     told = condition_of(report.pod)
@@ -205,7 +205,7 @@ def _worked_out(report: _Report) -> _News | None:
 
 
 def condition_of(pod: Pod) -> PodCondition | None:
-    """What the pod says of why it waits."""
+    """The pod's condition that says why it waits."""
     for condition in pod.status.conditions:
         if condition.type_ == "PodScheduled" and condition.status == "False":
             return condition
@@ -217,6 +217,6 @@ def _words(text: str) -> str:
 
 
 def _transition_time(pod: Pod, now: float) -> str:
-    """A condition that only changes its text has not changed since."""
+    """A change of only the text does not count as a transition."""
     told = condition_of(pod)
     return (told.last_transition_time if told else None) or timestamp_at(now)

@@ -1,8 +1,8 @@
 """When a pod that was not placed is tried again.
 
-A refusal that nothing but an event could change is slept on, together with all pods of the same shape, or alone where the reason is not
-its copies'. A pod that lacks something of its own waits for that. A search that gave up, a write that failed and an error of our own are
-tried again after a while, though nothing happens.
+A pod whose refusal only an event could change sleeps, together with all pods of the same shape, or alone if the reason does not apply to
+its copies. A pod that lacks something of its own waits for that. After a search that gave up, a failed write or an internal error, the pod
+is tried again after a while even if nothing happens.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Retrying:
         self._queue.hold_back(entry, now)
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
-        """Writes for these claims are through or given up: pods that waited for that go on."""
+        """Writes for these claims are done or given up: pods that waited for them continue."""
         for claim in claims:
             waiting = self._blocked.pop(claim.metadata.uid, None)
             if waiting:

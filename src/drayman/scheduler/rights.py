@@ -1,7 +1,7 @@
-"""What a scheduler that talks to a cluster from outside has to be allowed there.
+"""The permissions that a scheduler needs in a cluster that it talks to from outside.
 
-Everything that it follows, reads and writes, and nothing more. The stock role `system:kube-scheduler` is not enough: it lets nobody hold a
-lease but that of kube-scheduler.
+Everything that it follows, reads and writes, and nothing more. The stock role `system:kube-scheduler` is not enough: it only allows holding
+the lease of kube-scheduler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOLLOW: Final = ("get", "list", "watch")
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Verbs on a resource, perhaps on a subresource, perhaps on one object alone."""
+    """Verbs on a resource, possibly on a subresource, possibly on a single object."""
 
     group: str
     resource: str
@@ -54,11 +54,11 @@ _WRITES: Final[Mapping[type[ApiStruct], tuple[str, ...]]] = {
 _BESIDES: Final = (
     Right("", "pods/binding", ("create",)),
     Right("", "pods/status", ("patch",)),
-    # A claim for extended resources is owned by its pod, and some clusters ask whoever says so for this.
+    # A claim for extended resources is owned by its pod, and some clusters require this for setting the owner.
     Right("", "pods/finalizers", ("update",)),
     Right("policy", "poddisruptionbudgets", _FOLLOW),
     Right("resource.k8s.io", "resourceclaims/status", ("patch",)),
-    # From 1.36 on, whoever changes an allocation or a reservation needs this besides.
+    # From 1.36 on, changing an allocation or a reservation also requires this.
     Right("resource.k8s.io", "resourceclaims/binding", ("patch",)),
     Right("events.k8s.io", "events", ("create", "patch")),
 )
@@ -66,7 +66,7 @@ _BESIDES: Final = (
 
 def _rights() -> Iterator[Right]:
     for followed in FOLLOWED:
-        # Outside of the cluster's own process, claims are made from templates by its controller.
+        # Outside the cluster's own process, its controller makes the claims from templates.
         if not followed.for_drafts:
             kind = kind_of_type(followed.type)
             verbs = (*_FOLLOW, *_WRITES.get(followed.type, ()))
@@ -78,7 +78,7 @@ RIGHTS: Final = tuple(sorted(_rights(), key=lambda right: (right.group, right.re
 """In the whole cluster."""
 
 LEADING: Final = (
-    # Whoever creates an object may not be held to a name.
+    # Creation cannot be restricted to a name.
     Right("coordination.k8s.io", "leases", ("create",), namespace=LEASE_NAMESPACE),
     Right("coordination.k8s.io", "leases", ("get", "update"), LEASE, LEASE_NAMESPACE),
 )

@@ -1,7 +1,7 @@
-"""The scheduler as it runs: follows the cluster, decides in rounds, has the decisions carried out.
+"""The running scheduler: follows the cluster, decides in rounds, has the decisions carried out.
 
-A round takes what is in line, up to a bound, so that whoever shares the event loop gets a turn between rounds. While the decisions of
-one round are being written, the next rounds go on, on the assumption that they will succeed.
+A round takes what is in line, up to a bound, so that other tasks on the event loop get a turn between rounds. While the decisions of one
+round are being written, the next rounds go on, on the assumption that they will succeed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from drayman.scheduler.volumes import progress
 _log: Final = logging.getLogger(__name__)
 
 GATHER_S: Final = 0.001
-"""How long pods gather while an earlier round is being written: a burst becomes few transactions. One that comes alone goes at once."""
+"""How long pods are collected while an earlier round is being written: a burst becomes few transactions. A lone pod is not delayed."""
 ROUND: Final = 64
 """Pods in one round."""
 UNDER_WAY: Final = 4
@@ -70,9 +70,9 @@ class SchedulerOptions:
     """The schedulerName of pods it cares for."""
     policy: Policy = Policy.BEST
     alone: bool = False
-    """Whether no other scheduler is known of: pods that name another one are then told so."""
+    """Whether no other scheduler is known: that is then reported for pods that name another one."""
     unserved_after_s: float = UNSERVED_AFTER_S
-    """How long such another one has to take a pod, if it runs after all."""
+    """How long another scheduler has to take a pod, if one runs after all."""
     binding_timeout_s: float = 600.0
     first_backoff_s: float = FIRST_BACKOFF_S
     longest_backoff_s: float = LONGEST_BACKOFF_S
@@ -150,7 +150,7 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self) -> None:
-        """Have the informers tell of what there is. `run` does it where nobody did before."""
+        """Register with the informers. `run` does it if that has not been done."""
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
@@ -236,7 +236,7 @@ class Scheduler:
             self._spawn(self._evictor.carry_out(decision, now))
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
-        """The pods that sleep because a copy of them was refused, and how to tell each of them why."""
+        """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""
         if isinstance(refused.why, NoNode):
             for entry in self.queue.alike(refused.entry):
                 yield entry.pod, partial(self._cycle.explain_to, entry.pod, refused.why.not_found)
@@ -272,7 +272,7 @@ class Scheduler:
     def _still_waits(self, uid: str) -> bool:
         return uid in self.queue or uid in self._under_way
 
-    # What the binder tells.
+    # Called by the binder.
 
     def bound(self, placement: Placement) -> None:
         self._under_way.pop(placement.uid, None)
@@ -292,14 +292,14 @@ class Scheduler:
                 "Scheduling",
             )
             if condition_of(placement.pod) is not None:
-                # What the pod was told before no longer holds.
+                # What was reported for the pod before no longer holds.
                 self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: news)
         if placement.volumes is not None:
-            # Most volumes are bound in no time: nothing to speak of.
+            # Most volumes are bound at once: not worth reporting.
             asyncio.get_running_loop().call_later(PATIENCE_S, self._tell_of_volumes, placement)
 
     def _tell_of_volumes(self, placement: Placement) -> None:
-        """Volumes take their time: say so, in place of what the pod was told before."""
+        """Report that volumes take their time, in place of what was reported for the pod before."""
         known = self._under_way.get(placement.uid)
         if known is None or known[1].volumes is not placement.volumes:
             return
@@ -322,7 +322,7 @@ class Scheduler:
         if self._follower.waits(entry.uid):
             self._nominations.renew(entry.uid, placement.node, placement.needs, placement.devices)
             self._cycle.retrying.failed(entry, self._clock())
-            # The next attempt may come before a pod that was told something is told again.
+            # The next attempt may come before the next report for a pod that already has one.
             urgent = placement.volumes is not None
             self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()

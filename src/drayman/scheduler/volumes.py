@@ -1,8 +1,8 @@
 """Volumes that a pod gets together with its node: what is written for them, and how far they have come.
 
-The scheduler only begins. It enters the claim in a volume that exists, or names the node for which one is to be provisioned; the volume
+The scheduler only starts this. It enters the claim in an existing volume, or names the node for which one is to be provisioned; the volume
 controller and the provisioners do the rest, and the pod is bound when every claim says that it has its volume. A provisioner that cannot
-make a volume for the node takes the name of the node off the claim: then the pod is placed anew.
+make a volume for the node removes the name of the node from the claim: then the pod is placed again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DONE: Final = VolumeProgress()
 
 
 def volume_writes(taken: Taken) -> list[Write]:
-    """What begins the binding, if nobody has changed the volumes and claims meanwhile."""
+    """The writes that start the binding, unless the volumes and claims have changed in the meantime."""
     writes: list[Write] = []
     for volume in taken.volumes:
         parts: dict[tuple[str, ...], Json] = {}
@@ -56,7 +56,7 @@ def volume_writes(taken: Taken) -> list[Write]:
 
 
 def progress(state: ClusterState, placement: Placement) -> VolumeProgress:
-    """How far the volumes of a decision have come, by what the server has shown."""
+    """How far the volumes of a decision have come, according to the server."""
     if placement.volumes is None:
         return _DONE
     pending: list[str] = []
@@ -69,7 +69,7 @@ def progress(state: ClusterState, placement: Placement) -> VolumeProgress:
 
 
 def concerns(state: ClusterState, taken: Taken, volume: PersistentVolume) -> bool:
-    """Whether a volume is one that claims of a pod wait for."""
+    """Whether claims of a pod wait for a volume."""
     name = volume.metadata.name
     if name in taken.volume_of.values():
         return True
@@ -89,7 +89,7 @@ def _progress_of(
         return VolumeProgress(failure=f"node {placement.node} does not exist any more")
     if claim.spec.volume_name:
         volume = volumes.volume(claim.spec.volume_name)
-        if volume is None:  # it is shown sooner or later, or the claim loses it again
+        if volume is None:  # it will be shown eventually, or the claim loses it again
             return VolumeProgress((name,))
         if not reaches(volume, node.facts):
             volume_name = volume.metadata.name
@@ -102,7 +102,7 @@ def _progress_of(
 
 
 def _lost(state: ClusterState, placement: Placement, claim: PersistentVolumeClaim) -> str:
-    """What has become of the beginning that the scheduler has made."""
+    """Why the binding that the scheduler started will not complete; empty if it may."""
     name = claim.metadata.name
     taken = placement.volumes
     if taken is not None and name in taken.volume_of:

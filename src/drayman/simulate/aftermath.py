@@ -1,4 +1,4 @@
-"""The cluster as a plan leaves it, in objects: for questions that come after the plan, such as who holds what a pod lacks."""
+"""The cluster as a plan leaves it, as objects: for questions that come after the plan, such as which pods hold what another lacks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from drayman.simulate.plan_steps import Turn
 
 
 def afterwards(world: World, turns: Iterable[Turn]) -> World:
-    """The world with the pods of these turns, which have been decided about, and with their claims."""
+    """The world with the pods of these turns, which have been decided, and with their claims."""
     pods: list[Pod] = []
     claims: dict[tuple[str, str], ResourceClaim] = {}
     for turn in turns:
         pod, own = _placed(turn.placement) if turn.placement is not None else _waiting(turn)
         pods.append(pod)
-        # Of a claim that several pods use, the last has what all of them made of it.
+        # If several pods use a claim, the last has the result of all of them.
         claims.update(((c.metadata.namespace, c.metadata.name), c) for c in own)
     return world.with_objects(
         world.objects.joined(Objects(pods=tuple(pods), claims=tuple(claims.values())))
@@ -37,7 +37,7 @@ def _placed(placement: Placement) -> tuple[Pod, list[ResourceClaim]]:
 
 
 def _waiting(turn: Turn) -> tuple[Pod, list[ResourceClaim]]:
-    """A pod without a node. Its claims are made all the same."""
+    """A pod without a node. Its claims are made nevertheless."""
     drafts = [] if turn.demand is None else [c for c in turn.demand.open if not c.metadata.uid]
     pod = _using(turn.pod, statuses_of_made(turn.pod, drafts))
     return pod, [_existing(draft, pod) for draft in drafts]

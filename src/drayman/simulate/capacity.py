@@ -1,11 +1,11 @@
 """How often a claim fits: now, with nothing in use, and what is used up first.
 
-Copies of the claim are placed on each node one after the other, as the scheduler would, until the node refuses. Nodes that look the same
-to the claim get the same answer (`allocator.signature`), so that one of them is filled for all. Devices that several nodes can reach
-belong to none of them: nodes that would use such devices are filled one by one, each on top of the ones before.
+Copies of the claim are placed on each node one after the other, as the scheduler would, until the node refuses. Nodes that look the same to
+the claim get the same answer (`allocator.signature`), so only one of them is filled. Devices that several nodes can reach belong to none of
+them: nodes that would use such devices are filled one by one, each on top of the ones before.
 
-The copies are not in use: what they take is told apart from what others hold, and where a node takes no more even with nothing in use, the
-reason is its hardware.
+The copies are not in use: what they take is distinguished from what others hold, and where a node takes no more even with nothing in use,
+the reason is its hardware.
 
 Only devices count. Processors, memory and the pods themselves are for `plan`.
 """
@@ -44,7 +44,7 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import counted
 
 MOST_ON_A_NODE: Final = 1024
-"""Copies that are tried on one node. Some claims take nothing away, such as those with admin access, and would fit for ever."""
+"""Copies that are tried on one node. Some claims take nothing, such as those with admin access, and would fit without end."""
 _NO_NODES: Final = Headline.of(Reason.NO_NODES, "The cluster has no nodes.")
 
 
@@ -56,7 +56,7 @@ class NodeGroup(ApiStruct):
     """On each."""
     empty: int
     limit: Headline | None = None
-    """Why no more fit on them now, told of the first; None where there seems to be no end."""
+    """Why no more fit on them now, worded for the first; None where there seems to be no end."""
 
 
 class Capacity(ApiStruct):
@@ -66,13 +66,13 @@ class Capacity(ApiStruct):
     now: int
     empty: int
     unbounded: bool = False
-    """Whether at least one node takes copies without end; it counts with what was tried."""
+    """Whether at least one node takes copies without end; it is counted with as many as were tried."""
     groups: tuple[NodeGroup, ...] = ()
-    """Those that take most first."""
+    """Those that take the most come first."""
     closed: Mapping[str, int] = {}
     """How many nodes take no pods at all, by reason."""
     runs_out: Headline | None = None
-    """What most of the nodes that take any lack first; where none takes any, what most of all lack."""
+    """What runs out first on most of the nodes that take any; where none takes any, what most nodes lack."""
     unseen: tuple[str, ...] = ()
     evidence: Mapping[str, str] = {}
 
@@ -125,7 +125,7 @@ class _Filling:
     _before: dict[str, NodeView] = field(default_factory=dict)
     """The nodes as they are without copies, by name."""
     _placed: int = 0
-    """How many copies have devices at the moment."""
+    """How many copies have devices at present."""
 
     def counts(self, nodes: Sequence[NodeState]) -> dict[NodeState, _Count]:
         alike: dict[Hashable, list[NodeState]] = {}
@@ -149,13 +149,13 @@ class _Filling:
     def _filled(
         self, nodes: Sequence[NodeState], question: Question
     ) -> dict[NodeState, tuple[_Count, bool]]:
-        """What each of the nodes takes on top of the ones before it. Afterwards there are no copies any more."""
+        """What each of the nodes takes on top of the ones before it. All copies are removed afterwards."""
         self._placed = 0
         with self.cluster.trial():
             return {node: self._fill(node, question) for node in nodes}
 
     def _fill(self, node: NodeState, question: Question) -> tuple[_Count, bool]:
-        """How many copies the node takes, and whether all they take is its own."""
+        """How many copies the node takes, and whether everything they take belongs to it alone."""
         is_local = True
         for number in range(MOST_ON_A_NODE):
             copy = self._copy()
@@ -230,7 +230,7 @@ def _groups(
 
 
 def _of_hardware(limit: Headline) -> Headline:
-    """What is said of a node that takes no more copies with nothing in use either: nobody could give back what is short."""
+    """What is said about a node that takes no more copies even with nothing in use: what is short could not be given back."""
     return Headline.of(AS_HARDWARE.get(limit.reason, limit.reason), limit.sentence)
 
 

@@ -10,7 +10,7 @@ from drayman.placement.occupancy import DeviceStanding
 
 @dataclass(frozen=True, slots=True)
 class CapacityUse:
-    """One capacity of a device: how much there is and how much of it nobody has."""
+    """One capacity of a device: how much there is and how much of it is free."""
 
     name: str
     total: Quantity
@@ -22,7 +22,7 @@ class CapacityUse:
 
 
 def capacity_use(standing: DeviceStanding) -> tuple[CapacityUse, ...]:
-    """The capacities of a device that can be shared; nothing for one that goes to one holder as a whole."""
+    """The capacities of a device that can be shared; empty for one that goes to one holder as a whole."""
     if not standing.remaining:
         return ()
     published = standing.record.device.capacity

@@ -1,4 +1,4 @@
-"""Copies of what is to be submitted, as if the same files came again under other names.
+"""Copies of what is to be submitted, as if the same files were submitted again under other names.
 
 A copy has pods, claims and groups of its own. Templates, classes and everything else that is only looked at are shared.
 """
@@ -31,7 +31,7 @@ class Wanted:
     objects: Objects = field(default_factory=Objects)
 
     def copies(self, times: int) -> Iterator[Wanted]:
-        """So many of it, the first one as it is."""
+        """That many copies, the first one unchanged."""
         if times > 0:
             yield self
         claims = {_key(claim.metadata) for claim in self.objects.claims}
@@ -53,7 +53,7 @@ def objects_of(copies: Sequence[Wanted]) -> Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """One of several. Only names that are copied too are changed where others refer to them."""
+    """One of several copies. References are changed only where they name something that is copied too."""
 
     number: int
     claims: _Names

@@ -1,8 +1,8 @@
 """The pods of workloads that do not exist yet, as their controllers would make them.
 
-Which pods a workload lacks and what they are like is asked of the functions that the controllers ask. Only the random ends of names
-are replaced by numbers that count up, so that the same plan gives the same names. Pods that are on their way out, or have ended and
-will be replaced, count as gone: a plan is about what comes of it all and not about the next step.
+Which pods a workload lacks and what they look like is decided by the functions that the controllers use. Only the random ends of names are
+replaced by numbers that count up, so that the same plan gives the same names. Pods that are being deleted, or have ended and will be
+replaced, count as gone: a plan is about the final result, not the next step.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ Owner: TypeAlias = Job | Deployment | ReplicaSet | ReplicationController | State
 _PodOwner = TypeVar("_PodOwner", Job, replica_sets.ReplicaKeeper, StatefulSet, DaemonSet)
 
 MOST_PODS: Final = 200_000
-"""That one plan is made for: more than the largest clusters run. To ask for more is a slip, and would take all memory."""
+"""The limit for one plan: more than the largest clusters run. Asking for more is a mistake, and would take all memory."""
 _POD: Final = "Pod"
 _WITHOUT_WAITING: Final = BackoffTimes(first=0.0, longest=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Something that is to be submitted and comes to pods."""
+    """Something that is to be submitted and results in pods."""
 
     template: Pod
     """One pod of it, as the API server would store it: itself, where there is no owner."""
@@ -74,12 +74,12 @@ class Workload:
 
     @property
     def original(self) -> str:
-        """The title of what was given, of which this may be a copy."""
+        """The title of the original that was given, of which this may be a copy."""
         return self.copy_of or self.title
 
     @property
     def title(self) -> str:
-        """Kind and name, as kubectl has them."""
+        """Kind and name, as kubectl writes them."""
         return f"{self.kind.lower()}/{self.metadata.name}"
 
 
@@ -96,7 +96,7 @@ class ExpandedPod:
 
 
 class Expansion:
-    """Makes pods, each with a number of its own. What a workload has in the cluster already is not made again."""
+    """Makes pods, each with its own number. Pods that a workload already has in the cluster are not made again."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -168,7 +168,7 @@ class Expansion:
             yield self._named(workload, pod, name)
 
     def _as_it_stands(self, job: Job, pods: Sequence[Pod]) -> Job:
-        """The job with what it has come to: as its status says, or else its pods."""
+        """The job with its progress: as its status says, or otherwise its pods."""
         known = self._jobs.get((job.metadata.namespace, job.metadata.name))
         if known is not None:
             return replace(job, status=known.status)
@@ -216,7 +216,7 @@ class Expansion:
             yield self._named(workload, pod, self._numbered_name(workload), node=node)
 
     def _numbered_name(self, workload: Workload) -> str:
-        """What stands for a random name: one that no pod of the cluster has."""
+        """What replaces a random name: one that no pod of the cluster has."""
         namespace, base = workload.metadata.namespace, workload.metadata.name
         key = f"{namespace}/{base}"
         while True:
@@ -264,7 +264,7 @@ def _typed(workload: Workload, body: dict[str, Json]) -> Pod:
 
 
 def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
-    """That nothing is to be made, which does not say that all is well."""
+    """A note that nothing is to be made, which does not mean that all is well."""
     said = "it is there already" if workload.owner is None else "it has all of its pods already"
     waiting = sum(not pod.spec.node_name and not is_finished(pod) for pod in existing)
     if not waiting:
@@ -275,6 +275,6 @@ def _all_there(workload: Workload, existing: Sequence[Pod]) -> str:
 
 def volume_claims_of(stateful_set: StatefulSet) -> Iterator[dict[str, Json]]:
     """The volume claims that come with a stateful set."""
-    # With more pods than this there is no plan.
+    # No plan is made for more pods than this.
     for ordinal in islice(identity.ordinals_of(stateful_set), MOST_PODS + 1):
         yield from identity.claim_bodies(stateful_set, ordinal)

@@ -1,7 +1,7 @@
 """Claims that pods share as a group, for groups that do not exist yet.
 
-The controller makes them from the templates that the group names, and writes into the status of the group, and of its pods, what they are
-called. A plan has to do the same: otherwise each pod would seem to ask for devices of its own.
+The controller makes them from the templates that the group names, and writes their names into the status of the group and of its pods. A
+plan has to do the same: otherwise each pod would seem to ask for devices of its own.
 """
 
 from __future__ import annotations

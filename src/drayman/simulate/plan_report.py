@@ -24,14 +24,14 @@ class PlannedPod(ApiStruct):
     name: str
     namespace: str
     workload: str
-    """Whose pod it is, or a copy of whose, as kind/name."""
+    """The pod's owner, or what the owner is a copy of, as kind/name."""
     node: str = ""
     """Where it would run; empty where it would wait."""
     devices: tuple[PlannedDevice, ...] = ()
     waits: Headline | None = None
     """Why it would wait."""
     copy: int = 1
-    """Of which copy it is, counted from 1."""
+    """The copy that it belongs to, counted from 1."""
 
 
 class PlannedWorkload(ApiStruct):
@@ -44,7 +44,7 @@ class PlannedWorkload(ApiStruct):
     """How many would be made now."""
     fitting: int
     existing: int = 0
-    """How many it has in the cluster already. They are not planned again."""
+    """How many it already has in the cluster. They are not planned again."""
     note: str = ""
     """Why there are none to be made."""
     copy: int = 1

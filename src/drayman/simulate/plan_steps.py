@@ -1,6 +1,6 @@
 """The steps that a pod goes through in a plan. The first that has an answer decides.
 
-Rules that are still to come, such as quotas or making room at the expense of others, are further steps.
+Future rules, such as quotas or making room at the expense of others, are further steps.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Bench:
         node = turn.expanded.node
         if not node:
             return self._headlines.of(demand, not_found)
-        # Daemons differ in nothing but their nodes. Where those say the same, so do the headlines.
+        # Daemons differ only in their nodes. Where those say the same, so do the headlines.
         key = (turn.expanded.workload.metadata.uid, not_found.verdicts[node])
         known = self._of_daemons.get(key)
         if known is None:
@@ -104,7 +104,7 @@ class Bench:
 
 
 def planned_pods(state: ClusterState, claims: Sequence[ResourceClaim]) -> Planned:
-    """Whatever the state has taken beyond what these claims hold, which is what there is in the cluster, has gone to pods of the plan."""
+    """What the state has in use beyond what these claims (those of the cluster) hold has gone to pods of the plan."""
 
     @cache  # made when first needed: most plans fit
     def before() -> Emptied:
@@ -118,7 +118,7 @@ Step: TypeAlias = Callable[[Bench, Turn], PlannedPod | None]
 
 
 def wait_for_predecessor(bench: Bench, turn: Turn) -> PlannedPod | None:
-    """A pod of an ordered set is not made before the one in front of it runs."""
+    """A pod of an ordered set is not made before its predecessor runs."""
     after = turn.expanded.after
     if not after or (turn.pod.metadata.namespace, after) not in bench.waiting:
         return None
@@ -128,7 +128,7 @@ def wait_for_predecessor(bench: Bench, turn: Turn) -> PlannedPod | None:
 
 
 def stay_where_it_is_told(bench: Bench, turn: Turn) -> PlannedPod | None:
-    """A pod that names its node is not the scheduler's to place."""
+    """A pod that names its node is not placed by the scheduler."""
     node = turn.pod.spec.node_name
     if not node:
         return None
@@ -148,14 +148,14 @@ def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
     if isinstance(outcome, NoNode):
         turn.demand, turn.not_found = outcome.demand, outcome.not_found
         return None
-    assert isinstance(outcome, Fitting)  # `wait_for_others` has an answer to the rest
+    assert isinstance(outcome, Fitting)  # `wait_for_others` handles the rest
     demand, found = outcome.demand, outcome.found
     turn.placement = bench.round.place(demand, found)
     return turn.placed(turn.placement.node, tuple(_devices(demand, found)))
 
 
 def say_why_not(bench: Bench, turn: Turn) -> PlannedPod | None:
-    """Nobody could help."""
+    """No step found a place."""
     if turn.demand is None or turn.not_found is None:
         return None
     return turn.refused(bench.why(turn, turn.demand, turn.not_found))
@@ -171,7 +171,7 @@ STEPS: Final[tuple[Step, ...]] = (
 
 
 def _devices(demand: Demand, found: Found) -> Iterator[PlannedDevice]:
-    """What the pod would have: what its claims have already, and what they would get."""
+    """What the pod would have: what its claims already have, and what they would get."""
     for claim in demand.held:
         if claim.status.allocation is not None:
             yield from _results(claim, claim.status.allocation)

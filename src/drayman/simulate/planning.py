@@ -1,6 +1,6 @@
 """What would become of workloads that are not submitted yet: where each pod would go, with which devices, or why it would wait.
 
-Pods are asked about one after the other, each on top of those before it, as the scheduler does: the most important first, and of equal ones
+Pods are asked about one after the other, each on top of those before it, as the scheduler does: the most important first, and among equals
 those that wait already.
 """
 
@@ -29,7 +29,7 @@ from drayman.workloads.volumes.ephemeral import claims_for
 
 
 class TooManyPodsError(Exception):
-    """The workloads come to more pods than a plan is made for."""
+    """The workloads have more pods than a plan is made for."""
 
     def __init__(self) -> None:
         super().__init__(f"this comes to more than {MOST_PODS:,} pods, which is too many to plan")
@@ -43,7 +43,7 @@ def plan(
     pending_first: bool = True,
     steps: Sequence[Step] = STEPS,
 ) -> PlanReport:
-    """Where the pods would go. The world is left as it is; the plan is tried on one of its own.
+    """Where the pods would go. The world is left unchanged; the plan is tried on a copy.
 
     With `pending_first`, pods that wait in the cluster already take their turns too.
     """
@@ -51,7 +51,7 @@ def plan(
 
 
 class Planning:
-    """A plan that is carried out once, and can then be asked further questions about."""
+    """A plan that is carried out once, and can then answer further questions."""
 
     def __init__(self, world: World, wanted: Wanted, times: int = 1) -> None:
         self._copies = list(wanted.copies(times))
@@ -65,7 +65,7 @@ class Planning:
     def carried_out(
         self, steps: Sequence[Step] = STEPS, *, pending_first: bool = True
     ) -> PlanReport:
-        """Decide about all pods, once. Raises TooManyPodsError."""
+        """Decide on all pods, once. Raises TooManyPodsError."""
         turns = list(islice(self._turns(), MOST_PODS + 1))
         if len(turns) > MOST_PODS:
             raise TooManyPodsError
@@ -83,7 +83,7 @@ class Planning:
         return self._report(pods)
 
     def afterwards(self) -> tuple[World, Planned, list[Pod]]:
-        """The cluster with the pods in their places, and of those that wait one for each workload, however many copies, and reason."""
+        """The cluster with the pods in their places, and one waiting pod for each workload (however many copies) and reason."""
         made = Objects(volume_claims=tuple(self._volume_claims))
         before = self._world.with_objects(self._world.objects.joined(made))
         world = afterwards(before, self._decided)
@@ -99,7 +99,7 @@ class Planning:
                     yield Turn(replace(expanded, pod=pod), number)
 
     def _make_volume_claims(self, pod: Pod) -> None:
-        """What the pod has to itself is made as soon as there is the pod."""
+        """Volume claims that belong to the pod alone are made as soon as the pod exists."""
         volumes = self._world.state.volumes
         for body in claims_for(pod):
             claim = codec.convert(PersistentVolumeClaim, body)

@@ -1,6 +1,6 @@
 """Allocation problems as files: a node, its slices, what is in use, and the claims to allocate on it.
 
-One problem is one JSON object; the fields are those of the structs below. Solving one takes nothing from and leaves nothing in any cluster.
+One problem is one JSON object; the fields are those of the structs below. Solving one neither reads nor changes any cluster.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What the allocator answered, and what it took."""
+    """What the allocator answered, and the effort it took."""
 
     name: str
     outcome: Outcome
@@ -134,7 +134,7 @@ def decode_problems(
 ) -> Iterator[Problem]:
     """The problems of a file: a JSON array (`.json`) or one object a line (`.jsonl`), either also with `.gz`.
 
-    What is there and means nothing is told to `remark`. Raises ProblemError.
+    Fields that have no meaning are reported to `remark`. Raises ProblemError.
     """
     plain = name.removesuffix(".gz")
     if plain != name:
@@ -158,7 +158,7 @@ def _title(value: Json) -> str:
 def _without_meaning(problem: Problem, value: Json) -> Iterator[str]:
     """Fields and gates that change nothing, most likely misspelt. At the top level there may be notes of any kind."""
     for path in unknown_fields(Problem, value):
-        if "." in path and not path.startswith("node."):  # of a node, few fields are declared
+        if "." in path and not path.startswith("node."):  # few fields of a node are declared
             yield f"{elided(path, LONGEST_NAME)}: unknown field"
     for gate in problem.features or ():
         if gate not in _GATES:
@@ -215,7 +215,7 @@ def build(problem: Problem) -> tuple[Inventory, Ledger]:
 
 
 def _with_own_names(slices: Iterable[ResourceSlice]) -> Iterator[ResourceSlice]:
-    """The slices, renamed where a name repeats: in a file, unlike in a cluster, nothing keeps names apart."""
+    """The slices, renamed where a name repeats: in a file, unlike in a cluster, nothing keeps names unique."""
     seen: Counter[str] = Counter()
     for slice_ in slices:
         name = slice_.metadata.name

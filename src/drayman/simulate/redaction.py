@@ -1,7 +1,7 @@
-"""What a snapshot leaves out: all that is nobody's business and has no say in where pods go.
+"""What a snapshot leaves out: everything that is private and does not affect where pods go.
 
-That is environment variables, commands and what else is in containers, annotations that do not belong to Kubernetes or to Drayman, and
-what claims tell drivers or drivers tell of devices, which only they understand: people keep all kinds of things in them.
+That is environment variables, commands and whatever else is in containers, annotations that do not belong to Kubernetes or to Drayman, and
+the opaque data that claims pass to drivers or drivers publish about devices: these can contain anything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 
 _PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", "drayman.dev")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""Holds the object as it was applied, environment and all."""
+"""Holds the object as it was applied, including the environment."""
 
 _Config = TypeVar(
     "_Config",
@@ -41,7 +41,7 @@ _Config = TypeVar(
 
 
 def cleaner_of(type_: type[ApiStruct]) -> Callable[[Any], ApiStruct]:
-    """What takes the private parts out of an object of this type."""
+    """The function that removes the private parts from an object of this type."""
     return _CLEANERS.get(type_, _clean)
 
 
@@ -53,7 +53,7 @@ def clean_rule(rule: dict[str, Json]) -> dict[str, Json]:
 
 
 def clean_claim_spec(spec: ResourceClaimSpec) -> ResourceClaimSpec:
-    """What is asked for, without what only drivers understand."""
+    """What is requested, without what only drivers understand."""
     if not spec.devices.config:
         return spec
     devices = msgspec.structs.replace(spec.devices, config=_clean_configs(spec.devices.config))
@@ -100,7 +100,7 @@ def _clean_container(container: Container) -> Container:
 
 
 def _clean_job(job: Job) -> Job:
-    """The template of a job is not decoded, so what we have no field for would be in it still."""
+    """The template of a job is not decoded, so what we have no field for would still be in it."""
     template = job.spec.template
     pod = codec.convert(Pod, {"metadata": template.get("metadata"), "spec": template.get("spec")})
     cleaned = codec.to_dict(_clean_pod(pod))
@@ -160,7 +160,7 @@ def _clean_status(status: ResourceClaimStatus) -> ResourceClaimStatus:
 
 
 def _clean_replicated(workload: Any) -> Any:
-    """Their pods are there by themselves, so templates say nothing more about where pods go."""
+    """Their pods are in the snapshot themselves, so templates add nothing about where pods go."""
     bare = msgspec.structs.replace(workload.spec, template={})
     if isinstance(workload, StatefulSet):
         bare = msgspec.structs.replace(bare, volume_claim_templates=())

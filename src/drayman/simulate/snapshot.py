@@ -1,6 +1,6 @@
-"""A cluster in a file, without anything that is nobody's business.
+"""A cluster in a file, without anything private.
 
-Kept is what has a say in where pods go. Secrets are never read; `redaction` says what else is left out.
+What affects where pods go is kept. Secrets are never read; `redaction` says what else is left out.
 
 Objects of the same kinds from elsewhere, such as `kubectl get nodes,resourceslices,... -o yaml`, are read too.
 """
@@ -44,7 +44,7 @@ class Taken(ApiStruct):
 
 
 class SnapshotError(ApiError):
-    """A file is no snapshot, or a part of it is wrong."""
+    """A file is not a snapshot, or a part of it is wrong."""
 
     def __init__(self, findings: tuple[LoadFinding, ...]) -> None:
         super().__init__("\n".join(map(str, findings)))
@@ -67,7 +67,7 @@ def read_snapshot(file: str, data: bytes, *, now: float) -> World:
     try:
         gathered = _gather(_texts(data))
     except (ApiError, msgspec.MsgspecError, RecursionError, ValueError):
-        # Whatever it is: the slow way tells what is wrong where, or finds it to be YAML.
+        # Whatever it is: the slow way says what is wrong and where, or finds it to be YAML.
         gathered = _gather_slowly(file, data)
     if gathered.findings:
         raise SnapshotError(tuple(gathered.findings[:_MOST_FINDINGS]))
@@ -79,7 +79,7 @@ def read_snapshot(file: str, data: bytes, *, now: float) -> World:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What was found in a file so far."""
+    """What has been found in a file so far."""
 
     head: Taken | None = None
     objects: dict[str, list[Any]] = field(default_factory=dict)
@@ -114,7 +114,7 @@ _list: Final = msgspec.json.Decoder(_List)
 
 
 def _texts(data: bytes) -> Iterable[bytes | msgspec.Raw]:
-    """The JSON texts of the objects. Raises ValueError where they cannot be told apart at a glance."""
+    """The JSON texts of the objects. Raises ValueError where they cannot be separated by a quick scan."""
     if data.startswith(b"{") and b"\n---" not in data:
         decoded = _list.decode(data)
         if decoded.kind != "List":

@@ -12,7 +12,7 @@ from drayman.placement.occupancy import DeviceStanding, State
 from drayman.topology import DeviceKind, kind
 
 HELD: Final = frozenset({State.USED, State.SHARED, State.PARTITIONED})
-"""The states of devices of which somebody has something."""
+"""The states of devices that are held, at least in part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Unit:
 
     @property
     def state(self) -> State:
-        """That of the whole. What is offered in parts only is partitioned from the first part on that somebody has."""
+        """The state of the whole. What is offered only in parts is partitioned as soon as one part is held."""
         whole = self.whole
         if whole is not None:
             return whole.state
@@ -60,7 +60,7 @@ def gather(standings: Iterable[DeviceStanding]) -> list[Unit]:
 
 
 def count_by_kind(units: Iterable[Unit]) -> dict[DeviceKind, Counter[State]]:
-    """How many units of each kind are in each state; only kinds that there are."""
+    """How many units of each kind are in each state; only kinds that exist."""
     found: dict[DeviceKind, Counter[State]] = {}
     for unit in units:
         found.setdefault(unit.kind, Counter())[unit.state] += 1

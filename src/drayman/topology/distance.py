@@ -1,7 +1,7 @@
 """How far apart two devices of one node are, in the codes of `nvidia-smi topo -m`.
 
 Attributes name a device's host bridge (`pcieRoot`), its bus and its NUMA node, but not the bridges and switches between. So a
-code is what the attributes prove, and where they leave a choice the one that holds on the servers these drivers run on:
+code is what the attributes prove, and where they leave a choice, the one that holds on the servers these drivers run on:
 
 - the same bus: nothing but one bridge above it, `PIX`;
 - the same root, either device on the root bus itself: the path goes through the host bridge, `PHB`;

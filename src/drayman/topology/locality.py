@@ -68,7 +68,7 @@ def locality(driver: str, device: Device) -> Locality:
 
 
 def root_and_numa(driver: str, device: Device) -> tuple[str | None, int | None]:
-    """The part of the locality that searches look at, for each device of a cluster: it is to cost as little as possible."""
+    """The part of the locality that searches look at, for each device of a cluster: it must cost as little as possible."""
     attributes = device.attributes
     root, numa = _place_names(driver, tuple(attributes))
     return (
@@ -133,7 +133,7 @@ def _kind_of_driver(driver: str) -> DeviceKind:
     if driver in _KNOWN_DRIVERS:
         return _KNOWN_DRIVERS[driver]
     labels = driver.split(".")
-    # The last label is a top-level domain: `storage.example.net` is no network driver.
+    # The last label is a top-level domain: `storage.example.net` is not a network driver.
     words = [word for label in labels[:-1] for word in label.split("-")] or labels
     return next((_WORDS[word] for word in words if word in _WORDS), DeviceKind.OTHER)
 
@@ -193,7 +193,7 @@ def _number(attributes: Mapping[str, DeviceAttribute], names: tuple[str, ...]) -
             continue
         # A list has the physical node first, then its neighbours.
         number = value.int_ if value.int_ is not None else next(iter(value.ints or ()), None)
-        # The kernel says -1 where it does not know; drivers should leave it out, not all do.
+        # The kernel says -1 where it does not know; drivers should leave it out, but not all do.
         if number is not None and number >= 0:
             return number
     return None

@@ -1,4 +1,4 @@
-"""The matrix of `nvidia-smi topo -m` as data: who is how far from whom. Printing it is the business of whoever shows it."""
+"""The matrix of `nvidia-smi topo -m` as data: how far apart the devices are. Printing it is left to the caller."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def with_condition(
 ) -> Conditions:
     """The conditions with one set. Nothing changes where status and reason are as before.
 
-    The time of transition only moves with the status. `updates` keeps a time of the last update besides.
+    The time of transition only moves with the status. `updates` also keeps the time of the last update.
     """
     old = find(conditions, type_)
     if old is not None and (old.status, old.reason) == (status, reason):

@@ -34,7 +34,7 @@ class NoScaleError(Exception):
 def expected(
     budget: PodDisruptionBudget, pods: Sequence[Pod], scales: Mapping[str, int] | None
 ) -> Expected:
-    """`scales` has the number of replicas of each controller of the pods; None where one does not tell.
+    """`scales` has the number of replicas of each controller of the pods; None where one has no such number.
 
     Raises NoScaleError.
     """
@@ -63,7 +63,7 @@ def relevant(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def still_disrupted(budget: PodDisruptionBudget, pods: Iterable[Pod], now: float) -> dict[str, str]:
-    """The evictions that were granted and not yet carried out, by pod; those that came to nothing are forgotten."""
+    """The evictions that were granted and not yet carried out, by pod; those that never happened are forgotten."""
     present = {pod.metadata.name: pod for pod in pods}
     kept = {}
     for name, since in budget.status.disrupted_pods.items():

@@ -1,4 +1,4 @@
-"""Who has made a pod: what people know it by."""
+"""What made a pod: what people know it by."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drayman.workloads.template_hash import LABEL
 
 
 class Maker(Struct, frozen=True):
-    """What makes pods anew when they are gone."""
+    """What replaces pods when they are gone."""
 
     kind: str
     name: str
@@ -33,7 +33,7 @@ def makers_of(pod: Pod) -> tuple[Maker, ...]:
 
 
 def maker_of(pod: Pod) -> Maker | None:
-    """What makes the pod. A ReplicaSet that a Deployment has made is nothing that people have written."""
+    """What makes the pod. A ReplicaSet that a Deployment has made does not count: people did not write it."""
     makers = makers_of(pod)
     return makers[-1] if makers else None
 

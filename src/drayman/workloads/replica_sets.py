@@ -35,7 +35,7 @@ class ReplicaPlan:
 def plan(
     replica_set: ReplicaKeeper, pods: Iterable[Pod], neighbours: Iterable[Pod], now: float
 ) -> ReplicaPlan:
-    """`neighbours` are the pods of all replica sets of the same deployment, by which crowded nodes are told."""
+    """`neighbours` are the pods of all replica sets of the same deployment, which show the crowded nodes."""
     if replica_set.metadata.deletion_timestamp is not None:
         return ReplicaPlan()
     active = list(filter(is_active, pods))

@@ -1,7 +1,7 @@
 """The templates that a stateful set or a daemon set has and had, kept as ControllerRevisions.
 
-Pods say by a label which revision they were made from. `kubectl rollout undo` reads an earlier revision and writes it back as the
-template, whereupon that revision becomes the newest one again.
+Pods say by a label which revision they were made from. `kubectl rollout undo` reads an earlier revision and writes it back as the template.
+That revision then becomes the newest one again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Revised = StatefulSet | DaemonSet
 
 
 def revision_hash(owner: Revised, collisions: int | None) -> str:
-    """What the revision of the present template is told by."""
+    """What identifies the revision of the present template."""
     return template_hash(template_data(owner), collisions)
 
 

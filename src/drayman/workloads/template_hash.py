@@ -1,7 +1,7 @@
 """Names for templates: the same template always has the same name, another one almost certainly another.
 
-As with Kubernetes' own hashes, the value means nothing to anybody; kubectl and people use it as a label. Kubernetes hashes how Go
-prints the struct, so its values differ from these.
+As with Kubernetes' own hashes, the value has no meaning; kubectl and people use it as a label. Kubernetes hashes how Go prints the struct,
+so its values differ from these.
 """
 
 from __future__ import annotations

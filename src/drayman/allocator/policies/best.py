@@ -1,8 +1,8 @@
-"""Policy `best`: of all allocations the one that `objective` prefers.
+"""Policy `best`: the allocation that `objective` prefers.
 
-First fit finds out whether there is one and gives something to beat. Then the alternatives of `firstAvailable` requests are fixed, the
-earliest that can be had, one request after the other; then devices are chosen by branch and bound. If the steps run out on the way the
-best allocation found so far is the answer: it is valid, and no worse than first fit's.
+First fit finds out whether there is one and sets a baseline. Then the alternatives of `firstAvailable` requests are fixed one request
+at a time, each to the earliest possible; then devices are chosen by branch and bound. If the steps run out on the way, the best
+allocation found so far is the answer: it is valid, and no worse than first fit's.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Most problems end within a few steps, so the first attempt prepares nothing. What is not settled then is searched again with
 everything that prunes. If that takes long too, it may be one claim that can never be served: each is tried alone before going on.
-What is then still open is a tight packing, and the given order is given up: the biggest requests come first.
+What is still open after that is a tight packing, so the given order is dropped: the biggest requests come first.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class FirstFit:
         """Devices and what they serve, in order; None if there is no allocation. Raises ErrorFound, OutOfSteps."""
         if not self._tables.has_admin:
             return self._pass(admin_blocks=False)
-        # Upstream loses a device to ordinary requests once an earlier one of the same search took it with admin access. Its
-        # answers stand where it has some; where it has none, that alone must not be the reason.
+        # Upstream loses a device to ordinary requests once an earlier one of the same search took it with admin access. If
+        # it has an answer, that answer stands; if it has none, this alone must not be the reason.
         found = self._pass(admin_blocks=True)
         if found is not None:
             return found
@@ -83,7 +83,7 @@ class FirstFit:
         return None if found is None else in_given_order(self._tables, found)
 
     def _run(self, engine: Engine, budget: int) -> list[tuple[Alternative, int]] | None:
-        """Let an engine go on until it has taken so many steps, or until there are none left."""
+        """Run an engine until it has taken so many steps, or until there are none left."""
         before = engine.steps
         try:
             found = engine.run(min(budget, before + self._max_steps - self.steps))

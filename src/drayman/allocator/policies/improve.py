@@ -85,9 +85,9 @@ class _Node:
         self.state = state
         self.path = path
         self.chosen = chosen  # positions that count for the cost
-        self.bound: Cost | None = None  # what any allocation costs that begins like this
+        self.bound: Cost | None = None  # lower bound for allocations that begin like this
         self.floor: Cost | None = None  # the bound of the node before, which holds here too
-        self.options: Iterator[_Node] = iter(())  # one device more, worked out when it is its turn
+        self.options: Iterator[_Node] = iter(())  # one more device, worked out when needed
 
 
 class _BranchAndBound:
@@ -140,7 +140,7 @@ class _BranchAndBound:
         self._explore()
 
     def find_first(self) -> None:
-        """Among allocations of the lowest cost find the first in search order. Raises OutOfSteps."""
+        """Find the first allocation of the lowest cost in search order. Raises OutOfSteps."""
         self._exact = True
         self._explore()
 
@@ -234,7 +234,7 @@ class _BranchAndBound:
     ) -> Iterator[_Node]:
         """One device of each sort that can still lead somewhere, the most promising first.
 
-        What costs no more than the `least` that everything costs after this node is as promising as can be: it is tried before the
+        A device that costs no more than `least`, the minimum after this node, is as promising as possible: it is tried before the
         other devices are even looked at. Often that settles it.
         """
         missing = alternative.number - node.number
@@ -280,6 +280,6 @@ class _BranchAndBound:
             self.best = list(node.path)
             self.cost = cost
             self.has_improved = True
-            # What costs the least that is possible, and was reached by devices before which all others cost more, is the answer.
+            # An allocation of the lowest possible cost is the answer if all devices before those it uses cost more.
             self.is_settled = cost == self._least and not self._has_turned_back
             self._finished = self._exact or self.is_settled

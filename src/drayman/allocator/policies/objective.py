@@ -20,7 +20,7 @@ of the search count together, as they are for one pod. Entries with admin access
 Rules 1 to 6 are the `quality` of a plan. As it has no names and no positions in it, plans for the same claims on different nodes can be
 compared by it; they are equally good if it is equal.
 
-Kind and place come from `drayman.topology`. Where devices of one root disagree about their NUMA node the first one in search order that
+Kind and place come from `drayman.topology`. Where devices of one root disagree about their NUMA node, the first one in search order that
 names one is believed for all of them, so that every root lies within one NUMA node (or within none that is known).
 """
 
@@ -106,14 +106,14 @@ class Objective:
         return colours.values()
 
     def _scatter(self, alternative: Alternative) -> tuple[int, int]:
-        """Whether each device of a request counts as a NUMA node, and as a root, of its own, whichever it is: its place is unknown."""
+        """Whether every device of a request counts as a NUMA node, and as a root, of its own because its place is unknown."""
         if alternative.admin or alternative.sequence is not None:
             return 0, 0  # does not count, or leaves no choice
         devices = alternative.candidates
         return int(not devices & self._layout.at_numa), int(not devices & self._layout.at_root)
 
     def _scatter_ahead(self) -> list[tuple[int, int]]:
-        """So much rule 3 counts at least for the requests from each one on, and for none."""
+        """The least that rule 3 counts for the requests from each one on, and for none."""
         numa_nodes = roots = 0
         ahead = [(0, 0)]
         for number, (numa, root) in zip(
@@ -125,13 +125,13 @@ class Objective:
         return ahead[::-1]
 
     def _only_kind(self, request: Request) -> DeviceKind | None:
-        """The kind of device a request gets; None if it may get several. Admin access counts for nothing."""
+        """The kind of device a request gets; None if it may get several. Admin access does not count."""
         candidates = request.alternatives[0].candidates
         kinds = [sort for sort, devices in self._layout.of_kind.items() if devices & candidates]
         return kinds[0] if len(kinds) == 1 else None
 
     def cost(self, chosen: Sequence[int], state: State) -> Cost:
-        """The cost of a whole allocation. `chosen`: the positions of its entries, but for admin access."""
+        """The cost of a whole allocation. `chosen`: the positions of its entries, except admin access."""
         return self._evaluate(chosen, state, {})
 
     def cost_of(
@@ -158,9 +158,9 @@ class Objective:
         )
 
     def _least_spoiled(self, enough: int) -> int:
-        """So many devices are spoiled by any allocation; need not be more than `enough`.
+        """How many devices any allocation spoils at least; need not be more than `enough`.
 
-        What one device spoils no other device makes good, and none of it can be given out with that device.
+        No other device restores what one device spoils, and none of it can be given out with that device.
         """
         most = 0
         out_of_reach = self._unusable & ~self._view.paid
@@ -176,7 +176,7 @@ class Objective:
         return most
 
     def cheapest(self, devices: int) -> tuple[Cost, int]:
-        """Of allocations of a single device out of these the best, with its cost."""
+        """The best allocation of a single one of these devices, with its cost."""
         found: tuple[Cost, int] | None = None
         fresh = self._hardware.shareable & ~self._view.paid
         for position in positions(devices):
@@ -208,12 +208,12 @@ class Objective:
         return (blocked & ~gone).bit_count()
 
     def _least_opened(self) -> int:
-        """Whether some request can only get devices that nobody has a share of yet."""
+        """Whether some request can only get devices of which no share is held yet."""
         fresh = self._hardware.shareable & ~self._view.paid
         return int(any(not alternative.candidates & ~fresh for alternative in self._ordinary))
 
     def at_least(self, chosen: Sequence[int], state: State, request: int, missing: int) -> Cost:
-        """What any allocation costs that begins like this: `missing` more for this request, and the requests after it."""
+        """The least cost of an allocation that begins like this: `missing` more for this request, and the requests after it."""
         remaining = self._ahead(request + 1)
         if remaining is not None and missing:
             kind_ahead = self._sort_of_request[request]
@@ -271,7 +271,7 @@ class Objective:
     def _held_in_the_end(
         self, chosen: Sequence[int], transitions: Transitions
     ) -> tuple[int, int, int]:
-        """Devices taken, devices of which shares are, and devices that lack counters, but for admin access.
+        """Devices taken, devices with shares taken, and devices that lack counters, except by admin access.
 
         The search charges for that too, as upstream does, but nothing of it is left once the claim is allocated.
         """
@@ -295,7 +295,7 @@ class Objective:
 
 
 def cost_of(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Cost:
-    """What an allocation costs, as far as the devices go that the view shows."""
+    """What an allocation costs, counting only the devices that the view shows."""
     transitions = Transitions(tables, admin_blocks=False)
     return Objective(tables).cost_of(placements, transitions)
 

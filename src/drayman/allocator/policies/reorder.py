@@ -17,7 +17,7 @@ from drayman.allocator.tree.state import Transitions
 
 
 def biggest_first(tables: Tables, transitions: Transitions) -> Tables:
-    """Claims by what they take in all, and the requests of each claim likewise."""
+    """Claims by what they take in total, and the requests of each claim likewise."""
     sums = Sums(tables, transitions)
     by_claim: dict[int, list[tuple[Fraction, Request]]] = {}
     for request in tables.requests:
@@ -47,7 +47,7 @@ def in_given_order(
 
 
 def _weight(tables: Tables, sums: Sums, alternative: Alternative) -> Fraction:
-    """How much a request takes: its devices, and the share of counters and capacities that each uses up at the least."""
+    """How much a request takes: its devices, and the share of counters and capacities that each uses up at least."""
     each = Fraction(1)
     for name, amount in sums.counter_floor(alternative).items():
         each += Fraction(amount) / max(1, sums.largest_counter(name))

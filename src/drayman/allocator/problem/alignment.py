@@ -89,7 +89,7 @@ def _union(sets: Iterable[int]) -> int:
 
 
 def _crossed(ones: Iterable[int], others: Iterable[int], within: int) -> list[int]:
-    """What each of the one sort of sets has in common with each of the other."""
+    """The non-empty intersections of `ones` and `others`, within a set."""
     return [common for one in ones for other in others if (common := one & other & within)]
 
 
@@ -150,7 +150,7 @@ def _most_served(
     to_come: tuple[int, int],
     by_root: bool,
 ) -> int:
-    """At most so many are served in the end: those served now, by partners to come, and of those to come by partners there."""
+    """At most how many are served in the end: those served now, by partners to come, and those to come by present partners."""
     wanting, serving = _counted(more, by_root=by_root), _counted(fewer, by_root=by_root)
     served = spare = 0
     for group, partners in serving.items():
@@ -173,7 +173,7 @@ def _counted(places: Iterable[DevicePlace], *, by_root: bool) -> dict[int, int]:
 def _served(
     more: Sequence[DevicePlace], fewer: Sequence[DevicePlace], each: int, *, by_root: bool
 ) -> int:
-    """How many of the one kind have a partner of the other in the same group."""
+    """How many of one kind have a partner of the other in the same group."""
     wanting, serving = _counted(more, by_root=by_root), _counted(fewer, by_root=by_root)
     return sum(
         min(number, each * serving.get(group, 0))

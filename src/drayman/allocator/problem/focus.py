@@ -1,11 +1,11 @@
 """The part of a node that a question is about.
 
 A node may see thousands of devices together with all other nodes, and have a few of its own. If every selector of a question says no to
-each device of one part, and fails on none of them, that part has no say in the allocation: its devices serve no request, and pools,
+each device of one part, and fails on none of them, that part does not affect the allocation: its devices serve no request, and pools,
 counters and capacities of the other part are not theirs. The search then looks at the other part alone. Where that is the shared one,
 what one node has learned holds for all of them.
 
-Two things are still said of the whole node. The reasons of a refusal count the devices that no selector wants, and the cost of an
+Two things still concern the whole node. The reasons of a refusal count the devices that no selector wants, and the cost of an
 allocation counts places that are used in part, wherever they are. Both are simple sums as long as no place is in both parts, so a part
 is only left out if one of the two says nothing about places.
 """

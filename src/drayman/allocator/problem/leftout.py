@@ -14,7 +14,7 @@ from drayman.inventory.view import NodeView
 
 
 class LeftOut:
-    """The devices of a node that a view of it does not show. They drop out at one of the selectors, each of them."""
+    """The devices of a node that a view of it does not show. Each of them drops out at one of the selectors."""
 
     def __init__(self, view: NodeView) -> None:
         self._shown = view.hardware

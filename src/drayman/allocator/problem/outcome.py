@@ -32,7 +32,7 @@ class RejectionReason(Enum):
     SELECTOR_FAILED = "SelectorFailed"  # a selector cannot be evaluated on the device
     NODE_SELECTION = "NodeSelection"  # the device belongs to other nodes
     BINDING_CONDITIONS = "BindingConditions"  # it has binding conditions, which are switched off
-    IN_USE = "InUse"  # somebody holds it
+    IN_USE = "InUse"  # it is held already
     TAINTED = "Tainted"  # it has a taint that is not tolerated
     CAPACITY = "Capacity"  # it does not have, or no longer has, the capacity asked for
     COUNTERS = "Counters"  # what it is a part of is used up
@@ -67,7 +67,7 @@ class ClaimPlan(Struct, frozen=True):
 
 
 class SelectorWarning(Struct, frozen=True):
-    """Something went wrong on a device that did not matter for the answer."""
+    """Something went wrong on a device without affecting the answer."""
 
     device: DeviceId
     request: str
@@ -88,7 +88,7 @@ class Cost(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """How good an allocation is, by the rules of `objective`; lower is better. Of the same claims it can be compared between nodes."""
+    """How good an allocation is, by the rules of `objective`; lower is better. Comparable between nodes for the same claims."""
 
     alternatives: tuple[int, ...]  # for each `firstAvailable` request, which one is served
     cost: Cost
@@ -102,8 +102,8 @@ _MOST_ALTERNATIVES: Final = 8
 class Plan:
     """An allocation for every claim, in the order asked.
 
-    `basis` says when the pools it takes from were looked at, by the ledger's clock. The cost is worked out when somebody
-    first asks for it, whatever policy has found the allocation.
+    `basis` says when the pools it takes from were looked at, by the ledger's clock. The cost is worked out when first
+    asked for, whatever policy found the allocation.
     """
 
     claims: tuple[ClaimPlan, ...]
@@ -116,19 +116,19 @@ class Plan:
 
     @property
     def quality(self) -> Quality:
-        """How good it is: the objective of policy `best`, but for the order of equals."""
+        """How good it is: the objective of policy `best`, except for the order of equals."""
         return Quality(self.alternatives, self._cost())
 
     def on(self, view: NodeView, question: Question) -> Plan | None:
         """What a search would find on another node, if that is known without one.
 
-        It is where the same is asked and the devices that matter are the same ones, in the same state: devices that both nodes see.
+        That is so if the question is the same and the devices that matter, which both nodes see, are the same and in the same state.
         """
         return self._repeat(view, question)
 
     @property
     def preference_score(self) -> int:
-        """How early the alternatives are that are served, as kube-scheduler counts it: higher is better, exact requests count nothing."""
+        """How early the served alternatives are, as kube-scheduler counts it: higher is better, exact requests do not count."""
         return sum(_MOST_ALTERNATIVES - index for index in self.alternatives)
 
 
@@ -140,7 +140,7 @@ class Diagnosis(Struct, frozen=True):
 class Refusal:
     """The claims cannot be served on this node; the rejections say why, request by request.
 
-    The diagnosis is worked out when somebody first asks for it: a scheduler that tries a thousand nodes needs few of them.
+    The diagnosis is worked out when first asked for: a scheduler that tries a thousand nodes needs few of them.
     """
 
     __slots__ = ("_diagnose", "_diagnosis", "steps", "warnings")

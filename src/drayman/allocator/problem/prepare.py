@@ -25,7 +25,7 @@ from drayman.inventory.view import NodeView
 class Judgement(Enum):
     """What becomes of a device on which a selector fails."""
 
-    STRICT = "strict"  # trying it is an error, as upstream has it
+    STRICT = "strict"  # trying it is an error, as in upstream
     LENIENT = "lenient"  # it is not eligible
     HOPEFUL = "hopeful"  # it is taken to match: could it have mattered?
 
@@ -170,7 +170,7 @@ class _Preparation:
         )
 
     def _selectors(self, wanted: WantedDevices) -> tuple[DeviceClass, tuple[str, ...]]:
-        """The class and the expressions of class and request, read anew only if the class has changed."""
+        """The class and the expressions of class and request, read again only if the class has changed."""
         name = wanted.spec.device_class_name
         if not name:
             raise self._problem(wanted, "no device class is named")
@@ -220,7 +220,7 @@ class _Preparation:
         return tuple(positions(eligible & ~self._capacity_blocked[charge]))
 
     def _with_attributes(self, devices: int, wanted: WantedDevices) -> int:
-        """Of these devices those that have every attribute which is compared."""
+        """The devices among these that have every compared attribute."""
         for index in wanted.matches:
             devices &= self._matches[index].attribute.present
         for index in wanted.distincts:

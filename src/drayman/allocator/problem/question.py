@@ -1,6 +1,6 @@
-"""The claims of one pod as a question to put to many nodes: everything about them that no node has a say in.
+"""The claims of one pod as a question to put to many nodes: everything about them that does not depend on a node.
 
-Thousands of pods come from one template. Their claims differ in name only, so the question is worked out once and then asked for others.
+Thousands of pods come from one template. Their claims differ in name only, so the question is worked out once and reused for the others.
 """
 
 from __future__ import annotations

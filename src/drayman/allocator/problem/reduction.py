@@ -1,4 +1,4 @@
-"""The same problem with fewer pools: of pools that nothing tells apart, as many as the claims could use.
+"""The same problem with fewer pools: of indistinguishable pools, only as many as the claims could use.
 
 A fabric may have thousands of pools that every node sees, nearly all of them alike. An allocation of n devices uses at most n pools,
 and wherever it uses a later one of pools that are alike, an earlier one that it leaves alone would do as well and comes first in search
@@ -26,7 +26,7 @@ _MOST_KEPT: Final = 64  # kinds of questions for which the sorts of pools are ke
 
 
 def reduced(tables: Tables) -> Tables:
-    """A smaller problem with the same answer, or the problem itself where that cannot be had."""
+    """A smaller problem with the same answer, or the problem itself where there is none."""
     hardware = tables.view.hardware
     if not hardware.has_many_pools or tables.error_capable or _asks_for_all(tables):
         return tables
@@ -69,7 +69,7 @@ def _enough_of_each(tables: Tables, sorts: Iterable[int]) -> int:
 
 
 def _values_in_reach(tables: Tables) -> tuple[int, ...]:
-    """By match constraint the values of the devices that are left."""
+    """By match constraint, the values of the devices that are left."""
     reach = [0] * len(tables.matches)
     for request in tables.requests:
         for alternative in request.alternatives:
@@ -133,7 +133,7 @@ class _PoolSorts:
         return found
 
     def _canonical(self, labels: Sequence[Iterable[int]], holders: Sequence[int]) -> list[Hashable]:
-        """Per pool the labels of its devices; those that no other pool has are numbered within the pool."""
+        """Per pool, the labels of its devices; those that no other pool has are numbered within the pool."""
         found: list[Hashable] = []
         for devices in self._hardware.pool_devices:
             outside = ~(((1 << len(devices)) - 1) << devices.start)
@@ -152,7 +152,7 @@ class _PoolSorts:
         return found
 
     def _shapes(self) -> list[Hashable]:
-        """Per pool what its devices are, but for attributes."""
+        """Per pool, what its devices are, apart from attributes."""
         hardware = self._hardware
         layout = hardware.derived(layout_of)
         roots = self._canonical(*_by_label([place.root for place in layout.places]))

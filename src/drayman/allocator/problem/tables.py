@@ -38,7 +38,7 @@ class Alternative(Struct, frozen=True, eq=False):
     selectors: tuple[str, ...]
     number: int  # devices wanted
     admin: bool
-    candidates: int  # devices that may serve it as things stand before anything is placed
+    candidates: int  # devices that may serve it before anything is placed
     failing: int  # devices whose selector fails, where trying one of them is an error
     unjudged: int  # devices whose selector fails and that are not in use
     sequence: tuple[int, ...] | None  # mode All: the devices, in order

@@ -1,7 +1,7 @@
 """Bounds: reasons why the requests ahead cannot all be served, found without trying.
 
 Each is a relaxation: it forgets some of the rules, so what it refutes is impossible and nothing that is possible is refuted.
-In the order of their worth: values that a match constraint can still take, counts, a flow of places to devices, sums of
+In order of usefulness: values that a match constraint can still take, counts, a flow of places to devices, sums of
 counters and capacities, and the number of distinct values.
 """
 
@@ -41,11 +41,11 @@ class Bounds:
         self._common: dict[tuple[object, ...], int] = {}
 
     def kinds_ahead(self, request: int) -> int:
-        """How many kinds of requests a bound from here on has to look at, at the most."""
+        """How many kinds of requests a bound from here on has to look at, at most."""
         return self._forecast.kinds_ahead(request)
 
     def enter(self, request: int, state: State) -> State | None:
-        """The state with the values narrowed that are still possible; None if nothing is."""
+        """The state with the possible values narrowed; None if nothing is possible."""
         ahead = self._forecast.ahead(request)
         if not ahead.demands:
             return state
@@ -117,7 +117,7 @@ class Bounds:
         return self._as_far_as_all(alternative, devices)
 
     def _as_far_as_all(self, alternative: Alternative, devices: int) -> int:
-        """A request for all devices can use its own only."""
+        """A request for all devices can only use its own."""
         if alternative.sequence is None:
             return devices
         return devices & sum(1 << position for position in alternative.sequence)

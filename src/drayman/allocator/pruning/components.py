@@ -1,4 +1,4 @@
-"""Partition of the devices of a problem into classes and components. See `symmetry` for what they are good for."""
+"""Partition of the devices of a problem into classes and components. See `symmetry` for their use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _LabelKind(Struct, frozen=True, eq=False):
 
 
 class Distinctions(Struct, frozen=True):
-    """What an objective tells devices apart by, beyond what decides whether they can be had."""
+    """How an objective distinguishes devices, beyond what decides whether they are available."""
 
     labels: tuple[
         tuple[int, ...], ...

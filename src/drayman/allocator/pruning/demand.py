@@ -59,7 +59,7 @@ class Forecast:
 
     def __init__(self, tables: Tables) -> None:
         self._requests = tables.requests
-        # With admin access about, what is free for a request depends on its claim.
+        # With admin access, what is free for a request depends on its claim.
         self._per_claim = tables.has_admin
         self._stops = self._error_capable_from()
         self._kinds: dict[int, list[_AlikeRequests]] = {}

@@ -1,6 +1,6 @@
 """Bounds by room: how many entries the devices that requests compete for can take, against how many the requests want.
 
-A device that nobody shares takes one entry, but the partitions of a GPU only as many as their counters allow; a shareable device takes
+A device that is not shared takes one entry, but the partitions of a GPU only as many as their counters allow; a shareable device takes
 as many as its capacities allow. Requests whose devices all lie within a set need room there.
 """
 
@@ -76,7 +76,7 @@ class RoomBounds:
         return room + rest.bit_count() >= need
 
     def _fit(self, index: int, devices: int, state: State) -> int:
-        """At most so many of these devices fit into what is left of the counter set."""
+        """At most how many of these devices fit into what is left of the counter set."""
         left = self._transitions.counters_left(state, index)
         key = (index, devices, left)
         found = self._fitting.get(key)
@@ -89,7 +89,7 @@ class RoomBounds:
         return found
 
     def _shares_of(self, position: int, charges: frozenset[int], state: State) -> int:
-        """At most so many requests can still share the device."""
+        """At most how many requests can still share the device."""
         kind = self._hardware.capacity_kind[position]
         left = self._transitions.left(state, position)
         key = (kind, left, charges)

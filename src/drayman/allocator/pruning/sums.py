@@ -1,4 +1,4 @@
-"""Bounds by sums: what the requests ahead take of each counter and capacity at the least, against what is left in all."""
+"""Bounds by sums: the least that the requests ahead take of each counter and capacity, against the total that is left."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Sums:
 
 
 def _common_floor(consumptions: Iterable[dict[str, Amount]]) -> Mapping[str, Amount]:
-    """By name the smallest amount, of names that are in every one."""
+    """The smallest amount by name, of names that are in every one."""
     floor: dict[str, Amount] | None = None
     for consumption in consumptions:
         if floor is None:

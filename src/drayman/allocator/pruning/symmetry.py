@@ -1,4 +1,4 @@
-"""Which devices nothing can tell apart, and which groups of devices are copies of each other.
+"""Which devices are indistinguishable, and which groups of devices are copies of each other.
 
 Two devices have the same *colour* if they are candidates of the same requests and equal in everything else the search looks at.
 Devices tied together by a counter set or by the value of a compared attribute form a *component*: the partitions of a GPU, the
@@ -22,7 +22,7 @@ class Symmetry:
     def __init__(
         self, tables: Tables, transitions: Transitions, also: Distinctions | None = None
     ) -> None:
-        """`also`: what an objective sees; then what is done with it matters to the end, whoever may still use it."""
+        """`also`: what an objective sees; what is done with it then matters to the end, whatever may still use it."""
         self._tables = tables
         self._transitions = transitions
         self._hardware = tables.view.hardware

@@ -46,7 +46,7 @@ def _kind(tables: Tables, used_up: int) -> Finality:
 
 
 def _is_enough(alternative: Alternative, free: int) -> bool:
-    """Whether these devices are as many as are wanted; of all devices, whether they are all."""
+    """Whether these devices are as many as wanted; for all devices, whether they are all."""
     if free.bit_count() < max(alternative.number, 1):
         return False
     return alternative.sequence is None or all(free >> i & 1 for i in alternative.sequence)

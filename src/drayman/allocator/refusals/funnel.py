@@ -1,8 +1,8 @@
 """How many of a node's devices are left for each request after each test, whether or not they are enough in the end.
 
-The tests and their order are those of `diagnosis`, which tells why one search failed, device by device. This is the form in which
+The tests and their order are those of `diagnosis`, which says why one search failed, device by device. This is the form in which
 thousands of nodes can be counted: sets only, no names, the same for all nodes of one signature. Everything comes from the sets that a
-search uses, but a funnel is also there where a search ends in a fault before it looks at any device.
+search uses, but a funnel also exists where a search ends in a fault before it looks at any device.
 
 Constraints leave what `agreement` says; the count then leaves all or nothing.
 """
@@ -48,7 +48,7 @@ def left_out(view: NodeView, sieve: Sieve) -> list[tuple[NodeHardware, tuple[int
             elif passed.test is Hurdle.SELECTOR:
                 left &= hardware.select((passed.detail,))[0]
             elif passed.test is Hurdle.FEATURE and not bits:
-                left = 0  # nobody can ask for it, whatever the device
+                left = 0  # it cannot be asked for, whatever the device
             bits.append(left)
         found.append((hardware, tuple(bits)))
     return found

@@ -51,7 +51,7 @@ class Sieve(Struct, frozen=True):
     """The devices of the node."""
     passed: tuple[Passed, ...]
     all_of: int | None = None
-    """Mode All: the devices that have to be had."""
+    """Mode All: the devices that are required."""
 
     @property
     def number(self) -> int:

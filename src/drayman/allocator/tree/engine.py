@@ -59,13 +59,13 @@ class Pruning(Protocol):
         """The state with what follows from it, or None if the requests from here on cannot be served."""
 
     def key(self, request: int, state: State) -> Hashable:
-        """What tells this state apart from others at the same request."""
+        """What distinguishes this state from others at the same request."""
 
     def first(self, alternative: Alternative, trail: PlacedDevice | None) -> int:
         """The first position worth trying for a request, given what was placed before."""
 
     def more(self, alternative: Alternative, missing: int, rest: int, state: State) -> bool:
-        """Whether so many devices out of `rest` for this request, and all that follows, may still be had."""
+        """Whether so many devices out of `rest` for this request, and all that follows, may still be possible."""
 
     def equivalent(self, alternative: Alternative, position: int, start: int, state: State) -> int:
         """After a device failed: the devices that would fail in the same way."""
@@ -124,7 +124,7 @@ class _Boundary:
 
 
 class _Remembered:
-    """A state that is to be remembered if nothing comes of it."""
+    """A state that is to be remembered if it leads nowhere."""
 
     __slots__ = ("request", "state")
 
@@ -162,7 +162,7 @@ class Engine:
     def run(self, max_steps: int) -> bool:
         """Whether there is an allocation; it is then in `solution`.
 
-        Raises ErrorFound, and OutOfSteps when that many steps were taken in all; the search can then be taken up again.
+        Raises ErrorFound, and OutOfSteps when that many steps were taken in total; the search can then be resumed.
         """
         while True:
             if self.steps >= max_steps:
@@ -196,7 +196,7 @@ class Engine:
             if narrowed is None:
                 return Signal.FAILED
             at.state = narrowed
-            # On the way down nothing is known yet, so that keys are only made where something has failed.
+            # On the way down nothing is known yet, so keys are only made where something has failed.
             if at.request in self._failed_requests:
                 known = self._failures.get(self._pruning.key(at.request, at.state))
                 if known is not None:

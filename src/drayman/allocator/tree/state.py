@@ -66,7 +66,7 @@ class Transitions:
     """Placing devices, for one problem."""
 
     def __init__(self, tables: Tables, *, admin_blocks: bool) -> None:
-        """`admin_blocks`: a device placed with admin access is lost to ordinary requests after it, as upstream has it."""
+        """`admin_blocks`: a device placed with admin access is lost to ordinary requests after it, as in upstream."""
         self._tables = tables
         self._view = tables.view
         self._hardware = tables.view.hardware
@@ -237,7 +237,7 @@ class Transitions:
     def charge_counters(
         self, counters: dict[int, tuple[Amount, ...]], blocked: int, position: int
     ) -> tuple[dict[int, tuple[Amount, ...]], int]:
-        """What is left once a device is given out, of the counter sets that devices given out consume from, and who lacks counters then."""
+        """What is left, once a device is given out, of the counter sets consumed from, and which devices then lack counters."""
         counters = counters.copy()
         for index, amounts in self._consumption[position]:
             have = counters.get(index)

@@ -1,7 +1,7 @@
 """From a request body to the value of an object, as the API server would read it.
 
 The value is a dictionary without anything that the API server could not tell from its absence: nulls, unknown fields, and, in
-fields that are no pointers, empty texts, zeros, `false` and structs with nothing in them. Empty lists and maps stay, since some
+fields that are not pointers, empty texts, zeros, `false` and structs with nothing in them. Empty lists and maps stay, since some
 are written out. Quantities and times are in the form in which they are written.
 """
 

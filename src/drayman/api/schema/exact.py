@@ -1,8 +1,8 @@
-"""Decoding of a body exactly as the API server does it, for the bodies that are not simply right.
+"""Decoding of a body exactly as the API server does it, for the bodies that are not plainly valid.
 
 The value is in the form that `drayman.api.schema.decoding` documents. What is wrong with it is reported in the order and the words
 of the API server: fields it does not know or finds twice are collected; the first value of a wrong type counts, unless a value
-that its own type refuses comes anywhere after it. A field that is there twice is decoded twice into the same place.
+that its own type refuses comes anywhere after it. A field that occurs twice is decoded twice into the same place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEMA_KINDS: Final = frozenset(
 
 
 def decode_exactly(message: Message, tree: Json) -> tuple[dict[str, Json], tuple[str, ...]]:
-    """The value of a tree and the fields that are unknown or there twice. Raises MalformedError."""
+    """The value of a tree and the fields that are unknown or duplicate. Raises MalformedError."""
     decoder = _Decoder()
     value: dict[str, Json] = {}
     if isinstance(tree, Pairs | dict):
@@ -207,7 +207,7 @@ def _items(tree: Json) -> list[tuple[str, Json]]:
 
 
 def _is_cleared_by_null(type_: Type) -> bool:
-    """Null empties lists, maps and what reads null itself; other values it leaves as they are."""
+    """Null empties lists, maps and what reads null itself; it leaves other values as they are."""
     if isinstance(type_, Message):
         return False
     return not isinstance(type_, Scalar) or type_.kind not in (
@@ -220,7 +220,7 @@ def _is_cleared_by_null(type_: Type) -> bool:
 
 
 def _is_zero(type_: Type, value: Json) -> bool:
-    """Whether a value that is no pointer cannot be told from an absent one."""
+    """Whether a value that is not a pointer cannot be distinguished from an absent one."""
     if isinstance(type_, Message):
         return not value
     if isinstance(type_, Scalar) and type_.kind is not ScalarKind.QUANTITY:

@@ -4,7 +4,7 @@ One description serves all that must agree on it: decoding of JSON and protobuf,
 patches, field ownership, and the published OpenAPI. Built-in kinds come from the tables of `drayman.api.schema.tables`; custom
 resources may be described by messages built the same way.
 
-A message finds its fields on first use, so that the six hundred there are cost nothing until somebody sends one, and so that
+A message finds its fields on first use, so that the six hundred there are cost nothing until one is sent, and so that
 they can contain themselves.
 """
 
@@ -52,7 +52,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list. `nullable` tells that its items may be null."""
+    """A list. `nullable` says that its items may be null."""
 
     item: Type
     native: str
@@ -71,7 +71,7 @@ class Omit(Enum):
     """When a field without content is left out of the JSON form."""
 
     EMPTY = "empty"
-    """When it is null, an empty list or map, or (of scalars that are no pointers) zero. Structs always show."""
+    """When it is null, an empty list or map, or (for scalars that are not pointers) zero. Structs always show."""
     ZERO = "zero"
     """When it is zero; a struct when all its fields are."""
     NEVER = "never"

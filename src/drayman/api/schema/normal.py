@@ -1,7 +1,7 @@
 """The form in which an object is stored and served: what the API server would write after reading it.
 
 Fields come in the order of their message. Empty ones are left out or shown as the message says: `status: {}` and
-`creationTimestamp: null` are there although nobody set them, `args: []` is not although somebody did. Unknown fields are gone.
+`creationTimestamp: null` are there although they were not set, `args: []` is not although it was. Unknown fields are gone.
 Takes what `decode_strict` and `decode_protobuf` give, with whatever defaults were added since.
 """
 
@@ -16,7 +16,7 @@ from drayman.api.schema.tables import message_named
 from drayman.api.struct import Json
 
 Writer = Callable[[Json], Json]
-"""Gives a value its final form. Of a struct it gets None where there is none."""
+"""Gives a value its final form. For an absent struct it gets None."""
 FieldWriter = Callable[[Json, dict[str, Json]], None]
 
 _SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
@@ -84,7 +84,7 @@ def _message_writer(message: Message) -> Writer:
 
 @cache
 def _field_writers(message: Message) -> list[tuple[str, FieldWriter, bool]]:
-    """Every field of a message in its order, and whether it shows although nobody set it. Most do not, and cost nothing then."""
+    """Every field of a message in its order, and whether it shows although it was not set. Most do not, and then cost nothing."""
     found = []
     for name, field in message.fields.items():
         write_field, absent = field_writer(field), dict[str, Json]()
@@ -142,7 +142,7 @@ def _plain_writer(field: Field, kind: ScalarKind) -> FieldWriter:
 
 
 def _struct_writer(field: Field) -> FieldWriter:
-    """Of messages, and of scalars that are structs to the API server: they show even when empty, unless told otherwise."""
+    """For messages, and for scalars that are structs to the API server: they show even when empty, unless told otherwise."""
     name, write, drops_zero = field.name, _writer(field.type), field.omit is Omit.ZERO
     zero = _ZEROS.get(field.type.kind) if isinstance(field.type, Scalar) else None
 

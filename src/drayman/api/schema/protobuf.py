@@ -1,7 +1,7 @@
 """Request bodies in protobuf, which kubectl and programs in Go send for built-in kinds.
 
 A body is an envelope that names the kind, around the object. Messages are decoded by the numbers in the tables into the value that
-`decode_strict` would give for the same object in JSON: writers of this format put every field down that is no pointer, so zeros
+`decode_strict` would give for the same object in JSON: writers of this format write every field that is not a pointer, so zeros
 and empty messages mean nothing. Numbers that no table knows are skipped, as the API server does.
 """
 
@@ -130,7 +130,7 @@ def _message(message: Message, data: bytes, depth: int) -> dict[str, Json]:
             and type_.kind is ScalarKind.STRING
             and isinstance(value, bytes)
         ):
-            # Most fields are texts, so they take the short way.
+            # Most fields are texts, so they take the fast path.
             result[field.name] = value.decode(errors="replace")
             continue
         _field(field, wire, value, result, depth + 1)
@@ -275,7 +275,7 @@ def _embedded_json(data: bytes) -> Json:
 
 
 def _schema(kind: ScalarKind, data: bytes, depth: int) -> Json:
-    """The places of a JSON schema that take a schema or something else: field 1 or 2 tells which."""
+    """The places of a JSON schema that take a schema or something else: field 1 or 2 says which."""
     message = message_named(_SCHEMA)
     several: list[Json] = []
     single: Json = None

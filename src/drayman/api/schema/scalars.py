@@ -45,7 +45,7 @@ class ScalarError(Exception):
 
 
 def read_scalar(type_: Scalar, value: Json) -> Json:
-    """What a value that is not null becomes. Raises TypeMismatch, Refusal."""
+    """What a value that is not null becomes. Raises TypeMismatch, ScalarError."""
     match type_.kind:
         case ScalarKind.STRING:
             if isinstance(value, str) and not isinstance(value, Number):
@@ -128,7 +128,7 @@ def _octet(item: Json) -> int:
 
 
 def canonical_base64(text: str) -> str:
-    """Base64 as it would be written again. Raises Refusal, naming the first byte that is wrong."""
+    """Base64 as it would be written again. Raises ScalarError, naming the first byte that is wrong."""
     compact = text.encode()
     if b"\n" in compact or b"\r" in compact:
         compact = compact.replace(b"\n", b"").replace(b"\r", b"")
@@ -156,7 +156,7 @@ def _first_bad_byte(data: bytes) -> int:
 
 
 def _after_padding(data: bytes, position: int) -> int:
-    """Padding was allowed here; what follows it, or its lack of company, is the mistake."""
+    """Padding was allowed here; what follows it, or that nothing does, is the mistake."""
     rest = data[position:]
     padded = len(rest) - len(rest.lstrip(b"=\r\n"))
     return min(position + padded, len(data)) if padded < len(rest) else len(data)

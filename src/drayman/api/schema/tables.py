@@ -10,10 +10,10 @@ fields in the order in which they are written:
     name number type [property ...]
 
 * `number`: in protobuf; `-` for none. The name `@` takes over the fields of the message that is named as the type.
-* `type`: `string`, `bool`, `int32`, `int64`, `double`, `bytes`, a special type of `model.Kind`, a message of this file, or one of
+* `type`: `string`, `bool`, `int32`, `int64`, `double`, `bytes`, a special type of `model.ScalarKind`, a message of this file, or one of
   another as `meta/v1.ObjectMeta`; `[T]` is a list, `{T}` a map, `{Key=T}` one with keys of a named type; `*` after a type makes it
   a pointer; `:Name` gives the name under which clients know it.
-* properties: `shown` and `zero-omitted` tell when it is written though empty (see `model.Omit`); `atomic`, `set`, `keys=a,b` is
+* properties: `shown` and `zero-omitted` say when it is written although empty (see `model.Omit`); `atomic`, `set`, `keys=a,b` is
   the list type, where `atomic` on anything else makes it one unit of ownership; `patch=merge,retain` and `by=key` are its strategy
   and merge key; `required`; `default=JSON`.
 """

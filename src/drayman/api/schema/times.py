@@ -48,7 +48,7 @@ _LARGEST: Final = (
 
 
 class TimeTextError(ValueError):
-    """A text that is no time. `str()` is what clients are shown."""
+    """A text that is not a time. `str()` is what clients are shown."""
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -1,7 +1,7 @@
 """What is wrong with text that is not JSON, in the words of the API server.
 
-The decoders that are fast say it differently, and clients show these texts to people. So when one of them refuses a body, it is
-read once more, byte by byte, with a scanner whose states are the ones those texts speak about.
+The fast decoders word it differently, and clients show these texts to people. So when one of them refuses a body, it is
+read again, byte by byte, with a scanner whose states are the ones those texts refer to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHORT_ESCAPES: Final = {
 
 
 def quoted(text: str, mark: str = '"') -> str:
-    """A text between quotation marks, with everything escaped that does not print."""
+    """A text between quotation marks, with everything that does not print escaped."""
     return mark + "".join(_escaped(character, mark) for character in text) + mark
 
 

@@ -1,9 +1,9 @@
-"""JSON in the ways in which it is read here.
+"""The ways in which JSON is read here.
 
-`parse` and `parse_stream` are for what people write: duplicate fields, halves of characters and numbers that JSON does not have are
+`parse` and `parse_stream` are for what people write: duplicate fields, lone surrogates and numbers that JSON does not have are
 refused with their line. A number too large for the decoder remains a text, so that it is refused where it is used, with the name of the
-field. `parse_tree` is for bodies of requests: it keeps everything that the API server would say something about. `parse_embedded` is for
-texts inside of bodies. `parse_unique` is for the many texts about which there is nothing to say.
+field. `parse_tree` is for bodies of requests: it keeps everything that the API server would comment on. `parse_embedded` is for texts
+inside bodies. `parse_unique` is for the many texts that have no problems.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def parse(data: bytes) -> Json:
 
 
 def parse_stream(text: str) -> Iterator[tuple[int, Json]]:
-    """The values that stand one after the other in a text, each with its first line. Raises JsonError."""
+    """The consecutive values in a text, each with its first line. Raises JsonError."""
     counted, line = 0, 1
     position = _skip_whitespace(text, 0)
     while position < len(text):
@@ -68,14 +68,14 @@ def parse_tree(body: bytes, context: str = "") -> Json:
 
 
 def parse_embedded(data: bytes) -> Json:
-    """The value of JSON inside of something else, such as an annotation; the last of fields with the same name counts. Raises BodyError."""
+    """The value of JSON inside something else, such as an annotation; of fields with the same name, the last counts. Raises BodyError."""
     return plain(parse_tree(data))
 
 
 def parse_unique(body: bytes) -> Json:
-    """The value of a text in which nothing is there twice and no character is escaped by number. Raises ValueError or RecursionError.
+    """The value of a text in which no field occurs twice and no character is escaped by number. Raises ValueError or RecursionError.
 
-    A text that comes out the same when it is written again has nothing in it twice, and needs no closer look.
+    A text that comes out the same when it is written again has no duplicates, and needs no closer look.
     """
     if b"\\u" in body:
         raise ValueError("there may be halves of characters")
@@ -134,7 +134,7 @@ def _has_lone_surrogate(value: Json) -> bool:
 
 
 def _without_surrogates(tree: Json) -> Json:
-    """Halves of characters are replaced, as they cannot be encoded."""
+    """Lone surrogates are replaced, as they cannot be encoded."""
     if isinstance(tree, Number) or not isinstance(tree, str | list):
         return tree
     if isinstance(tree, str):

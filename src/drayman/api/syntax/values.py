@@ -1,7 +1,7 @@
 """JSON values as texts are turned into them, and how large and how deep they may be.
 
-What the API server says about a body depends on every field in its order, also the second of the same name, and on numbers as they were
-written. So bodies are read into trees that keep all of that: objects are `Pairs` where a field may be there twice, and numbers `Number`.
+What the API server says about a body depends on every field in its order, including duplicates, and on numbers as they were written.
+So bodies are read into trees that keep all of that: objects are `Pairs` where a field may occur twice, and numbers `Number`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ value later takes two or three calls for each level, which the interpreter bound
 TOO_DEEP: Final = "exceeded max depth"
 
 MAX_VALUES: Final = 100_000
-"""Most values in a body: texts, numbers, lists, objects. The API server has no such bound but the three megabytes that a body may
+"""Most values in a body: texts, numbers, lists, objects. The API server's only bound is the three megabytes that a body may
 have, which hold a million of them; the largest objects of the API have some ten thousand."""
 
 MAX_MANAGED_VALUES: Final = 4 * MAX_VALUES
@@ -76,7 +76,7 @@ def children(tree: Json) -> list[Json]:
 
 
 def duplicate_paths(tree: Json, path: str = "") -> Iterator[str]:
-    """The paths of fields that are there twice, as in `spec.containers[0].name`."""
+    """The paths of fields that occur twice, as in `spec.containers[0].name`."""
     if isinstance(tree, Pairs):
         seen: set[str] = set()
         for name, value in tree:
@@ -104,7 +104,7 @@ def type_word(value: Json) -> str:
 
 
 def plain(tree: Json) -> Json:
-    """The value a tree stands for; of fields with the same name the last one counts. Raises MalformedError."""
+    """The value a tree stands for; of fields with the same name, the last one counts. Raises MalformedError."""
     if isinstance(tree, Pairs):
         return {name: plain(value) for name, value in tree}
     if isinstance(tree, dict):
@@ -117,7 +117,7 @@ def plain(tree: Json) -> Json:
 
 
 def number_value(text: str) -> int | float:
-    """The value of a number: an integer if it is written as one and is of 64 bits. Raises MalformedError beyond a double."""
+    """The value of a number: an integer if it is written as one and fits in 64 bits. Raises MalformedError beyond a double."""
     if len(text) <= _LONGEST_INT64 and not set(text) & set(".eE"):
         whole = int(text)
         if -(2**63) <= whole < 2**63:

@@ -1,10 +1,10 @@
 """Values from the events of a YAML parser, one by one and without recursion.
 
-Refused is what Kubernetes' conversion to JSON refuses: numbers that JSON does not have, lists as keys, nesting without end, aliases that
-unfold to far more than the text holds. There is also what it lets through to nobody's benefit: keys that are there twice or are not
-texts, and tags. A `Manner` says what is refused, and in which words.
+What Kubernetes' conversion to JSON refuses is refused: numbers that JSON does not have, lists as keys, endless nesting, aliases that
+unfold to far more than the text holds. Some things that it lets through can be refused too: duplicate keys, keys that are not texts, and
+tags. A `Manner` says what is refused, and in which words.
 
-Values are built from events rather than from the parser's tree of nodes, whose construction recurses in C, and the same events tell the
+Values are built from events rather than from the parser's tree of nodes, whose construction recurses in C, and the same events give the
 line of every field.
 """
 
@@ -77,7 +77,7 @@ class YamlProblemError(Exception):
 class YamlDocument:
     """One document of a stream: its value, the line it starts at, and the line of each field if asked for.
 
-    Of keys that are there twice, which not every manner refuses, the last one counts; `duplicates` has them with their lines.
+    The last of duplicate keys counts, where the manner does not refuse them; `duplicates` has them with their lines.
     """
 
     value: Json
@@ -225,7 +225,7 @@ class _Builder:
         return top is not None and isinstance(top.value, dict) and top.key is None
 
     def _key_text(self, event: Any, value: Json, line: int) -> str:
-        """Keys that are not texts become some, where that is let through: JSON has no others."""
+        """Keys that are not texts become texts, where that is let through: JSON has no others."""
         if isinstance(value, str):
             return str(value)
         self._doubt(Problem.NOT_TEXT_AS_KEY, line, event.value or "null")

@@ -1,4 +1,4 @@
-"""What YAML 1.1 takes a text without quotes for, as Kubernetes' conversion to JSON has it.
+"""How YAML 1.1 interprets unquoted text, as in Kubernetes' conversion to JSON.
 
 `yes` and `on` are booleans, `0x10` and `010` numbers, dates and `12:30` just texts.
 """
@@ -48,7 +48,7 @@ def plain_value(text: str) -> Json:
 
 
 def _integer(digits: str) -> int | None:
-    """A 64-bit integer in one of the notations of YAML 1.1, or None where it is larger or no octal number after all."""
+    """A 64-bit integer in one of the notations of YAML 1.1, or None where it is larger or not an octal number after all."""
     magnitude = digits.lstrip("+-")
     base = _BASES.get(magnitude[:2].lower())
     if base is not None:

@@ -1,7 +1,7 @@
 """YAML in the two manners in which it is read here.
 
-Files are written by people: keys that are there twice, keys that are not texts, and tags are refused with their line. Bodies of requests
-are read as the API server reads them: keys become texts, of keys that are there twice the last one wins and the problem is reported, and
+Files are written by people: duplicate keys, keys that are not texts, and tags are refused with their line. Bodies of requests
+are read as the API server reads them: keys become texts, the last of duplicate keys wins and the problem is reported, and
 numbers are kept as JSON would have them.
 """
 
@@ -69,7 +69,7 @@ def parse_yaml(file: str, text: str, *, with_lines: bool = False) -> Iterator[Ya
 
 
 def syntax_problem(text: str, error: Exception) -> tuple[int, str]:
-    """The line in which YAML is wrong, or 0 if that cannot be told, and a sentence."""
+    """The line in which YAML is wrong, or 0 if that is unknown, and a sentence."""
     mark = getattr(error, "problem_mark", None)
     position = getattr(error, "position", None)  # of a character that no YAML may have
     line = 0

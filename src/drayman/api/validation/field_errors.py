@@ -34,7 +34,7 @@ class ErrorKind(Enum):
 
     @property
     def label(self) -> str:
-        """How messages call the kind."""
+        """What messages call the kind."""
         return _LABELS[self]
 
 

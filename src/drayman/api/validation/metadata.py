@@ -45,7 +45,7 @@ def check_metadata(
 ) -> Errors:
     """Metadata of an object about to be created.
 
-    A missing namespace is no error: the request's address holds it. A name that will be generated is checked as it would turn
+    A missing namespace is not an error: the request's address holds it. A name that will be generated is checked as it would turn
     out; `check_base` adds a check of the part given, which most kinds have.
     """
     path = "metadata"
@@ -62,7 +62,7 @@ def check_metadata(
     if metadata.namespace:
         yield from _namespace(metadata.namespace, namespaced, f"{path}.namespace")
     if metadata.generation < 0 and namespaced:
-        # Of the other kinds the server sets the generation itself.
+        # For the other kinds the server sets the generation itself.
         yield invalid(f"{path}.generation", metadata.generation, NOT_NEGATIVE)
     yield from _common(metadata, path)
 

@@ -105,7 +105,7 @@ def share_id(value: str, path: str) -> Errors:
 
 
 def opaque_object(value: Json, path: str, *, stored: bool) -> Errors:
-    """A JSON object of limited size. What is stored already may be larger: the limit is younger than the field."""
+    """A JSON object of limited size. What is stored already may be larger: the limit is newer than the field."""
     if value is None:
         yield required(path)
     elif not stored and len(encode_json(value)) > OPAQUE_LENGTH:

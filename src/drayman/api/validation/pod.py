@@ -36,7 +36,7 @@ _UNKNOWN_RESOURCE: Final = (
     " spec.containers.resources.requests"
 )
 _NO_FIELD: Final = "[]"
-"""How upstream calls the field of an error that it reports on none."""
+"""What upstream calls the field of an error that is not about a field."""
 
 
 def validate_pod(pod: Pod) -> list[FieldError]:

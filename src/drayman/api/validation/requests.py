@@ -143,14 +143,14 @@ def _count(request: ExactDeviceRequest | DeviceSubRequest, path: str) -> Errors:
 
 
 def _constraint(constraint: DeviceConstraint, names: RequestNames, path: str) -> Errors:
-    """A constraint. With both attributes set only the first counts, as upstream has it."""
+    """A constraint. With both attributes set only the first counts, as in upstream."""
     yield from names.check_all(constraint.requests, f"{path}.requests")
     if constraint.match_attribute is not None:
         yield from fully_qualified_name(constraint.match_attribute, f"{path}.matchAttribute")
     elif constraint.distinct_attribute is not None:
         yield from fully_qualified_name(constraint.distinct_attribute, f"{path}.distinctAttribute")
     else:
-        # Not what is the matter, but what upstream says.
+        # Not the actual problem, but what upstream says.
         yield required(
             path,
             'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields'

@@ -31,7 +31,7 @@ def validate_claim(claim: ResourceClaim, selectors: SelectorChecker) -> list[Fie
 
 
 def validate_claim_update(new: ResourceClaim, old: ResourceClaim) -> list[FieldError]:
-    """The spec may not change, so nothing else about it is said again."""
+    """The spec may not change, so nothing else about it is reported again."""
     errors = [
         *check_metadata(new.metadata, namespaced=True),
         *check_metadata_update(new.metadata, old.metadata),

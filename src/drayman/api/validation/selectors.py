@@ -34,7 +34,7 @@ class SelectorProblem:
 
 
 SelectorChecker = Callable[[str, bool], SelectorProblem | None]
-"""Told an expression and whether it is stored already (then younger rules do not apply), says what is wrong with it."""
+"""Given an expression and whether it is stored already (then newer rules do not apply), says what is wrong with it."""
 
 _KINDS: Final = {
     "TooLong": ErrorKind.TOO_LONG,

@@ -1,8 +1,8 @@
 """Conversion between the versions of `resource.k8s.io`.
 
-Objects are held as v1. Conversion works on decoded JSON rather than on structs, so that fields nobody here knows pass through
-untouched, at the place the other version has for them. v1beta2 and v1alpha3 differ from v1 in their name only; v1beta1 has
-another shape.
+Objects are held as v1. Conversion works on decoded JSON rather than on structs, so that unknown fields pass through
+untouched, at the place the other version has for them. v1beta2 and v1alpha3 differ from v1 in name only; v1beta1 has a
+different shape.
 """
 
 from __future__ import annotations

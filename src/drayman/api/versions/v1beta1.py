@@ -2,7 +2,7 @@
 
 A device keeps everything but its name under `basic`. A request for exact devices has its fields on the request itself, where
 v1 has them under `exactly`. A slice's node name and `allNodes` are plain values whose zero means unset. Fields that v1 has
-where v1beta1 has none are ignored, as the API server ignores them: they must not come to life by conversion.
+where v1beta1 has none are ignored, as the API server ignores them: conversion must not bring them into effect.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _request_to_v1(request: Object) -> Object:
     own = {name: item for name, item in request.items() if name in ("name", "firstAvailable")}
     rest = {n: item for n, item in request.items() if n not in own and n != "exactly"}
     if not any(name in _EXACT_FIELDS and _is_set(item) for name, item in rest.items()):
-        # None of the fields is set, so this is no exact request; zeros among them mean nothing.
+        # None of the fields is set, so this is not an exact request; zeros among them mean nothing.
         unknown = {name: item for name, item in rest.items() if name not in _EXACT_FIELDS}
         return {**own, **unknown}
     return {**own, "exactly": rest}

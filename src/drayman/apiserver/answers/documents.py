@@ -1,7 +1,7 @@
-"""What the server hands to clients in the same process: stored objects as they are, or in another version.
+"""What the server returns to clients in the same process: stored objects as they are, or in another version.
 
-The objects of a batch get their revisions only when it is written, after each of them was decided and answered. `final_documents`
-puts the real ones in.
+The objects of a batch get their revisions only when it is written, after each of them was decided and its answer built. `final_documents`
+inserts the real ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Value(msgspec.Struct, frozen=True):
-    """A document that is no stored object: a Status, a Scale, an object in another version."""
+    """A document that is not a stored object: a Status, a Scale, an object in another version."""
 
     value: Mapping[str, Json]
 
@@ -40,7 +40,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Converted(msgspec.Struct, frozen=True):
-    """A stored object in another version than it is stored in."""
+    """A stored object in a version other than the stored one."""
 
     call: Call
     stored: Stored
@@ -79,18 +79,18 @@ def page_of(call: Call, page: StoredPage) -> protocol.DocumentPage:
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """What a write of a batch answers, before any of it has its revision."""
+    """The answer to a write of a batch, before its revision is known."""
 
     document: protocol.Document
     dry_run: bool
     operations: int
-    """How many operations the batch had after it."""
+    """The number of operations in the batch up to and including this write."""
 
 
 def final_documents(
     decided: Sequence[Decided], results: Sequence[Stored]
 ) -> list[protocol.Document]:
-    """The documents of a batch with the revisions they got when it was written."""
+    """The documents of a batch with their real revisions, known once it was written."""
     found: list[protocol.Document] = []
     newest: dict[Key, Stored] = {}
     before = 0
@@ -102,7 +102,7 @@ def final_documents(
 
 
 def _as_written(document: protocol.Document, newest: Mapping[Key, Stored]) -> protocol.Document:
-    # Also where the write itself changed nothing: one before it in the batch may have.
+    # Also if the write itself changed nothing: an earlier one in the batch may have.
     if isinstance(document, Stored):
         return newest.get(document.key, document)
     if isinstance(document, Converted):

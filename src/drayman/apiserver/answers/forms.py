@@ -37,7 +37,7 @@ _CLOSING: Final = b"]}\n"
 
 
 def answer(call: Call, result: Result, view: View) -> Response:
-    """The response for one object, or for a value of its own."""
+    """The response for one object, or for a value that is not stored."""
     stored = result.stored
     if stored is None:
         return respond(result.value, view, result.status)
@@ -78,7 +78,7 @@ def answer_page(call: Call, page: StoredPage, view: View) -> Response | LongResp
     """The response for a list."""
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.continue_token or (call.resource.custom and view.shape == "object"):
-        # Custom lists are made of maps, which show what is empty too.
+        # Custom lists are made of maps, which also show empty members.
         metadata["continue"] = page.continue_token
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
@@ -104,7 +104,7 @@ def answer_page(call: Call, page: StoredPage, view: View) -> Response | LongResp
 
 
 def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response | LongResponse:
-    """A list put together from the texts of its items. Those of built-in kinds go without kind and apiVersion."""
+    """A list assembled from the texts of its items. Items of built-in kinds omit kind and apiVersion."""
     resource = call.resource
     kind = resource.kind_in(call.version)
     start, skipped = _trimming(call)
@@ -124,7 +124,7 @@ def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response |
 
 
 def _trimming(call: Call) -> tuple[bytes, int]:
-    """How the text of an item begins in a list, and how much of its stored text that takes the place of."""
+    """How the text of an item begins in a list, and how much of its stored text that replaces."""
     if call.resource.custom:
         return b"", 0
     return b"{", len(type_prefix(call.resource.kind_in(call.version)))
@@ -137,7 +137,7 @@ def _opening(call: Call, metadata: Object) -> bytes:
 
 
 def _pieces(opening: bytes, texts: Sequence[bytes], start: bytes, skipped: int) -> Iterator[bytes]:
-    """The texts without what is skipped of each and with another start, in pieces that are neither small nor large."""
+    """The texts, each with its first bytes replaced by another start, in pieces that are neither small nor large."""
     gathered: list[bytes] = []
     size = 0
     before = opening + start
@@ -156,7 +156,7 @@ def _pieces(opening: bytes, texts: Sequence[bytes], start: bytes, skipped: int) 
 
 
 def _shown_to_people(data: bytes, view: View, status: int = 200) -> Response:
-    """The response for a JSON text in another form of writing."""
+    """The response for a JSON text in another notation."""
     if view.encoding == "yaml":
         return respond(decode(data), view, status)
     return Response(status, indented(data) + NEWLINE, view.content_type)

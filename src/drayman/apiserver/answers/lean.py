@@ -1,7 +1,7 @@
-"""Objects without managedFields, for clients that read a large cluster to answer a question.
+"""Objects without managedFields, for clients that only read a large cluster.
 
-Who owns which field is almost half of the text of a pod or a claim, and matters only to who writes. A client says
-`omitManagedFields=true`; servers that do not know the word send all the same.
+Field ownership is almost half of the text of a pod or a claim, and only matters to writers. A client sends
+`omitManagedFields=true`; servers that do not know the option send managedFields all the same.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _QUOTE, _ESCAPED_QUOTE, _ESCAPED_BACKSLASH = b'"', b'\\"', b"\\\\"
 def without_managed_fields(data: bytes) -> bytes:
     """The stored text of an object without its metadata.managedFields.
 
-    Inside of strings quotes are escaped, so a name in quotes behind a comma is a name. Templates have metadata too, but behind that of
-    the object itself. Entries hold no lists, so theirs ends with the first bracket that is not in a string.
+    Quotes are escaped inside strings, so a name in quotes after a comma is a member name. Templates have metadata too, but after that
+    of the object itself. Entries hold no lists, so the list ends with the first bracket that is not in a string.
     """
     start = data.find(_MANAGED)
     if start < 0 or data.count(_METADATA, 0, start) > 1:
@@ -36,7 +36,7 @@ def without_managed_fields(data: bytes) -> bytes:
 
 
 def _without_managed_fields(data: bytes) -> bytes:
-    """The same by understanding the text, for the few with escaped backslashes."""
+    """The same by parsing the text, for the few with escaped backslashes."""
     value = decode(data)
     value["metadata"].pop("managedFields", None)
     return encode(value)

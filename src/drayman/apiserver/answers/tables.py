@@ -29,7 +29,7 @@ CREATED_AT: Final = Column(
     description=CREATION,
 )
 DEFAULT_COLUMNS: Final = (NAME, CREATED_AT)
-"""Of kinds that declare none."""
+"""The columns of kinds that declare none."""
 
 
 def table(
@@ -79,7 +79,7 @@ def _row(
 
 
 def row_conditions(obj: Object) -> list[Json]:
-    """Pods that are done are marked, so that clients can leave them out."""
+    """Finished pods are marked, so that clients can leave them out."""
     if obj.get("kind") != "Pod":
         return []
     phase = (obj.get("status") or {}).get("phase")
@@ -100,7 +100,7 @@ def _included(obj: Object, include: IncludeObject, view: View) -> Json:
 
 
 def partial_metadata(obj: Object, view: View) -> Object:
-    """An object of which only the metadata is shown."""
+    """Only the metadata of an object."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": f"{META_GROUP}/{view.version}",

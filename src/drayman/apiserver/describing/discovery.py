@@ -1,7 +1,7 @@
 """Discovery: what is served, in the old form (a document per group version) and in the aggregated one (everything at once).
 
-Clients cache these, so the aggregated documents carry an ETag. Everything follows from the table of resources and is made anew
-only when that has changed.
+Clients cache these, so the aggregated documents carry an ETag. Everything is derived from the table of resources and rebuilt only
+when that has changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Discovery:
 
     resources: Resources
     address: str = ""
-    """Host and port that clients are told to find the server at."""
+    """Host and port at which clients are told to reach the server."""
     _generation: int = -1
     _aggregated: dict[str, Response] = field(default_factory=dict)
 
@@ -220,6 +220,6 @@ def _subresource_entry(resource: ApiResource, part: Subresource) -> Object:
 
 
 def storage_version_hash(kind: GroupVersionKind) -> str:
-    """Tells clients whether objects are still stored as they were."""
+    """Shows clients whether objects are still stored in the same form."""
     text = f"{kind.group}/{kind.version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()

@@ -1,4 +1,4 @@
-"""Prometheus metrics, named as Kubernetes names them."""
+"""Prometheus metrics, named as in Kubernetes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _VERBS: Final = frozenset(
     "create delete deletecollection get list patch update watch put post head options".split()
 )
-"""Verbs and methods that are counted by name. Clients can make up others, and every name costs memory for good."""
+"""Verbs and methods that are counted by name. Clients can invent others, and every name uses memory permanently."""
 
 
 class Metrics:
@@ -46,7 +46,7 @@ class Metrics:
         ).labels("WATCH")
 
     def observe(self, attributes: Attributes, code: int, seconds: float) -> None:
-        """Count one request that is done."""
+        """Count one finished request."""
         verb = attributes.verb if attributes.verb in _VERBS else "other"
         labels = (
             verb.upper(),

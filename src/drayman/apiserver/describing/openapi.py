@@ -13,7 +13,7 @@ from drayman.apiserver.served.resources import ApiResource, Resources, Subresour
 
 @dataclass(slots=True)
 class OpenApiDocuments:
-    """Answers requests for OpenAPI. Goes by the table of resources, and looks at it again only when that has changed."""
+    """Answers requests for OpenAPI. Uses the table of resources, and reads it again only when it has changed."""
 
     resources: Resources
     clock: Clock
@@ -21,7 +21,7 @@ class OpenApiDocuments:
     _generation: int = -1
 
     def answer(self, request: Request) -> Response | None:
-        """The answer, or None for a path that is no document."""
+        """The answer, or None for a path that is not a document."""
         if self._generation != self.resources.generation:
             self._publication.update(served_resources(self.resources))
             self._generation = self.resources.generation

@@ -19,11 +19,11 @@ HEALTH_PATHS: Final = ("healthz", "livez", READY_PATH)
 NO_SNIFF: Final = {"X-Content-Type-Options": "nosniff"}
 
 Check = Callable[[], str | None]
-"""Says what is wrong, or nothing."""
+"""Returns what is wrong, or None."""
 
 
 def version_info() -> Response:
-    """`/version`. Clients parse gitVersion; that this is Drayman is in the build metadata, where they do not look."""
+    """`/version`. Clients parse gitVersion; the build metadata, which they ignore, says that this is Drayman."""
     major, minor = KUBERNETES.split(".")
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     info = {
@@ -81,5 +81,5 @@ def _verdict(path: str, problems: Mapping[str, str | None], *, verbose: bool) ->
 
 
 def page_not_found() -> Response:
-    """A path that is about nothing at all: no Status, as no API is involved."""
+    """The answer for an unknown path: no Status, as no API is involved."""
     return Response(404, b"404 page not found\n", TEXT_TYPE, dict(NO_SNIFF))

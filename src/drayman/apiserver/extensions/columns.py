@@ -24,7 +24,7 @@ _AGE: Mapping[str, Json] = {
 
 
 def custom_columns(declared: Sequence[Mapping[str, Json]]) -> tuple[Column, ...]:
-    """The columns of a definition. A path that cannot be understood ends them, as upstream."""
+    """The columns of a definition. An invalid path ends them, as upstream."""
     columns = [NAME]
     for one in declared or (_AGE,):
         try:
@@ -54,7 +54,7 @@ def _column(declared: Mapping[str, Json], path: JsonPath) -> Column:
 
 
 def cell_value(value: Json, type_name: str, now: datetime) -> Json:
-    """A value as a cell of a type; None where it is of none that can be shown there."""
+    """A value as a cell of a type; None if it cannot be shown as that type."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match type_name:
         case "integer":

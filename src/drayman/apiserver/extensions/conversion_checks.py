@@ -1,4 +1,4 @@
-"""How a CustomResourceDefinition says that its versions are converted into each other."""
+"""The conversion between versions that a CustomResourceDefinition declares."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Errors = Iterator[FieldError]
 
 
 def conversion_errors(spec: Mapping[str, Json]) -> Errors:
-    """The errors of a conversion. As upstream, fields are called what they were in an older version."""
+    """The errors of a conversion. As upstream, fields have the names of an older version."""
     conversion, path = spec.get("conversion"), "spec.conversion"
     if conversion is None:
         return
@@ -81,7 +81,7 @@ def _url(text: str, path: str) -> Errors:
 
 
 def _service(service: Mapping[str, Json], path: str) -> Errors:
-    # Upstream mixes up the two: a missing name is reported as a missing namespace, and the other way round.
+    # Upstream mixes up the two: a missing name is reported as a missing namespace, and vice versa.
     for field, reported in (("namespace", "name"), ("name", "namespace")):
         if not service.get(field):
             yield required(f"{path}.{reported}")

@@ -1,4 +1,4 @@
-"""What a value was before: old and new value of the same field, as far as it can be told which they are."""
+"""What a value was before: old and new value of the same field, if they can be matched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drayman.apiserver.extensions.schemas import LIST_KEYS, LIST_TYPE, Schema, i
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """An old and a new value of a field that both have."""
+    """The old and new value of a field that both objects have."""
 
     new: Json
     old: Json
@@ -53,7 +53,7 @@ def key_of(correlation: Correlation | None, name: str) -> Correlation | None:
 
 
 def position_of(correlation: Correlation | None, position: int) -> Correlation | None:
-    """The correlation of an item of a list. Only lists that are maps know which item was which."""
+    """The correlation of an item of a list. Items can only be matched in lists that are maps."""
     if correlation is None or correlation.schema.get(LIST_TYPE) != "map":
         return None
     inner = items(correlation.schema)

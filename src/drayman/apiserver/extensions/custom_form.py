@@ -1,7 +1,7 @@
 """The form of a custom resource in each of its versions: how bodies are read, kept and shown.
 
-Objects are kept in the storage version of their definition, pruned by its schema and with its defaults, so that reads hand
-on the bytes. Between versions nothing changes but the apiVersion and what the schema of the other version does not have.
+Objects are stored in the storage version of their definition, pruned by its schema and with its defaults, so that reads pass
+on the bytes. Conversion between versions changes only the apiVersion and removes what the other version's schema does not have.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from drayman.apiserver.served.resources import Conversion
 from drayman.apiserver.served.strategy import Object
 
 MAX_DEPTH: Final = 128
-"""Deepest nesting of a custom resource, whose parts nothing else limits and everything here recurses into."""
+"""Maximum nesting of a custom resource: nothing else limits it, and everything here is recursive."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomCodec:
-    """Reads bodies by the schemas of a definition, by version."""
+    """Reads bodies according to the schemas of a definition, by version."""
 
     schemas: Mapping[str, Schema]
 
     def decode(self, body: bytes | Json, version: str) -> tuple[Object, Sequence[str]]:
-        """A body in a version, pruned, and what is unknown or duplicate in it. Raises BodyError."""
+        """A body in a version, pruned, and its unknown or duplicate fields. Raises BodyError."""
         tree = parse_tree(body) if isinstance(body, bytes) else body
         if depth_exceeds(tree, MAX_DEPTH):
             raise MalformedError(TOO_DEEP)
@@ -88,12 +88,12 @@ def _whole_numbers(value: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class CustomConversion(Conversion):
-    """Between versions whose objects are the same but for what a schema leaves out."""
+    """Between versions whose objects differ only in what a schema omits."""
 
     schemas: Mapping[str, Schema]
 
     def to_hub(self, obj: Object, version: str) -> Object:
-        """Keeps all the request had: the strategy prunes once it has been validated in its own version."""
+        """Keeps everything in the request: the strategy prunes after validation in the request's version."""
         return obj
 
     def from_hub(self, obj: Object, version: str) -> Object:
@@ -103,6 +103,6 @@ class CustomConversion(Conversion):
 
 
 def as_stored(obj: Object, schema: Schema) -> None:
-    """Give an object, in place, the form of the version it is kept in."""
+    """Give an object, in place, the form of the storage version."""
     prune(obj, schema, is_root=True)
     set_defaults(obj, schema)

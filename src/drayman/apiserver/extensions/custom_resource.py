@@ -28,7 +28,7 @@ from drayman.apiserver.subresources.scale import ScalePaths, scale_subresource
 
 
 def custom_resource(definition: Definition) -> ApiResource | None:
-    """The resource of a definition; None for one that serves no version."""
+    """The resource of a definition; None if it serves no version."""
     served = sorted(
         (str(v["name"]) for v in definition.versions if v.get("served")), key=version_priority
     )
@@ -65,7 +65,7 @@ def custom_resource(definition: Definition) -> ApiResource | None:
 
 
 def _verbs(definition: Definition) -> tuple[str, ...]:
-    """While a definition goes away its objects do, and no new ones come."""
+    """While a definition is being deleted, so are its objects, and no new ones can be created."""
     if definition.is_terminating:
         return tuple(verb for verb in ALL_VERBS if verb != "create")
     return ALL_VERBS
@@ -89,7 +89,7 @@ def _strategy(definition: Definition, conversion: CustomConversion) -> CustomStr
 
 
 def _subresources(definition: Definition, strategy: CustomStrategy) -> Iterator[Subresource]:
-    """Status and scale, where any version that is served has them."""
+    """Status and scale, if any served version has them."""
     parts = [v.get(SUBRESOURCES) or {} for v in definition.versions if v.get("served")]
     if any("status" in part for part in parts):
         yield Subresource(name="status", strategy=CustomStatusStrategy(strategy))

@@ -46,7 +46,7 @@ class VersionRules:
         return properties(self.schema).get("status") or EMPTY
 
     def scale_errors(self, obj: Object, *, with_spec: bool) -> Iterator[FieldError]:
-        """The numbers that the scale subresource shows must be there as such."""
+        """The values that the scale subresource shows must be numbers."""
         if self.scale is None:
             return
         names = ("specReplicasPath", "statusReplicasPath") if with_spec else ("statusReplicasPath",)
@@ -65,7 +65,7 @@ class VersionRules:
 
 
 def _value_at(obj: Json, path: str) -> tuple[Json, str]:
-    """The value at a simple path, and what is in the way of it."""
+    """The value at a simple path, and what prevents reading it."""
     for name in path.removeprefix(".").split("."):
         if obj is None:
             return None, ""
@@ -127,7 +127,7 @@ def _selector_errors(obj: Object, path: str) -> Iterator[FieldError]:
 
 @dataclass(frozen=True, slots=True)
 class CustomStrategy(Strategy):
-    """Rules of the main endpoint, where the status has one of its own."""
+    """Rules of the main endpoint if the status has its own endpoint."""
 
     versions: Mapping[str, VersionRules]
     storage: str
@@ -150,7 +150,7 @@ class CustomStrategy(Strategy):
 
     def generation_changes(self, new: Object, old: Object) -> bool:
         before, after = dict(old), dict(new)
-        # What the client wrote in another version is kept as the storage version has it.
+        # What the client wrote in another version is stored in the form of the storage version.
         as_stored(after, self.versions[self.storage].schema)
         return any(
             after.get(name) != before.get(name)
@@ -203,7 +203,7 @@ class CustomStrategy(Strategy):
         return self.conversion.from_hub(old, context.version)
 
     def _store(self, obj: Object, context: Context, errors: list[FieldError]) -> None:
-        """What passed in another version goes on in the one it is kept in."""
+        """Convert an object that is valid in another version to the storage version."""
         if not errors and context.version != self.storage:
             as_stored(obj, self.versions[self.storage].schema)
 
@@ -217,7 +217,7 @@ class WholeStrategy(CustomStrategy):
 
 @dataclass(frozen=True, slots=True)
 class CustomStatusStrategy(StatusStrategy):
-    """Rules of the status endpoint: nothing else changes, and nothing else is checked but by the rules."""
+    """Rules of the status endpoint: nothing else changes, and only CEL rules check anything else."""
 
     main: CustomStrategy
     reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("metadata",), ("spec",))
@@ -247,7 +247,7 @@ class CustomStatusStrategy(StatusStrategy):
 def _rule_errors(
     rules: VersionRules, obj: Object, old: Object | None, errors: list[FieldError]
 ) -> list[FieldError]:
-    """What the rules say, or that they were not asked."""
+    """The errors of the rules, or one saying that they were not evaluated."""
     if rules.rules is None:
         return []
     blocked = blocking_error(errors)

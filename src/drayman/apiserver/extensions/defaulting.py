@@ -1,4 +1,4 @@
-"""Filling in defaults. Null counts as absent where the schema does not say that it is a value."""
+"""Filling in defaults. Null counts as absent unless the schema allows it as a value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drayman.apiserver.extensions.schemas import Schema, additional, items, memb
 
 
 def set_defaults(value: Json, schema: Schema) -> None:
-    """Give a value the defaults of its schema, in place, and take out nulls that are no values."""
+    """Give a value the defaults of its schema, in place, and remove nulls that are not allowed as values."""
     _drop_nulls(value, schema)
     _set(value, schema)
 

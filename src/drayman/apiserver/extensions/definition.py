@@ -1,7 +1,7 @@
 """A CustomResourceDefinition as the server reads it: names, versions, and what the versions have in common.
 
-Validation looks at what all versions share as if it were written once, above the versions (older versions of the API had it
-there); this is why errors about the only version of a definition name `spec.validation` and not `spec.versions[0].schema`.
+Validation treats what all versions share as if it were written once, above the versions, as in older versions of the API. This is
+why errors about the only version of a definition name `spec.validation` and not `spec.versions[0].schema`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Definition:
 
     @cached_property
     def shared(self) -> Mapping[str, Json]:
-        """What is the same in all versions, of the parts that can be."""
+        """The parts that are the same in all versions, of those that may be shared."""
         if not self.versions:
             return {}
         first = self.versions[0]
@@ -91,7 +91,7 @@ class Definition:
         return next(version for version in self.versions if version["name"] == name)
 
     def schema(self, name: str) -> Schema:
-        """The schema of a version. One that has none accepts anything that is an object."""
+        """The schema of a version. A version without one accepts any object."""
         return schema_of(self.version(name)) or EMPTY
 
     def is_true(self, condition: str) -> bool:
@@ -108,7 +108,7 @@ class Definition:
 
 
 def schema_of(version: Mapping[str, Json]) -> Schema | None:
-    """The schema in a version, or in what stands for all versions."""
+    """The schema in a version, or in the part shared by all versions."""
     found: Schema | None = (version.get(SCHEMA) or {}).get("openAPIV3Schema")
     return found
 
@@ -116,7 +116,7 @@ def schema_of(version: Mapping[str, Json]) -> Schema | None:
 def condition(
     kind: str, status: str, reason: str, message: str, now: str, old: Mapping[str, Json] | None
 ) -> Object:
-    """A condition. It changes at a time only where its status does."""
+    """A condition. Its transition time changes only if its status does."""
     is_same = old is not None and old.get("status") == status
     since = old["lastTransitionTime"] if is_same and old is not None else now
     return {

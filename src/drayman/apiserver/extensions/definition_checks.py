@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition must be like to be accepted."""
+"""The rules that a CustomResourceDefinition must meet."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MIXED: Final = "may have mixed case, but should otherwise match: "
 
 
 def definition_errors(definition: Definition, old: Definition | None = None) -> list[FieldError]:
-    """The errors of a definition, without those of its metadata. Expressions that `old` has may cost what they cost."""
+    """The errors of a definition, without those of its metadata. The cost of expressions that `old` already has is not limited."""
     if depth_exceeds(definition.obj, MAX_DEPTH):
         return [invalid("spec.versions", None, f"must not be nested over {MAX_DEPTH} levels deep")]
     return [
@@ -59,7 +59,7 @@ def definition_errors(definition: Definition, old: Definition | None = None) -> 
 
 
 def name_problems(definition: Definition, name: str) -> tuple[str, ...]:
-    """Why a definition cannot have its name, which follows from what it defines."""
+    """Why a definition's name is wrong: it must follow from what the definition defines."""
     problems = dns_subdomain_problems(name)
     if name != f"{definition.plural}.{definition.group}":
         return (*problems, 'must be spec.names.plural+"."+spec.group')
@@ -67,7 +67,7 @@ def name_problems(definition: Definition, name: str) -> tuple[str, ...]:
 
 
 def change_errors(new: Definition, old: Definition) -> Iterator[FieldError]:
-    """What may not change, the kind and scope of a resource that is served among it."""
+    """What may not change, including the kind and scope of a served resource."""
     if old.is_true(ESTABLISHED):
         yield from _unchanged(new.spec.get("scope"), old.spec.get("scope"), "spec.scope")
         yield from _unchanged(new.kind, old.kind, "spec.names.kind")
@@ -183,7 +183,7 @@ def invalid_label(path: str, text: str, hint: str = "") -> Iterator[FieldError]:
 
 
 def accepted_names_errors(definition: Definition) -> Iterator[FieldError]:
-    """The errors of the names that somebody says are accepted."""
+    """The errors of the accepted names in the status."""
     accepted = (definition.obj.get("status") or {}).get("acceptedNames") or {}
     yield from _names_errors(accepted, "status.acceptedNames")
 
@@ -225,7 +225,7 @@ def _stored_version_errors(definition: Definition) -> Iterator[FieldError]:
 
 
 def is_protected(group: str) -> bool:
-    """Whether a group is the Kubernetes project's own."""
+    """Whether a group belongs to the Kubernetes project."""
     return group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
 
 

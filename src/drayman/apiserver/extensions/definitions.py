@@ -81,7 +81,7 @@ class DefinitionStrategy(Strategy):
 
 
 class DefinitionStatusStrategy(StatusStrategy):
-    """The status of definitions: migrations take versions off it."""
+    """The status of definitions: migrations remove versions from it."""
 
     keeps_metadata: ClassVar[tuple[str, ...]] = (
         "labels",

@@ -1,6 +1,6 @@
-"""Deletion of definitions: first the objects go, then the definition.
+"""Deletion of definitions: first the objects, then the definition.
 
-The definition is marked and keeps a finalizer while objects remain. Those that wait for finalizers of their own keep it waiting;
+The definition is marked and keeps a finalizer while objects remain. Objects that wait for their own finalizers delay it;
 it is gone with the last of them.
 """
 
@@ -30,7 +30,7 @@ from drayman.cluster.embedded.model import Delete, Key, Put, Stored
 
 
 async def delete_definition(call: Call) -> Result:
-    """Mark a definition as going away and take out its objects. Answers the definition as it was marked."""
+    """Mark a definition as being deleted and remove its objects. Returns the marked definition."""
     existing = call.core.store.latest(call.key)
     if existing is None:
         raise not_found(call.subject)
@@ -68,7 +68,7 @@ def _mark(obj: Object, now: str) -> None:
 
 
 async def clean_up(core: Core, name: str) -> None:
-    """Take out the objects of a definition that goes away, and then the definition, as far as nothing waits."""
+    """Remove the objects of a definition being deleted, and then the definition, unless something waits."""
     key = Key(STORAGE, "", name)
     existing = core.store.latest(key)
     if existing is None or "deletionTimestamp" not in existing.value["metadata"]:
@@ -98,11 +98,11 @@ async def _remove_objects(core: Core, resource: ApiResource) -> None:
             try:
                 await remove(call, existing)
             except ConflictError:
-                continue  # Somebody else writes it: the next look finds what came of that.
+                continue  # Another client is writing it: the next look sees the result.
 
 
 async def _finish(core: Core, key: Key) -> None:
-    """Take the finalizer off, and the definition with it if it was the last."""
+    """Remove the finalizer, and also the definition if it was the last."""
     existing = core.store.latest(key)
     if existing is None:
         return
@@ -121,7 +121,7 @@ async def _finish(core: Core, key: Key) -> None:
 
 
 async def _reconsider_names(core: Core, group: str) -> None:
-    """A name that has become free goes to whoever wanted it."""
+    """Give a name that has become free to a definition that wants it."""
     for stored in core.store.list(STORAGE):
         definition = Definition(stored.value)
         if definition.group != group or definition.is_true("NamesAccepted"):

@@ -1,4 +1,4 @@
-"""Metadata of custom resources and of resources embedded in them: decoded and checked like everybody's."""
+"""Metadata of custom resources and of resources embedded in them: decoded and checked like any other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METADATA = "meta/v1.ObjectMeta"
 
 
 def decode_metadata(tree: Json, path: str = "metadata") -> tuple[Object, list[str]]:
-    """Metadata in its final form, and what is unknown or duplicate in it. Raises BodyError."""
+    """Metadata in its final form, and its unknown or duplicate fields. Raises BodyError."""
     value, problems = decode_strict(message_named(_METADATA), tree)
     found = normalised_metadata(value)
     return found, [problem.replace(' field "', f' field "{path}.', 1) for problem in problems]
@@ -59,7 +59,7 @@ def coerce_embedded(value: Json, schema: Schema, problems: list[str], path: str 
 
 
 def embedded_errors(value: Json, schema: Schema, path: str = "") -> Iterator[FieldError]:
-    """The errors of embedded resources: each says what it is, and has good metadata."""
+    """The errors of embedded resources: each names its kind and has valid metadata."""
     if isinstance(value, dict):
         if schema.get(EMBEDDED):
             yield from _resource_errors(value, path)

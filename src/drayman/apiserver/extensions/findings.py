@@ -1,6 +1,6 @@
 """Errors of custom resources: the field errors of every kind, and two forms that only these have.
 
-A value of the wrong type has a reason of its own, and errors of rules on objects and lists do not repeat the value.
+A value of the wrong type has its own reason, and errors of rules on objects and lists do not repeat the value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLOCKING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TypeInvalid(FieldError):
-    """A value of another type than the schema has."""
+    """A value of a type other than the schema's."""
 
     @property
     def reason(self) -> str:
@@ -39,12 +39,12 @@ def type_invalid(path: str, value: object, detail: str) -> FieldError:
 
 
 def invalid_unshown(path: str, detail: str) -> FieldError:
-    """An error that does not show the value: what is shown in its place is the detail, as it is."""
+    """An error that shows the detail in place of the value."""
     return FieldError(ErrorKind.INVALID, path, msgspec.Raw(detail.encode()))
 
 
 def blocking_error(errors: Iterable[FieldError]) -> FieldError | None:
-    """What is added where rules cannot be evaluated, because the object is not even of the right shape."""
+    """The error that is added if rules cannot be evaluated, because the object does not have the right shape."""
     if any(error.kind in _BLOCKING or isinstance(error, TypeInvalid) for error in errors):
         return FieldError(ErrorKind.INVALID, NOWHERE, None, UNCHECKED)
     return None

@@ -1,6 +1,6 @@
 """Names of fields as rules write them: CEL has reserved words and fewer characters than JSON.
 
-A field whose name is reserved is written between underscores. Except for the words that the grammar takes for something else, it may
+A field whose name is reserved is written between underscores. Except for words that have another meaning in the grammar, it may
 also be written as it is.
 """
 
@@ -22,7 +22,7 @@ _ACCEPTED: Final = re.compile("[a-zA-Z_.\\-/][a-zA-Z0-9_.\\-/]*")
 
 @lru_cache(maxsize=4096)
 def identifier(name: str) -> str | None:
-    """How a rule writes the name of a field; None for one that no rule can name."""
+    """How a rule writes the name of a field; None if no rule can name it."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _ACCEPTED.fullmatch(name):
@@ -31,7 +31,7 @@ def identifier(name: str) -> str | None:
 
 
 def plain_keyword(written: str) -> str | None:
-    """The reserved word that a field may be written as, given how it is written between underscores."""
+    """The reserved word that a field may be written as, given its form between underscores."""
     word = written.removeprefix("__").removesuffix("__")
     is_keyword = word in _RESERVED - _LITERALS_AND_OPERATORS and written == f"__{word}__"
     return word if is_keyword else None

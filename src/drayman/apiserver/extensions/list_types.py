@@ -1,4 +1,4 @@
-"""Sets and maps written as lists: no item, or no key, is there twice."""
+"""Sets and maps written as lists: no item or key may occur twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from drayman.apiserver.served.encoding import encode
 
 
 def list_type_errors(value: Json, schema: Schema, path: str = "") -> Iterator[FieldError]:
-    """What is there twice in a value."""
+    """The errors for items or keys that occur twice in a value."""
     if isinstance(value, dict):
         declared, others = properties(schema), additional(schema)
         for name, inner in value.items():
@@ -58,12 +58,12 @@ def _map_errors(value: Sequence[Json], schema: Schema, path: str) -> Iterator[Fi
 
 
 def map_key(item: Mapping[str, Json], names: Sequence[str]) -> dict[str, Json]:
-    """The members of an item by which a map written as a list knows it."""
+    """The members of an item that are its key in a map written as a list."""
     return {name: item[name] for name in names if name in item}
 
 
 def _repeated(values: Sequence[Json]) -> Iterator[int]:
-    """The positions of values that are there for the second time; further ones are not told."""
+    """The positions of values that occur for the second time; further ones are not reported."""
     times: dict[bytes, int] = {}
     for position, value in enumerate(values):
         text = encode(value)

@@ -1,4 +1,4 @@
-"""Stored objects after their definition changed: brought into the form that would be stored now.
+"""Conversion of stored objects, after their definition changed, to the form that would be stored now.
 
 The real server does this whenever it reads an object. Here reads hand on stored bytes, so it is done once, as an update.
 """
@@ -34,7 +34,7 @@ async def _write(core: Core, operations: list[Put]) -> None:
     try:
         await core.store.write(operations)
     except ConflictError:
-        # One of them is being written by somebody, and so in the present form. The others go one by one.
+        # Another client has written one of them, and so in the current form. The others are written one by one.
         if len(operations) > 1:
             for operation in operations:
                 await _write(core, [operation])

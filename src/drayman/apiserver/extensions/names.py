@@ -1,4 +1,4 @@
-"""Names as definitions have them."""
+"""Names in definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RULE: Final = (
 
 
 def dns_1035_problems(text: str) -> Problems:
-    """Why a text is no RFC 1035 label: like a DNS label, but it begins with a letter."""
+    """Why a text is not an RFC 1035 label: like a DNS label, but it begins with a letter."""
     problems: list[str] = []
     if len(text.encode()) > LABEL_LENGTH:
         problems.append(f"must be no more than {LABEL_LENGTH} characters")

@@ -1,4 +1,4 @@
-"""Which names a definition gets: its own, unless another of the group has one of them already."""
+"""Which names a definition gets: its own, unless another definition of the group already has one of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: Final = ("kind", "listKind")
 
 
 def set_names(obj: Object, objects: ObjectReader, now: str) -> None:
-    """Accept the names of a definition as far as they are free, and set its conditions by that."""
+    """Accept the names of a definition as far as they are free, and set its conditions accordingly."""
     definition = Definition(obj)
     others = [
         Definition(other)
@@ -82,7 +82,7 @@ def _taken(group: Iterable[Definition]) -> tuple[set[str], set[str]]:
 
 
 def _conditions(definition: Definition, problem: tuple[str, str] | None, now: str) -> list[Object]:
-    """Names come first; with them a definition is established, at once and for good."""
+    """Names come first; once they are accepted, a definition is established immediately and permanently."""
     old_names = definition.condition(NAMES_ACCEPTED)
     old_established = definition.condition(ESTABLISHED)
     kept = [

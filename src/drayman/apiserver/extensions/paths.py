@@ -32,13 +32,13 @@ class FieldPathError(Exception):
 
 
 class JsonPathError(Exception):
-    """A text is no JSONPath."""
+    """A text is not a JSONPath."""
 
 
 def valid_field_path(
     path: str, schema: Schema, *, allow_brackets: bool = True
 ) -> tuple[str, Schema | None]:
-    """A path as errors write it, and the schema of what it leads to. Raises FieldPathError."""
+    """A path as written in errors, and the schema of what it leads to. Raises FieldPathError."""
     tokens = iter(_tokens(path))
     shown, current = "", schema
     for token in tokens:
@@ -87,7 +87,7 @@ def _descend(shown: str, schema: Schema, name: str) -> tuple[str, Schema]:
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A path to any number of values. What is missing on the way is no error."""
+    """A path to any number of values. Missing members on the way are not an error."""
 
     steps: tuple[Step, ...]
 

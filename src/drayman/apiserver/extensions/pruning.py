@@ -1,4 +1,4 @@
-"""Taking out of an object what its schema does not declare."""
+"""Removal of what the schema of an object does not declare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drayman.apiserver.extensions.schemas import (
 
 
 def prune(value: Json, schema: Schema, *, is_root: bool = False) -> list[str]:
-    """Take undeclared members out of a value, in place. Gives their paths, sorted."""
+    """Remove undeclared members from a value, in place. Returns their paths, sorted."""
     unknown: list[str] = []
     _prune(value, as_resource(schema) if is_root else schema, "", unknown)
     return sorted(unknown)

@@ -48,7 +48,7 @@ class _Place:
     count: int | None = 1
     """How many values there can be at this place; None where nothing limits it."""
     uncorrelated: str | None = None
-    """The list below which nobody can tell what a value was before."""
+    """The list below which the old value of a value cannot be determined."""
 
 
 def rule_errors(tree: RuleNode | None, path: str) -> Iterator[FieldError]:
@@ -141,5 +141,5 @@ def _too_costly(what: str, cost: int, limit: int) -> str:
 
 
 def _as_go(rule: Mapping[str, Json]) -> dict[str, Json]:
-    """A rule as the real server shows it, which has other names inside."""
+    """A rule as the real server shows it, with its internal names."""
     return {shown: rule.get(name, absent) for shown, (name, absent) in _GO_NAMES.items()}

@@ -24,7 +24,7 @@ from drayman.cel.values import NONE, OptionalValue
 
 COST_PER_CALL: Final = 1_000_000
 COST_BUDGET: Final = 10_000_000
-"""Of all rules on one object."""
+"""The budget of all rules on one object."""
 LONGEST_MESSAGE: Final = 5 * 1024
 OUT_OF_BUDGET: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -33,7 +33,7 @@ OUT_OF_BUDGET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """What a value was: the value itself for `oldSelf`, and whether that is told to be unchanged."""
+    """The old value: the value itself for `oldSelf`, and what shows whether it is unchanged."""
 
     value: Json = None
     correlation: Correlation | None = None
@@ -65,7 +65,7 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class RuleFindings:
-    """What the rules say: errors, and warnings about what was wrong before and did not change."""
+    """The results of the rules: errors, and warnings about what was already wrong and did not change."""
 
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -115,7 +115,7 @@ class RuleFindings:
 
     @staticmethod
     def _is_skipped(rule: Compiled, old: Old) -> bool:
-        """A rule about a change has nothing to say where there was nothing before, unless it says that it has."""
+        """A rule that uses `oldSelf` is skipped if there is no old value, unless it declares that optional."""
         return rule.uses_old_self and old.value is None and not rule.is_optional_old
 
     def _refuse(self, node: RuleNode, path: str, detail: str) -> None:

@@ -25,7 +25,7 @@ from drayman.cel.types import Type
 from drayman.cel.values import MISSING, MapValue
 
 MAX_REQUEST: Final = 3 * 1024 * 1024
-"""Bytes of the largest request, which bounds what has no limit of its own."""
+"""Bytes of the largest request, which bounds everything without its own limit."""
 _NAME_LENGTH: Final = 253
 _BYTES_PER_CHARACTER: Final = 4
 _DATE_SIZE, _MIN_TIME_SIZE, _MIN_DURATION_SIZE, _MAX_TIME_SIZE = 12, 21, 3, 32
@@ -34,7 +34,7 @@ _STRING: Final[Schema] = {"type": "string"}
 
 @dataclass(frozen=True, slots=True)
 class RuleType:
-    """A type, the most elements a value of it has, and the fewest bytes it takes in a request."""
+    """A type, the maximum number of elements in a value, and the minimum number of bytes it takes in a request."""
 
     type: Type
     max_elements: int = 0
@@ -44,7 +44,7 @@ class RuleType:
     key: RuleType | None = None
 
     def size(self, path: tuple[str, ...]) -> SizeEstimate | None:
-        """The size of what a path leads to, the first part of which is a variable."""
+        """The size of the value at a path whose first part is a variable."""
         found: RuleType | None = self
         for step in path[1:]:
             assert found is not None
@@ -76,7 +76,7 @@ class RuleType:
 def rule_type(
     schema: Schema, *, is_resource: bool = False, name: str = "selfType"
 ) -> RuleType | None:
-    """The type of values of a schema; None for values of which a rule can know nothing."""
+    """The type of values of a schema; None for values that rules cannot use."""
     if schema.get(INT_OR_STRING):
         length = schema.get("maxLength")
         most = MAX_REQUEST - 2 if length is None else max(length, 0) * _BYTES_PER_CHARACTER
@@ -100,7 +100,7 @@ def rule_type(
 
 
 def with_metadata(schema: Schema) -> Schema:
-    """The schema of a resource as rules see it: kind, apiVersion and of the metadata only names."""
+    """The schema of a resource as rules see it: kind, apiVersion and only the names of the metadata."""
     declared = properties(properties(schema).get("metadata") or {})
     metadata = {
         "type": "object",
@@ -240,7 +240,7 @@ def _object_value(value: dict[str, Json], schema: Schema) -> MapValue:
 
 
 def _string_value(value: str, format_name: str | None) -> object:
-    """Texts of some formats are values of their own types; one that is not of its format stays a text, which the schema refuses."""
+    """Strings of some formats have their own types; one that does not match its format stays a string, which the schema refuses."""
     try:
         match format_name:
             case "byte":

@@ -1,7 +1,7 @@
 """`x-kubernetes-validations`: rules in CEL at any place of a schema.
 
 Programs are compiled when they are first needed, since many definitions are installed and few of them used. An evaluation has a
-budget for the whole object and a limit for each rule, so that no object can hold up the server.
+budget for the whole object and a limit for each rule, so that no object can block the server.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class RuleNode:
 
 
 def has_rules(schema: Schema) -> bool:
-    """Whether there are rules in a schema, where they count: not inside of alternatives."""
+    """Whether there are rules in a schema, not counting those inside alternatives."""
     if schema.get(RULES):
         return True
     inner = [schema.get("items"), schema.get("additionalProperties")]
@@ -129,7 +129,7 @@ def rule_tree(schema: Schema) -> RuleNode | None:
 
 
 class _Environments:
-    """The two environments of a place: in one `oldSelf` is a value, in the other perhaps."""
+    """The two environments of a place: in one `oldSelf` is a value, in the other it is optional."""
 
     def __init__(self, declared: RuleType) -> None:
         self._declared = declared

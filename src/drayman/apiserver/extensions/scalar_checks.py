@@ -18,7 +18,7 @@ _LARGEST_FLOAT: Final = 3.4028234663852886e38
 
 
 def type_of(value: Json) -> str:
-    """What schemas call the type of a value."""
+    """The name of a value's type in schemas."""
     match value:
         case None:
             return "null"
@@ -43,7 +43,7 @@ def expected_types(schema: Schema) -> tuple[str, ...]:
 
 
 def type_error(value: Json, schema: Schema, path: str) -> tuple[str, str] | None:
-    """What an error shows and says where a value is of the wrong type."""
+    """What an error shows and says if a value has the wrong type."""
     expected = expected_types(schema)
     if not expected:
         return None
@@ -97,7 +97,7 @@ def number_errors(
 
 
 def is_multiple(value: float, factor: float) -> bool:
-    """In floating point, as upstream: small factors are turned over first."""
+    """In floating point, as upstream: small factors are inverted first."""
     if factor <= 0:
         return False
     quotient = 1 / factor * value if factor < 1 else value / factor
@@ -107,7 +107,7 @@ def is_multiple(value: float, factor: float) -> bool:
 def _range_errors(
     number: float, schema: Schema, what: str, path: str, nowhere: str
 ) -> Iterator[FieldError]:
-    """A number must fit the type and format of its schema, and so must the limits of it."""
+    """A number must fit the type and format of its schema, and so must its limits."""
     if schema.get(INT_OR_STRING):
         return
     type_name, name = schema.get("type", ""), schema.get("format", "")

@@ -32,13 +32,13 @@ def items(schema: Schema) -> Schema | None:
 
 
 def additional(schema: Schema) -> Schema | None:
-    """The schema of members that are not declared; None where there is none, also where they are merely allowed."""
+    """The schema of members that are not declared; None if there is none, even if they are allowed."""
     found = schema.get("additionalProperties")
     return found if isinstance(found, dict) else None
 
 
 def allows_additional(schema: Schema) -> bool:
-    """Whether any member may be there, declared or not."""
+    """Whether undeclared members are allowed."""
     found = schema.get("additionalProperties")
     return isinstance(found, dict) or found is True
 

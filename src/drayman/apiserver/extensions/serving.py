@@ -1,7 +1,7 @@
 """Custom resources in the table of what is served.
 
-The table follows the store: whenever something is looked up after a write, it is brought up to date first. So the request after
-the one that wrote a definition finds its resource, whichever way either came in, and nothing has to run in the background for it.
+The table follows the store: every lookup after a write first brings it up to date. So the request after the one that wrote a
+definition finds its resource, whichever way either came in, and this needs nothing in the background.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class DefinedResources(Resources):
-    """Every resource served now, those that definitions define among them."""
+    """Every resource served now, including those from definitions."""
 
     core: Core | None = None
     _revision: int = -1
     _known: dict[str, int] = field(default_factory=dict)
-    """The revision in which each definition was last looked at."""
+    """The revision at which each definition was last read."""
     _defined: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Group and plural by the name of the definition, of what is served."""
+    """Group and plural of each served resource, by the name of its definition."""
     _terminating: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _ended: bool = False
@@ -61,7 +61,7 @@ class DefinedResources(Resources):
         return super().in_version(group, version)
 
     def follow(self) -> None:
-        """Take in what happened to definitions since the last time."""
+        """Apply the changes to definitions since the last call."""
         assert self.core is not None
         store = self.core.store
         if store.revision == self._revision:
@@ -94,7 +94,7 @@ class DefinedResources(Resources):
                 self._start(migrate(self.core, resource))
 
     def _is_builtin(self, resource: ApiResource) -> bool:
-        """Built-in resources stay what they are, whatever a definition says."""
+        """Built-in resources do not change, whatever a definition says."""
         found = self._by_path.get((resource.group, resource.versions[0], resource.plural))
         return found is not None and not found.custom
 
@@ -105,7 +105,7 @@ class DefinedResources(Resources):
             self.remove(*place)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
-        """Run something that must not hold up whoever looks things up."""
+        """Run something that must not delay lookups."""
         if self._ended:
             work.close()  # The next process that opens the store starts it.
             return
@@ -120,14 +120,14 @@ class DefinedResources(Resources):
         task.add_done_callback(self._finished)
 
     async def settled(self) -> None:
-        """Wait until nothing is under way in the background."""
+        """Wait until all background work is finished."""
         self.follow()
         while self._tasks:
             await asyncio.wait(self._tasks)
             self.follow()
 
     async def end(self) -> None:
-        """Start nothing more in the background, and wait for what is under way to stop."""
+        """Start nothing more in the background, and wait for running work to stop."""
         self._ended = True
         for task in self._tasks:
             task.cancel()
@@ -141,7 +141,7 @@ class DefinedResources(Resources):
 
 
 def install_extensions(core: Core) -> None:
-    """Serve definitions, and whatever the definitions in the store define. To be called before the server is made."""
+    """Serve definitions, and the resources defined by those in the store. To be called before the server is created."""
     resources = DefinedResources(core.resources.generation, core=core)
     for resource in core.resources:
         resources.add(resource)
@@ -151,6 +151,6 @@ def install_extensions(core: Core) -> None:
 
 
 async def end_extensions(core: Core) -> None:
-    """Stop what goes on in the background for definitions. To be called before the store is closed."""
+    """Stop the background work for definitions. To be called before the store is closed."""
     if isinstance(core.resources, DefinedResources):
         await core.resources.end()

@@ -1,4 +1,4 @@
-"""Structural schemas: each value has one type at one place, and alternatives only narrow it down."""
+"""Structural schemas: the type of each value is stated in one place, and alternatives only narrow it down."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _metadata_errors(schema: Schema, level: Level, path: str) -> Iterator[FieldE
 
 
 def _says_little(metadata: Schema) -> bool:
-    """The schema of metadata is given; a definition may only restrict names."""
+    """The schema of metadata is fixed; a definition may only restrict names."""
     if any(
         metadata.get(name) for name in metadata if name not in ("type", "properties", "default")
     ):
@@ -179,7 +179,7 @@ def _narrowing(schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _completeness(schema: Schema, path: str) -> Iterator[FieldError]:
-    """Whatever an alternative mentions is declared outside of it."""
+    """Whatever an alternative mentions must be declared outside it."""
     for inner in _parts(schema, path):
         where, part = inner
         yield from _covered(part, schema, where, path)

@@ -1,4 +1,4 @@
-"""The formats that strings in schemas can have. Names that are not here mean nothing and are ignored, as upstream."""
+"""The formats that strings in schemas can have. Unknown names are ignored, as upstream."""
 
 from __future__ import annotations
 
@@ -157,12 +157,12 @@ NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "dou
 
 
 def text_format(name: str) -> Test | None:
-    """The test of a format, None where the name means nothing."""
+    """The test of a format, None if the name is unknown."""
     return FORMATS.get(name.replace("-", ""))
 
 
 def is_recognized(format_name: str, type_name: str) -> bool:
-    """Whether a format means something for values of a type."""
+    """Whether a format applies to values of a type."""
     if type_name in ("", "string"):
         return text_format(format_name) is not None
     return format_name in NUMBER_FORMATS.get(type_name, ())

@@ -1,7 +1,7 @@
 """Values against OpenAPI schemas, with the errors of the library Kubernetes uses for it.
 
-On update, what was wrong before and did not change is no error (`Correlation`): a schema can be tightened without locking
-everybody out of the objects there are.
+On update, what was already wrong and did not change is not an error (`Correlation`): a schema can be tightened without making
+existing objects impossible to update.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from drayman.apiserver.served.encoding import encode
 
 @dataclass(slots=True)
 class CheckedValue:
-    """The errors of a value, and how much of it was as it should be, which tells the nearest of several alternatives."""
+    """The errors of a value, and how much of it was valid, which decides the nearest of several alternatives."""
 
     errors: list[FieldError] = field(default_factory=list)
     matches: int = 0
@@ -43,7 +43,7 @@ class CheckedValue:
 
 @dataclass(frozen=True, slots=True)
 class ValuePlace:
-    """Where a value is: its path within the value that is checked, and the path that begins with."""
+    """Where a value is: its path within the checked value, and the path of the checked value."""
 
     path: str = ""
     base: str = ""
@@ -80,7 +80,7 @@ def value_errors(
 def _node(
     value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
 ) -> CheckedValue:
-    """A value that has an old one to compare with, or not."""
+    """A value, with or without an old one to compare with."""
     outcome = _check(value, schema, place, correlation)
     if outcome.errors and correlation is not None and correlation.unchanged:
         return CheckedValue([], outcome.matches)

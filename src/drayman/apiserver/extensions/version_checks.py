@@ -50,14 +50,14 @@ _ROOT_FIELDS: Final = (
 def schema_errors(
     schema: Schema, path: str, *, has_status: bool, is_old: bool
 ) -> Iterator[FieldError]:
-    """The errors of a schema. Rules are looked at once the rest of it is right."""
+    """The errors of a schema. Rules are checked once the rest of it is valid."""
     found = [*_root_errors(schema, path, has_status=has_status)]
     structure = structural_errors(schema, path) or [*default_errors(schema, path)]
     found += structure
     keywords = [*keyword_errors(schema, path)]
     found += keywords
     if not structure and not keywords:
-        # What is stored keeps working: the cost of rules counts when they are written.
+        # Stored definitions keep working: the cost of rules is checked when they are written.
         found += () if is_old else rule_errors(rule_tree(schema), path)
     yield from found
 

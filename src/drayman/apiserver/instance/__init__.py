@@ -1,6 +1,6 @@
 """A whole embedded API server: a directory with its state, certificates and tokens, and the process that serves it.
 
-Commands that only ask about a running instance need `folder` alone, so the server behind the other names is imported when one of them
+Commands that only query a running instance need just `folder`, so the server behind the other names is imported when one of them
 is first used.
 """
 

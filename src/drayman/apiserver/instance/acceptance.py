@@ -1,4 +1,4 @@
-"""When a node counts: a new one, or one that was away, is tainted until a controller has seen that it is ready."""
+"""When a node is usable: a new or returning node is tainted until a controller has seen that it is ready."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from drayman.node import is_failed
 async def wait_accepted(
     informers: Informers, names: Iterable[str], report: Callable[[int], None]
 ) -> None:
-    """Returns when pods can be placed on these nodes. `report` is told how many of them that holds for.
+    """Returns when pods can be placed on these nodes. `report` is called with the number of such nodes.
 
-    Whoever added a handler for nodes before has been told of it too. Nodes that are removed or fail meanwhile are not waited for.
+    Node handlers that were added earlier have been called by then. Nodes that are removed or fail meanwhile are not waited for.
     """
     waiting = set(names)
     total = len(waiting)

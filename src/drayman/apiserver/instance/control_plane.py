@@ -1,6 +1,6 @@
-"""What makes a cluster of an API server: the controllers, the scheduler and the simulated nodes, in the process of the server.
+"""What turns an API server into a cluster: the controllers, the scheduler and the simulated nodes, in the process of the server.
 
-They are clients like any other, only without a wire: one set of informers for all of them, and transactions where Kubernetes needs several
+They are clients like any other, but in-process: one set of informers for all of them, and transactions where Kubernetes needs several
 requests.
 """
 
@@ -30,12 +30,12 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """Which parts run beside the API server."""
+    """Which parts run alongside the API server."""
 
     scheduler: SchedulerOptions | None = field(default_factory=SchedulerOptions)
-    """None: somebody else schedules."""
+    """None: an external scheduler is used."""
     hardware: HardwareCluster | None = None
-    """Nodes to simulate, besides those that were simulated before."""
+    """Nodes to simulate, in addition to those simulated before."""
 
     @property
     def running(self) -> frozenset[Part]:
@@ -47,7 +47,7 @@ class ControlPlane:
 async def running(
     core: Core, parts: ControlPlane, report: Report | None = None
 ) -> AsyncIterator[None]:
-    """Runs the parts until the context is left. Entered when the hardware is published and the scheduler has seen it."""
+    """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it."""
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
         core.running = parts.running
@@ -62,7 +62,7 @@ async def running(
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
             scheduler = Scheduler(client, informers, parts.scheduler, turns=turns)
-            scheduler.follow()  # before the nodes are made, which are there once its informers have told of them
+            scheduler.follow()  # before the nodes are made: they are ready once its informers have reported them
             scheduling = asyncio.create_task(scheduler.run(), name="scheduler")
             scheduling.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduling)
@@ -90,13 +90,13 @@ async def _start_nodes(
 
 
 def _nobody(done: int, total: int) -> None:
-    """For a start that nobody follows."""
+    """For a start without progress reports."""
 
 
 def _simulated(
     client: InProcessClient, informers: Informers, hardware: HardwareCluster | None
 ) -> SimulatedNodes:
-    """Also without new hardware: nodes that were simulated before go on living."""
+    """Also without new hardware: nodes that were simulated before continue to run."""
     if hardware is None:
         return SimulatedNodes(client, informers, ())
     return SimulatedNodes(

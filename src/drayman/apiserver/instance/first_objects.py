@@ -1,4 +1,4 @@
-"""What a cluster has before anybody creates anything: its namespaces, two priority classes and the first roles."""
+"""What a cluster contains before users create anything: its namespaces, two priority classes and the first roles."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ STANDARD_CLASS: Final[Object] = {
     "reclaimPolicy": "Delete",
     "volumeBindingMode": WAIT_FOR_CONSUMER,
 }
-"""The class of claims that name none, as clusters for trying things out have one."""
+"""The class of claims that name none, as in other clusters for local use."""
 
 
 async def create_standard_class(core: Core) -> None:
-    """For a new cluster with controllers, which simulate its volumes. Whoever deletes it is rid of it."""
+    """For a new cluster with controllers, which simulate its volumes. If deleted, it is not created again."""
     await _create(core, STANDARD_CLASS)
 
 
 async def create_first_objects(core: Core) -> None:
-    """Create what is missing; what is there is left as somebody made it."""
+    """Create what is missing; existing objects are not changed."""
     for name in NAMESPACES:
         await _create(core, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for obj in (*PRIORITY_CLASSES, *bootstrap_objects()):

@@ -1,4 +1,4 @@
-"""The directory of an instance: what lies where, and who runs it now.
+"""The directory of an instance: its files, and the process that runs it now.
 
 store.db            every object
 pki/                certificates
@@ -37,13 +37,13 @@ class Record:
     started: str
     durable: bool
     ready: bool = False
-    """Whether the cluster is there that was asked for, and not the API alone."""
+    """Whether the requested cluster is ready, and not just the API."""
     percent: int = 0
-    """How much of the simulated hardware is there."""
+    """How much of the simulated hardware exists."""
 
     @property
     def progress(self) -> str:
-        """How far the start has come, in words."""
+        """The progress of the start, in words."""
         return f"{self.percent}% of the simulated hardware is there"
 
 
@@ -99,12 +99,12 @@ class Folder:
         self._record.unlink(missing_ok=True)
 
     def running(self) -> Record | None:
-        """The instance that runs on this directory; None if none does, however the last one ended."""
+        """The instance that runs on this directory; None if there is none, however the last one ended."""
         try:
             record = Record(**json.loads(self._record.read_bytes()))
         except (OSError, ValueError, TypeError):
             return None
-        # Another process may have got the number of one that was killed; the lock goes with its holder.
+        # Another process may have the id of one that was killed; the lock is released with its holder.
         if not is_alive(record.pid) or (record.durable and not self._is_locked()):
             return None
         return record
@@ -118,7 +118,7 @@ class Folder:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, in the middle of a sentence."""
+    """The system's error message, for use within a sentence."""
     return (error.strerror or str(error)).lower()
 
 
@@ -134,7 +134,7 @@ def is_alive(pid: int) -> bool:
 
 
 def default_folder() -> Path:
-    """Where an instance lives if nobody says otherwise: DRAYMAN_DATA_DIR, or below the user's state directory."""
+    """The default directory of an instance: DRAYMAN_DATA_DIR, or below the user's state directory."""
     if named := os.environ.get("DRAYMAN_DATA_DIR"):
         return Path(named)
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")

@@ -1,4 +1,4 @@
-"""The file with which kubectl and every other client finds the server and proves who it is."""
+"""The file with which kubectl and every other client finds the server and authenticates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NAME = "drayman"
 
 
 def kubeconfig(url: str, authority_pem: bytes, token: str) -> bytes:
-    """A kubeconfig with one cluster, one user and one context. JSON, which every YAML reader takes."""
+    """A kubeconfig with one cluster, one user and one context. JSON, which every YAML parser accepts."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

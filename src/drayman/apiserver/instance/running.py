@@ -58,7 +58,7 @@ class Options:
     """Where to write the kubeconfig; by default into the folder."""
     audit_log: Path | None = None
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
-    """Scheduler, controllers and simulated nodes; None: the API alone."""
+    """Scheduler, controllers and simulated nodes; None: only the API."""
 
     @property
     def is_loopback(self) -> bool:
@@ -122,7 +122,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
 
 
 async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
-    """From an API that answers to a cluster that is ready. Raises FolderError."""
+    """Turn a working API into a ready cluster. Raises FolderError."""
     if options.control_plane is not None:
         server.health.readiness = {CHECK: start.problem}
         lifecycle = Lifecycle(server.core)
@@ -143,7 +143,7 @@ def _open_store(options: Options) -> Store:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """How clients know the server, and how it knows its administrator."""
+    """How clients recognise the server, and how it recognises its administrator."""
 
     files: ServingFiles
     token: str
@@ -179,7 +179,7 @@ async def _fill(server: ApiServer, store: Store, options: Options) -> None:
     except StoreError as error:
         raise InstanceError(str(error)) from error
     if is_new:
-        # As with any other server nobody has seen the first versions, and a watch from one of them has to start over.
+        # As with any other server, no client has seen the first versions, and a watch from one of them has to start over.
         store.compact(store.revision)
 
 
@@ -189,7 +189,7 @@ def _admin_token(path: Path) -> str:
         token = _kept(path, lambda: new_secret().encode()).decode("ascii").strip()
     except UnicodeDecodeError:
         token = ""
-    # An empty token would let in whoever sends none.
+    # An empty token would admit callers that send none.
     if not token or not token.isprintable() or " " in token:
         raise InstanceError(f"{path} holds no token; remove it to have a new one")
     return token
@@ -210,7 +210,7 @@ def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
 
 
 def _secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
-    """Put authentication, RBAC and the resources that ask about them in place."""
+    """Set up authentication, RBAC and the review resources."""
     core = server.core
     authorizer = RbacAuthorizer(core.objects)
     authenticator = TokenAuthenticator(admin_token, issuer, core.objects, authorizer, core.clock)
@@ -231,7 +231,7 @@ async def _listen(server: ApiServer, options: Options, files: ServingFiles) -> R
     try:
         return await listen(server, Listener(options.host, options.port, tls))
     except OSError as error:
-        # The event loop wraps what the system says into a longer sentence of its own; the number stays.
+        # The event loop wraps the system's message in a longer one; the error number is kept.
         number = None if isinstance(error, socket.gaierror) else error.errno
         why = reason(error) if number is None else os.strerror(number).lower()
         raise InstanceError(f"cannot listen on {options.host}:{options.port}: {why}") from error

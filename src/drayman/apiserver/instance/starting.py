@@ -1,6 +1,6 @@
-"""How far the start of an instance has come, for whoever waits for it: in the folder's record, and at `/readyz`.
+"""The progress of starting an instance, for processes that wait for it: in the folder's record, and at `/readyz`.
 
-The API answers long before a large cluster is there. Ready means that the nodes, slices and classes asked for are there, and that the
+The API answers long before a large cluster is complete. Ready means that the requested nodes, slices and classes exist, and that the
 scheduler has seen them.
 """
 
@@ -16,11 +16,11 @@ from drayman.node import Report
 CHECK: Final = "control-plane"
 """The name of the check at `/readyz`."""
 _BETWEEN_S: Final = 0.5
-"""Between two records of progress: each is a file that is synced to disk."""
+"""Time between two progress records: each is a file that is synced to disk."""
 
 
 class Start:
-    """A start under way. Raises FolderError where the record of it cannot be written."""
+    """A start in progress. Raises FolderError if its record cannot be written."""
 
     def __init__(self, folder: Folder, record: Record, report: Report | None = None) -> None:
         """Says at once that the API answers; `record` is not ready."""
@@ -30,7 +30,7 @@ class Start:
         self._announce()
 
     def advance(self, done: int, total: int) -> None:
-        """So much of the simulated hardware is there."""
+        """Record how much of the simulated hardware exists."""
         if self._report is not None:
             self._report(done, total)
         percent = 100 * done // total
@@ -41,7 +41,7 @@ class Start:
             self._announce()
 
     def finish(self) -> None:
-        """Everything is there."""
+        """Record that everything is ready."""
         self._record = replace(self._record, ready=True, percent=100)
         self._announce()
 
@@ -53,5 +53,5 @@ class Start:
         self._announced = time.monotonic()
 
     def problem(self) -> str | None:
-        """What `/readyz` says of it; None once it is over."""
+        """What `/readyz` reports about it; None once it is complete."""
         return None if self._record.ready else self._record.progress

@@ -1,4 +1,4 @@
-"""The kinds that are built in: names, versions, defaults, rules and columns of each."""
+"""The built-in kinds: names, versions, defaults, rules and columns of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles and their bindings as objects. What they allow is for the authorizer to say."""
+"""Roles and their bindings as objects. The authorizer decides what they allow."""
 
 from __future__ import annotations
 

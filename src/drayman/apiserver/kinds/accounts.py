@@ -15,7 +15,7 @@ from drayman.apiserver.served.strategy import Context, Object
 
 
 def _default_limits(obj: Object, _context: Context) -> None:
-    """Of containers, what is missing follows from what is there: a limit from the maximum, a request from the limit."""
+    """Missing amounts for containers follow from the others: a limit from the maximum, a request from the limit."""
     for _, item in each_at(obj, "", "spec", "limits"):
         if item.get("type") != "Container":
             continue

@@ -1,4 +1,4 @@
-"""IPAddresses and ServiceCIDRs: which addresses services may have, and who has which."""
+"""IPAddresses and ServiceCIDRs: which addresses services may have, and which service has which."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ONE_OF_EACH: Final = (
 
 
 def _address_problems(name: str) -> formats.Problems:
-    """An address is called what it is, in the form that there is only one of."""
+    """An IPAddress is named after its address, in canonical form."""
     if problems := tuple(error.detail for error in ip_address(name, "")):
         return problems
     canonical = ipaddress.ip_address(name).compressed
@@ -49,7 +49,7 @@ def _check_address_update(new: Object, old: Object, _context: Context) -> Errors
 
 
 def parent_of(obj: Object) -> str:
-    """Whose an address is, as in `services/default/web`."""
+    """The owner of an address, as in `services/default/web`."""
     parent = map_at(obj, "spec", "parentRef")
     if not parent:
         return "<none>"
@@ -95,7 +95,7 @@ def _family(value: str) -> int | None:
 
 
 def _check_ranges_update(new: Object, old: Object, context: Context) -> Errors:
-    """A range never changes, but a second one, of the other family, may join it."""
+    """A range never changes, but a second one, of the other family, may be added."""
     before, after = items_at(old, "spec", "cidrs"), items_at(new, "spec", "cidrs")
     if len(before) == len(after) or (len(before), len(after)) == (1, 2):
         for index, (was, now) in enumerate(zip(before, after, strict=False)):

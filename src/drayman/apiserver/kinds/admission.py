@@ -1,7 +1,7 @@
-"""Admission for built-in kinds: what a write needs to know of other objects.
+"""Admission for built-in kinds: rules for writes that depend on other objects.
 
 In the order they run: the limits of the namespace, the pod's service account, its priority and that of groups of pods, the cost
-of its runtime, the taint a new node starts with, the taints a pod puts up with, and the class of a claim for a volume.
+of its runtime, the taint a new node starts with, the taints a pod tolerates by default, and the class of a claim for a volume.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _is_new(write: Admitted, resource: str) -> bool:
 
 
 def _is_written(write: Admitted, resource: str) -> bool:
-    """Whether an object is created or replaced, other than by way of one of its parts."""
+    """Whether an object is created or replaced, other than through one of its subresources."""
     return (
         write.operation in ("CREATE", "UPDATE")
         and not write.subresource
@@ -126,7 +126,7 @@ class Priority(AdmissionPlugin):
 
     @staticmethod
     def _default_class(write: Admitted) -> Object | None:
-        """Of several defaults the lowest counts."""
+        """The lowest of several defaults counts."""
         defaults = [
             c for c in write.context.objects.list(PRIORITY_CLASSES) if c.get("globalDefault")
         ]
@@ -138,14 +138,14 @@ def _terms(priority_class: Object) -> tuple[int, str]:
 
 
 def _keep_priority(spec: Object, before: Object) -> None:
-    """An update that says nothing of what the server has worked out means that."""
+    """An update that omits what the server has computed keeps it."""
     for name in ("priority", "preemptionPolicy"):
         if spec.get(name) is None and name in before:
             spec[name] = before[name]
 
 
 class RuntimeOverhead(AdmissionPlugin):
-    """Adds what the pod's runtime class costs and demands. A pod cannot claim a cost of its own."""
+    """Adds what the pod's runtime class costs and demands. A pod cannot set this cost itself."""
 
     def admit(self, write: Admitted) -> None:
         if not _is_new(write, "pods") or write.new is None:
@@ -195,7 +195,7 @@ def _merge_scheduling(write: Admitted, spec: Object, scheduling: Object) -> None
 
 
 class DefaultTolerations(AdmissionPlugin):
-    """Pods put up with a node that is away for a while, unless they say otherwise themselves."""
+    """Pods tolerate a node that is unavailable for a while, unless they say otherwise."""
 
     def admit(self, write: Admitted) -> None:
         if not _is_written(write, "pods") or write.new is None:
@@ -222,7 +222,7 @@ def _covers(toleration: Json, key: str) -> bool:
 
 
 class TaintNewNodes(AdmissionPlugin):
-    """A node takes no pods before somebody says that it is ready."""
+    """A node takes no pods until it is reported ready."""
 
     def admit(self, write: Admitted) -> None:
         if not _is_new(write, "nodes") or write.new is None:
@@ -239,7 +239,7 @@ class DefaultStorageClass(AdmissionPlugin):
     def admit(self, write: Admitted) -> None:
         if not _is_new(write, "persistentvolumeclaims") or write.new is None:
             return
-        # Not the whole object: what else is in it has still to be checked.
+        # Not the whole object: the rest of it is not yet checked.
         named = PersistentVolumeClaimSpec(
             storage_class_name=at(write.new, "spec", "storageClassName")
         )

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, DaemonSets and the revisions of what they run."""
+"""Deployments, ReplicaSets, DaemonSets and ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _daemon_rolling(rolling: Json) -> Errors:
 
 
 class DaemonSetRules(Rules):
-    """DaemonSets count the changes of their template, in an annotation that is kept for old clients."""
+    """DaemonSets count the changes of their template in an annotation, for old clients."""
 
     def prepare_for_create(self, obj: Object, context: Context) -> None:
         super().prepare_for_create(obj, context)

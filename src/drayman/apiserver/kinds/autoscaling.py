@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: how many pods something may have, and what that goes by."""
+"""HorizontalPodAutoscalers: how many pods a workload may have, and the metrics that decide it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _check(obj: Object, old: Object | None) -> Errors:
     yield from check_reference(
         target,
         _TARGET,
-        # The one kind of the core group that can be scaled.
+        # The only kind of the core group that can be scaled.
         needs_group=text_at(target, "kind") != "ReplicationController",
         any_version=same,
     )

@@ -1,4 +1,4 @@
-"""The metrics of a HorizontalPodAutoscaler: what it may go by, and how a table shows them."""
+"""The metrics of a HorizontalPodAutoscaler: which it may use, and how a table shows them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MEMBERS: Final = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
 }
-"""The member in which a metric of each type says more, in the order in which they are looked at."""
+"""The member that holds the details of a metric of each type, in the order in which they are checked."""
 _TYPES: Final = tuple(sorted(_MEMBERS))
 _NAMED: Final = ("object", "external", "pods")
 _TARGETS: Final = ("Utilization", "Value", "AverageValue")
@@ -39,7 +39,7 @@ _UNKNOWN: Final = "<unknown>"
 
 
 def check_metrics(spec: Json, *, any_version: bool) -> Errors:
-    """All metrics of a spec. With `any_version`, objects may be named in versions that make no sense."""
+    """All metrics of a spec. With `any_version`, objects may be named in invalid versions."""
     kinds = set()
     for where, metric in each_at(spec, "spec", "metrics"):
         kinds.add(text_at(metric, "type"))
@@ -109,7 +109,7 @@ def _check_target(target: dict[str, Json], path: str, name: str) -> Errors:
 
 
 def _choice(target: dict[str, Json], path: str, name: str) -> Errors:
-    """Which of the amounts a metric of a sort needs, and which exclude each other."""
+    """Which amounts a metric of a type needs, and which exclude each other."""
     whole, average = target.get("value"), target.get("averageValue")
     share = target.get("averageUtilization")
     if name in ("resource", "containerResource"):
@@ -152,7 +152,7 @@ def _segment(text: str, path: str, detail: str = "") -> Errors:
 
 
 def metrics_text(obj: Json) -> str:
-    """What it goes by, as in `cpu: <unknown>/80%`."""
+    """The metrics it uses, as in `cpu: <unknown>/80%`."""
     shown = list(_shown(obj))
     if not shown:
         return "<none>"

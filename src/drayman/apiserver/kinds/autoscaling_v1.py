@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers as autoscaling/v1 has them: one target for the processors, and everything else in annotations."""
+"""HorizontalPodAutoscalers in autoscaling/v1: one target for CPU, and everything else in annotations."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CPU_TARGET: Final = "targetCPUUtilizationPercentage"
 _CPU_NOW: Final = "currentCPUUtilizationPercentage"
 
 _Shape = Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
-"""By the member of a metric: names in the older form, and where the newer one has them."""
+"""By the member of a metric: names in the older form, and their places in the newer one."""
 _NAME: Final = ("metric", "name")
 _SELECTOR: Final = ("metric", "selector")
 
 
 def _shape(word: str, values: str) -> _Shape:
-    """The shape of targets, or of what is measured."""
+    """The shape of targets, or of current values."""
     share = (f"{word}AverageUtilization", (values, "averageUtilization"))
     average = (f"{word}AverageValue", (values, "averageValue"))
     whole = (f"{word}Value", (values, "value"))
@@ -62,7 +62,7 @@ _MEASURED: Final = _shape("current", "current")
 
 
 class AutoscalerConversion(Conversion):
-    """Between the two versions. What the older one has no field for goes through annotations and back."""
+    """Between the two versions. What has no field in the older one is kept in annotations."""
 
     def to_hub(self, obj: Object, version: str) -> Object:
         spec = member(obj, "spec")
@@ -122,7 +122,7 @@ def _compact(value: Json) -> str:
 
 
 def _taken(obj: Object) -> dict[str, str]:
-    """The annotations that carry fields, taken out of an object."""
+    """The annotations that carry fields, removed from an object."""
     annotations = map_at(obj, "metadata", "annotations")
     names = (METRICS, CURRENT, BEHAVIOR, CONDITIONS)
     found = {name: str(annotations.pop(name)) for name in names if name in annotations}
@@ -132,7 +132,7 @@ def _taken(obj: Object) -> dict[str, str]:
 
 
 def _shares(metrics: Sequence[Json], values: str) -> Iterator[int]:
-    """The shares of the processors among metrics."""
+    """The CPU utilisation values among metrics."""
     for metric in metrics:
         share = at(metric, "resource", values, "averageUtilization")
         is_cpu = text_at(metric, "resource", "name") == "cpu"
@@ -169,7 +169,7 @@ def _newer(metric: Object, shape: _Shape) -> Object:
 
 
 def _with_target_type(metric: Object) -> Object:
-    """A metric that says what sort of amount its target is, which the older form does not."""
+    """A metric with the type of its target, which the older form omits."""
     for name in _TARGETS:
         if isinstance(metric.get(name), dict):
             target = member(metric[name], "target")
@@ -183,7 +183,7 @@ def _with_target_type(metric: Object) -> Object:
 
 
 def _behavior(behavior: Json) -> Json:
-    """The behavior with the names, and the nulls, that the annotation has."""
+    """The behavior with the names and nulls of the annotation."""
     if not isinstance(behavior, dict):
         return None
     rules = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
@@ -207,7 +207,7 @@ def _renamed(value: Json, rename: Callable[[str], str]) -> Json:
 
 
 def _read(annotations: Mapping[str, str], name: str) -> Json:
-    """The value of an annotation; None where it is none that can be read, as if it were not there."""
+    """The value of an annotation; None if it cannot be read, as if it were absent."""
     try:
         return parse_embedded(annotations[name].encode()) if name in annotations else None
     except BodyError:
@@ -221,7 +221,7 @@ def _read_list(annotations: Mapping[str, str], name: str) -> list[Object]:
 
 
 def _understood(part: str, name: str, value: Json) -> Json:
-    """What an annotation says about a field; None where that is nothing the field can be."""
+    """The value of a field in an annotation; None if the field cannot have that value."""
     try:
         return decode_strict(message_at(message_of(_HUB), part), {name: value}).value.get(name)
     except BodyError:

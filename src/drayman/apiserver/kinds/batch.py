@@ -1,4 +1,4 @@
-"""Jobs and CronJobs. A job finds its pods by labels the server makes up, unless it says how to find them itself."""
+"""Jobs and CronJobs. A job finds its pods by labels that the server generates, unless it brings its own selector."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SETTLED: Final = (
 )
 _RESTART_POLICIES: Final = ("OnFailure", "Never")
 _CRON_NAME_LENGTH: Final = 52
-"""Jobs get eleven characters more."""
+"""Jobs get eleven more characters."""
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
 _CRON: Final = re.compile(
     r"(@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+))|(\S+\s+){4}\S+"
@@ -61,7 +61,7 @@ def _default_job(obj: Object, _context: Context) -> None:
     labels = at(spec, "template", "metadata", "labels")
     metadata = member(obj, "metadata")
     if labels and not metadata.get("labels"):
-        # One and the same object, so that the labels made up for the pods become the job's too.
+        # The same object, so that the labels generated for the pods become the job's too.
         metadata["labels"] = labels
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
@@ -79,7 +79,7 @@ def _default_failure_policy(spec: Object) -> None:
 
 
 def _prepare_job(obj: Object, _context: Context) -> None:
-    """The labels of a job's pods, by which it alone finds them."""
+    """The labels of a job's pods, by which only this job finds them."""
     spec = member(obj, "spec")
     if spec.get("manualSelector"):
         return
@@ -113,7 +113,7 @@ def _check_job(obj: Object, _context: Context) -> Errors:
 
 
 def _made_up_selector(obj: Object) -> Errors:
-    """The labels and the selector that the server makes up are not the client's to choose."""
+    """A client cannot choose the labels and the selector that the server generates."""
     spec = map_at(obj, "spec")
     if spec.get("manualSelector") or spec.get("selector") is None:
         return
@@ -161,7 +161,7 @@ def _check_job_update(new: Object, old: Object, _context: Context) -> Errors:
 
 
 def _may_change_template(old: Object) -> bool:
-    """Where pods may go can still change while a job is held back and has not begun."""
+    """The scheduling rules of pods can still change while a job is suspended and has not started."""
     return bool(at(old, "spec", "suspend")) and not at(old, "status", "startTime")
 
 
@@ -219,7 +219,7 @@ class JobStatusRules(StatusRules):
 
 
 def completions_of(job: Json) -> str:
-    """How many pods of a job are done, of how many."""
+    """How many pods of a job are finished, and of how many."""
     done, wanted = at(job, "status", "succeeded") or 0, at(job, "spec", "completions")
     parallel = at(job, "spec", "parallelism") or 0
     if wanted is not None:

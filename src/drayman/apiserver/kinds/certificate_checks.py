@@ -1,4 +1,4 @@
-"""What a CertificateSigningRequest may say. What was wrong with the stored one already may stay."""
+"""What a CertificateSigningRequest may contain. Errors that the stored one already has may stay."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _signer(name: str) -> Errors:
 
 
 def _labels(text: str, path: str, problems_of: Callable[[str], formats.Problems]) -> Errors:
-    """The problems of the first part that has any; those of the others would only repeat them."""
+    """The problems of the first part that has any; the others would only repeat them."""
     for label in text.split("."):
         if problems := problems_of(label):
             for problem in problems:
@@ -136,7 +136,7 @@ def _conditions(obj: Object, old: Object | None) -> Errors:
 
 
 def check(obj: Object, old: Object | None) -> Errors:
-    """Everything about a request. What was wrong with the stored one already may stay."""
+    """All checks of a request. Errors that the stored one already has may stay."""
     if problem := request_problem(bytes_at(obj, "spec", "request")):
         yield invalid("spec.request", text_at(obj, "spec", "request"), problem)
     yield from _usages(obj, old)

@@ -1,6 +1,6 @@
-"""Requests for certificates and certificates as texts: what is wrong with one.
+"""Certificate requests and certificates in PEM form: what is wrong with one.
 
-The library that reads them is loaded with the first of them; few clusters have any.
+The library that reads them is loaded on first use; few clusters have any.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MASTERS: Final = "system:masters"
 
 
 def request_problem(pem: bytes) -> str:
-    """Why a text is no request that its key has signed; empty where it is one."""
+    """Why a text is not a request signed by its key; empty if it is one."""
     from cryptography import x509
 
     block = _BLOCK.search(pem)
@@ -33,7 +33,7 @@ def request_problem(pem: bytes) -> str:
 
 
 def certificate_problem(pem: bytes) -> str:
-    """Why a text is no row of certificates; empty where it is one, or nothing."""
+    """Why a text is not a sequence of certificates; empty if it is one, or if it is empty."""
     from cryptography import x509
 
     if not pem:
@@ -53,7 +53,7 @@ def certificate_problem(pem: bytes) -> str:
 
 
 def asks_for_masters(pem: bytes) -> bool:
-    """Whether a request that can be read would make its holder one of those who may do everything."""
+    """Whether a request that can be read would make its holder a member of `system:masters`."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 

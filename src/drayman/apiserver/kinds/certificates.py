@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: what is asked for never changes, who may say yes and who signs write different parts of the status."""
+"""CertificateSigningRequests: the request itself never changes; approvers and signers write different parts of the status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 
 @dataclass(frozen=True, kw_only=True)
 class SigningRequestRules(Rules):
-    """A request as a whole, which only its parts can change."""
+    """A request as a whole, which changes only through its subresources."""
 
     reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("spec",), ("status",))
     may_decide: ClassVar[bool] = False
@@ -91,7 +91,7 @@ class SigningRequestRules(Rules):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRules(SigningRequestRules):
-    """The part in which somebody says yes or no."""
+    """The subresource for approval or denial."""
 
     reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("spec",), ("status", "certificate"))
     may_decide: ClassVar[bool] = True
@@ -109,7 +109,7 @@ class ApprovalRules(SigningRequestRules):
 
 @dataclass(frozen=True, kw_only=True)
 class SignatureRules(SigningRequestRules):
-    """The part in which the signer leaves the certificate, or says why there is none. What was decided stays as it is."""
+    """The subresource in which the signer puts the certificate, or says why there is none. The decision stays as it is."""
 
     reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("spec",), ("status", "conditions"))
     may_sign: ClassVar[bool] = True
@@ -126,7 +126,7 @@ class SignatureRules(SigningRequestRules):
 
 
 def _date_conditions(new: Object, old: Object, now: str) -> None:
-    """When a condition was written and since when it holds, where nobody says."""
+    """Fill in when a condition was written and since when it holds, if not given."""
     for _, condition in each_at(new, "", "status", "conditions"):
         if not condition.get("lastUpdateTime"):
             condition["lastUpdateTime"] = now
@@ -140,7 +140,7 @@ def _date_conditions(new: Object, old: Object, now: str) -> None:
 
 
 def condition_of(obj: Object) -> str:
-    """How far a request has come, in words."""
+    """The state of a request, in words."""
     decided = next((word for word in (DENIED, APPROVED) if of_type(obj, word)), "Pending")
     failed = (FAILED,) if of_type(obj, FAILED) else ()
     issued = ("Issued",) if text_at(obj, "status", "certificate") else ()
@@ -148,7 +148,7 @@ def condition_of(obj: Object) -> str:
 
 
 class NoMasters(AdmissionPlugin):
-    """Nobody gets a certificate that lets its holder do everything by asking for one."""
+    """Refuses requests for certificates that would allow their holder everything."""
 
     def validate(self, write: Admitted) -> None:
         is_new = write.operation == "CREATE" and not write.subresource

@@ -1,4 +1,4 @@
-"""Checks that objects of many kinds have in common. Each takes a value and the path it lies at."""
+"""Checks that objects of many kinds have in common. Each takes a value and its path."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def port_number(value: Json, path: str) -> Errors:
 
 
 def port_name(value: str, path: str) -> Errors:
-    """A name for a port, as the registry of services has them."""
+    """A name for a port, as in the IANA registry of services."""
     if len(value) > _PORT_NAME_LENGTH:
         yield invalid(path, value, f"must be no more than {_PORT_NAME_LENGTH} characters")
     if not _PORT_NAME.fullmatch(value):
@@ -157,11 +157,11 @@ def count_or_percentage(value: Json, path: str) -> Errors:
 
 
 def at_most_whole(value: Json, path: str) -> Errors:
-    """A percentage is not over a hundred."""
+    """A percentage must not exceed a hundred."""
     if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
 def is_zero(value: Json) -> bool:
-    """Whether a count or percentage comes to nothing."""
+    """Whether a count or percentage amounts to zero."""
     return value in (0, "0%", None)

@@ -45,7 +45,7 @@ def _check_config_map(obj: Object, _context: Context) -> Errors:
 
 
 def _decoded_size(text: str) -> int:
-    """How many bytes a base64 text stands for."""
+    """The decoded size of a base64 text in bytes."""
     return len(text) // 4 * 3 - text[-2:].count("=")
 
 
@@ -93,7 +93,7 @@ def _check_secret(obj: Object, _context: Context) -> Errors:
 
 
 def _json_problem(encoded: str) -> str:
-    """What keeps a base64 text from holding a JSON object."""
+    """Why a base64 text does not hold a JSON object."""
     try:
         value = parse_embedded(base64.b64decode(encoded))
     except (binascii.Error, BodyError) as error:
@@ -108,7 +108,7 @@ def _check_secret_update(new: Object, old: Object, _context: Context) -> Errors:
 
 
 class SecretRules(Rules):
-    """Secrets. An update that names no type means the one there is."""
+    """Secrets. An update that names no type keeps the existing one."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         if not new.get("type"):

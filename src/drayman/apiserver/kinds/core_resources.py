@@ -1,4 +1,4 @@
-"""The core group: how its resources are called and served."""
+"""The core group: how its resources are named and served."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ ENDPOINTS_RESOURCE: Final = ApiResource(
 
 
 def service_accounts(subresources: tuple[Subresource, ...]) -> ApiResource:
-    """Service accounts, with the parts that need to know how tokens are made."""
+    """Service accounts, with the subresources that issue tokens."""
     return ApiResource(
         group="",
         versions=V1,

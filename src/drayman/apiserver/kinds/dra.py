@@ -1,7 +1,7 @@
-"""The kinds of `resource.k8s.io`, by way of the typed rules in `drayman.api`.
+"""The kinds of `resource.k8s.io`, through the typed rules in `drayman.api`.
 
-Objects are plain JSON here; defaults and validation want them typed. Defaulted parts are put back without their metadata, which
-the types do not know in full.
+Objects are plain JSON here; defaults and validation need them typed. Defaulted parts are put back without their metadata, which
+the types do not fully cover.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DeviceKindConversion(Conversion):
     def from_hub(self, obj: Object, version: str) -> Object:
         if version != "v1beta1":
             return dict(obj)
-        # Some members that v1 leaves out when empty always show in v1beta1.
+        # Some members that v1 omits when empty are always shown in v1beta1.
         return normalise(
             message_of(GroupVersionKind(GROUP, version, self.kind)),
             v1beta1.from_v1(self.kind, obj),
@@ -133,7 +133,7 @@ class DeviceKindStrategy(Strategy):
         return validation.validate_update(after, before, self.selectors)
 
     def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
-        # What is being deleted may be gone with its last finalizer, and gets no new ones.
+        # An object being deleted may be gone with its last finalizer, and gets no new ones.
         finalizers = new["metadata"].get("finalizers") or ()
         return "deletionTimestamp" not in old["metadata"] and _are_sound(tuple(finalizers))
 
@@ -145,7 +145,7 @@ class DeviceKindStrategy(Strategy):
 
 @lru_cache(maxsize=1 << 10)
 def _are_sound(finalizers: tuple[str, ...]) -> bool:
-    """Whether finalizers are named as they must be."""
+    """Whether finalizers have valid names."""
     wanted = ObjectMeta(finalizers=finalizers)
     return not any(check_metadata_update(wanted, ObjectMeta()))
 
@@ -193,7 +193,7 @@ class DeviceKindStatusStrategy(StatusStrategy):
 
 
 def _drop_stale_devices(new: Object, old: Object) -> None:
-    """What drivers reported about devices goes with the devices."""
+    """Remove what drivers reported about devices along with the devices."""
     claim, before = convert(ResourceClaim, new), convert(ResourceClaim, old)
     kept = validation.without_stale_device_status(claim, before).status.devices
     if len(kept) != len(claim.status.devices):
@@ -207,7 +207,7 @@ def _drop_stale_devices(new: Object, old: Object) -> None:
 
 
 def _is_plain_change(new: Object, old: Object) -> bool:
-    """Whether the status of a claim changes as it may, with nothing to fill in, to drop or to look up in the namespace."""
+    """Whether a claim's status changes in an allowed way, with nothing to fill in, to drop or to look up in the namespace."""
     status = convert(ResourceClaimStatus, new.get("status") or {})
     before = convert(ResourceClaimStatus, old.get("status") or {})
     results = status.allocation.devices.results if status.allocation else ()

@@ -1,6 +1,6 @@
 """Events, in the two groups that show them.
 
-Both groups have the same objects under different names. They are kept in the core form; the younger group asks for more when
+Both groups have the same objects under different names. They are stored in the core form; the newer group requires more when
 an event is written through it.
 """
 
@@ -29,7 +29,7 @@ _RENAMED: Final = (
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 )
-"""Members of the core form and what the younger group calls them."""
+"""Members of the core form and their names in the newer group."""
 _LONGEST: Final = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 _NEEDED: Final = ("reportingInstance", "action", "reason")
 _SETTLED: Final = (
@@ -88,7 +88,7 @@ def _check_event(obj: Object, _context: Context) -> Errors:
 
 
 def _check_strictly(obj: Object, context: Context) -> Errors:
-    """What the younger group asks of a new event."""
+    """What the newer group requires of a new event."""
     yield from _check_event(obj, context)
     if not obj.get("eventTime"):
         yield required("eventTime")

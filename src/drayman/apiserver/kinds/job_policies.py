@@ -1,4 +1,4 @@
-"""When a job is done, and what it makes of the failure and the success of its pods."""
+"""When a job is finished, and how it reacts to failure and success of its pods."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_policies(spec: Object, path: str) -> Errors:
 
 
 def _manager(name: str, path: str) -> Errors:
-    """Who else looks after a job: a domain, and a path below it."""
+    """The external manager of a job: a domain, and a path below it."""
     domain, _, place = name.partition("/")
     if not name:
         yield required(path)
@@ -65,7 +65,7 @@ def _manager(name: str, path: str) -> Errors:
 
 
 def _failed_indexes(spec: Object, path: str) -> Errors:
-    """How many indexes may fail before the job does. Very large jobs must say, and not too many."""
+    """How many indexes may fail before the job does. Very large jobs must set a limit, and not too high a one."""
     most, completions = spec.get("maxFailedIndexes"), spec.get("completions")
     field = f"{path}.maxFailedIndexes"
     if most is not None and completions is not None and most > completions:
@@ -87,7 +87,7 @@ def _failed_indexes(spec: Object, path: str) -> Errors:
 
 
 def check_completion(spec: Object, path: str) -> Errors:
-    """How a job is done: its mode, its indexes, and who else looks after it."""
+    """How a job completes: its mode, its indexes, and its external manager."""
     if spec.get("managedBy") is not None:
         yield from _manager(spec["managedBy"], f"{path}.managedBy")
     mode = spec.get("completionMode")

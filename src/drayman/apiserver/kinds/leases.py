@@ -67,7 +67,7 @@ def _check_runtime_update(new: Object, old: Object, _context: Context) -> Errors
 
 
 def overhead_of(runtime: Object) -> Object:
-    """What running a pod this way costs on top of the pod itself."""
+    """What running a pod with this runtime class costs on top of the pod itself."""
     return map_at(runtime, "overhead", "podFixed")
 
 

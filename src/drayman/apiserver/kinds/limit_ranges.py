@@ -1,6 +1,6 @@
-"""Limit ranges at work: what they fill in of pods, and which pods and volume claims they keep out.
+"""Limit ranges in admission: what they fill in for pods, and which pods and volume claims they refuse.
 
-A namespace without limit ranges costs one look that finds none.
+A namespace without limit ranges costs one lookup that finds nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ZERO: Final = Quantity(0)
 
 
 class LimitRanges(AdmissionPlugin):
-    """Gives containers the amounts a namespace has for those that name none, and refuses what is out of range."""
+    """Gives containers without amounts the namespace's defaults, and refuses amounts that are out of range."""
 
     def admit(self, write: Admitted) -> None:
         if write.new is None or not _is_pod(write):
@@ -79,7 +79,7 @@ def _fill_in(pod: Object, limit_range: Object) -> None:
 
 
 def _add_missing(container: Object, name: str, amounts: Object) -> list[str]:
-    """Give a container amounts that it does not name. The names of those, in order."""
+    """Give a container the amounts it does not name. Returns their names, in order."""
     own = map_at(container, "resources", name)
     missing = sorted(amounts.keys() - own.keys())
     if missing:
@@ -103,7 +103,7 @@ def _pod_problems(pod: Object, limit_range: Object) -> Iterator[str]:
 
 
 def _whole(spec: Object, name: str) -> Amounts:
-    """What a pod asks for as a whole, or else what its containers do together."""
+    """What a pod requests as a whole, or else the total of its containers."""
     own = parse_amounts(map_at(spec, "resources", name))
     return containers_together(spec, name) | own
 

@@ -1,4 +1,4 @@
-"""Namespaces: they hold everything else, so they have finalizers of their own and go last."""
+"""Namespaces: they hold everything else, so they have their own finalizers and are deleted last."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _prepare(obj: Object, _context: Context) -> None:
 
 
 class NamespaceRules(Rules):
-    """Namespaces by way of the object itself: finalizers of the spec have an endpoint of their own."""
+    """Namespaces through the main endpoint: finalizers of the spec have their own endpoint."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         spec = member(new, "spec")

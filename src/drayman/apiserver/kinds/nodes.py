@@ -1,4 +1,4 @@
-"""Nodes. Those who report on a node write much of it, so little is refused."""
+"""Nodes. Agents that report on a node write much of it, so little is refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _check_update(new: Object, old: Object, _context: Context) -> Errors:
 
 
 class NodeRules(Rules):
-    """Nodes by way of the object itself. Unlike other kinds they may be created with their status."""
+    """Nodes through the main endpoint. Unlike other kinds, they may be created with their status."""
 
     def prepare_for_create(self, obj: Object, context: Context) -> None:
         member(obj, "spec")
@@ -82,5 +82,5 @@ STATUS: Final = StatusRules(defaults=_default, update_checks=_check_update)
 
 
 def is_unschedulable(obj: Object) -> str:
-    """The node's field selector."""
+    """The value for the field selector of nodes."""
     return "true" if at(obj, "spec", "unschedulable") else "false"

@@ -165,7 +165,7 @@ def _check_pod_group_status(new: Object, _old: Object, _context: Context) -> Err
 
 
 class PodGroupRules(Rules):
-    """PodGroups by way of the object itself."""
+    """PodGroups through the main endpoint."""
 
     reset_fields: ClassVar = (("status",),)
 
@@ -182,7 +182,7 @@ def workload_of(group: Object, _now: datetime) -> str:
 
 
 def status_of(group: Object, _now: datetime) -> str:
-    """How a group fares, in one word."""
+    """The state of a group, in one word."""
     found = {text_at(c, "type"): c for c in items_at(group, "status", "conditions")}
     if "DisruptionTarget" in found:
         return text_at(found["DisruptionTarget"], "reason")

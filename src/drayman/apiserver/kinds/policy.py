@@ -1,4 +1,4 @@
-"""Disruption budgets and priority classes: what protects pods from making room."""
+"""Disruption budgets and priority classes: what protects pods from eviction and preemption."""
 
 from __future__ import annotations
 

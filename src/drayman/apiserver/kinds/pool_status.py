@@ -1,4 +1,4 @@
-"""ResourcePoolStatusRequest: asks once how many devices of a pool are in use, and is answered in its status."""
+"""ResourcePoolStatusRequest: a one-time query for how many devices of a pool are in use, answered in its status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _default(obj: Object, _context: Context) -> None:
 
 
 def _driver(name: str, path: str) -> Errors:
-    """A DNS subdomain in any case. Its length is not limited further, unlike elsewhere."""
+    """A DNS subdomain in upper or lower case. Its length is not limited further, unlike elsewhere."""
     if not name:
         yield required(path)
         return
@@ -99,7 +99,7 @@ def _check_status(new: Object, old: Object, _context: Context) -> Errors:
 
 
 def _declared(status: Object, before: Object) -> Errors:
-    """What the fields themselves ask for. Those that did not change are not questioned again."""
+    """The declared rules of the fields. Unchanged fields are not checked again."""
     if status.get("poolCount") is None:
         yield required("status.poolCount")
     elif status["poolCount"] != before.get("poolCount"):
@@ -133,7 +133,7 @@ def _pool(pool: Object, path: str) -> Errors:
         yield from _pool_name(name, f"{path}.poolName")
     else:
         yield required(f"{path}.poolName")
-    # Nothing tells a generation of zero from one that is missing.
+    # A generation of zero cannot be distinguished from a missing one.
     if pool.get("generation"):
         yield from _at_least(pool["generation"], 0, f"{path}.generation")
     else:

@@ -1,4 +1,4 @@
-"""Limit ranges and quotas as objects: which amounts they may name, and how those have to agree with each other."""
+"""Limit ranges and quotas as objects: which amounts they may name, and how these have to be consistent."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _limited_name(kind: str, name: str, path: str) -> Errors:
 
 
 def _order(amounts: dict[str, Amounts], resource: str, path: str) -> Errors:
-    """A minimum is not above a default request, that not above a default, that not above a maximum."""
+    """Minimum, default request, default and maximum must be in ascending order."""
     least, most = amounts["min"].get(resource), amounts["max"].get(resource)
     limit = amounts.get("default", {}).get(resource)
     request = amounts.get("defaultRequest", {}).get(resource)
@@ -138,7 +138,7 @@ def check_quota(obj: Object, _context: Context) -> Errors:
 
 
 def _is_valid_for(scope: str, resource: str) -> bool:
-    """Scopes select pods by what they are like, so they say something about pods and their resources only."""
+    """Scopes select pods by their properties, so they only apply to pods and their resources."""
     if scope == "VolumeAttributesClass":
         return resource in ("persistentvolumeclaims", "requests.storage")
     if scope == "BestEffort":

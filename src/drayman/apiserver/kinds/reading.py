@@ -45,7 +45,7 @@ def member(value: dict[str, Json], name: str) -> dict[str, Json]:
 
 
 def each_at(value: Json, path: str, *names: str) -> Iterator[tuple[str, dict[str, Json]]]:
-    """The objects of a list with the path of each. `path` is where `value` lies; "" for an object as a whole."""
+    """The objects of a list with the path of each. `path` is the path of `value`; "" for an object as a whole."""
     prefix = ".".join(filter(None, (path, *names)))
     for index, item in enumerate(items_at(value, *names)):
         if isinstance(item, dict):

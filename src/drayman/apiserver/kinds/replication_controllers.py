@@ -1,4 +1,4 @@
-"""ReplicationControllers: what ReplicaSets were before they had selectors of their own. Labels tell their pods."""
+"""ReplicationControllers: the predecessors of ReplicaSets. They select their pods by plain labels."""
 
 from __future__ import annotations
 

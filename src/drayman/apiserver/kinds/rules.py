@@ -1,6 +1,6 @@
 """The strategy of a kind, put together from its rules.
 
-What a kind has of its own (defaults, checks) are plain functions; what all kinds share (metadata, the status that only its own
+The specific parts of a kind (defaults, checks) are plain functions; what all kinds share (metadata, the status that only its own
 endpoint may write) is here.
 """
 
@@ -59,7 +59,7 @@ class Rules(Strategy):
     """What may not change."""
     warns: Warn = no_warnings
     rechecks: bool = True
-    """Whether an update is checked like a new object besides."""
+    """Whether an update is also checked like a new object."""
 
     def default(self, obj: Object, context: Context) -> None:
         self.defaults(obj, context)
@@ -110,7 +110,7 @@ class StatusRules(StatusStrategy):
 
 @dataclass(frozen=True, kw_only=True)
 class BareStatusRules(StatusRules):
-    """A status endpoint that leaves all metadata alone."""
+    """A status endpoint that does not change metadata."""
 
     reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("metadata",), ("spec",))
     keeps_metadata: ClassVar[tuple[str, ...]] = ("*",)

@@ -65,7 +65,7 @@ def check_service(obj: Object, _context: Context) -> Errors:
 
 
 def _affinity(spec: Object) -> Errors:
-    """Whether a client is sent to the same pod again, and for how long."""
+    """Whether a client keeps being sent to the same pod, and for how long."""
     yield from one_of(spec.get("sessionAffinity"), "spec.sessionAffinity", _AFFINITIES)
     seconds = at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds")
     if spec.get("sessionAffinity") != "ClientIP" or seconds is None:
@@ -77,7 +77,7 @@ def _affinity(spec: Object) -> Errors:
 
 
 def _traffic(spec: Object) -> Errors:
-    """Where requests from outside and from inside may end up."""
+    """Where external and internal requests may be routed."""
     outside, inside = spec.get("externalTrafficPolicy"), spec.get("internalTrafficPolicy")
     if is_reachable(spec):
         yield from one_of(outside, "spec.externalTrafficPolicy", _REACH)
@@ -125,7 +125,7 @@ def _addresses(spec: Object) -> Errors:
 
 
 def _outside(text: str, path: str) -> Errors:
-    """An address that others can reach."""
+    """An externally reachable address."""
     address = ipaddress.ip_address(text)
     for is_special, words in (
         (address.is_unspecified, "unspecified"),

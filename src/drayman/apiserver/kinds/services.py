@@ -1,7 +1,7 @@
-"""Services, with the addresses and node ports that the server hands out.
+"""Services, with the addresses and node ports that the server allocates.
 
-Nothing routes to these addresses here. They are handed out so that clients see what they would see elsewhere, and so that no
-two services have the same.
+Nothing routes to these addresses here. They are allocated so that clients see what they would see elsewhere, and so that no
+two services have the same address.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drayman.apiserver.served.strategy import Context, Object, restore
 
 SERVICE_NETWORK: Final = ipaddress.IPv4Network("10.96.0.0/16")
 RESERVED: Final = 2
-"""The first addresses are the network's own and that of the API itself."""
+"""The first addresses are those of the network and of the API itself."""
 FIRST_NODE_PORT: Final = 30000
 NODE_PORTS: Final = 2768
 _STICKY_S: Final = 10800
@@ -59,7 +59,7 @@ def _default(obj: Object, _context: Context) -> None:
 
 
 def _allocate(obj: Object, context: Context) -> None:
-    """Hand out what the service needs and has not asked for itself."""
+    """Allocate what the service needs and has not requested itself."""
     spec = member(obj, "spec")
     if not needs_address(spec):
         return
@@ -79,7 +79,7 @@ def _allocate(obj: Object, context: Context) -> None:
 
 
 def _set_families(spec: Object) -> None:
-    """One family of addresses, except where there is no address and nothing selected: then both may come."""
+    """One address family, except for a headless service without a selector, which may have both."""
     both = spec["clusterIP"] == HEADLESS and not spec.get("selector")
     if not spec.get("ipFamilyPolicy"):
         families = items_at(spec, "ipFamilies")
@@ -91,7 +91,7 @@ def _set_families(spec: Object) -> None:
 
 
 def _start(context: Context, size: int) -> int:
-    """Where to begin to look: at random, so that an address is not given to another service right after its first one went."""
+    """Where to start searching: at random, so that an address is not reused right after its service is deleted."""
     return int(context.ids.uid().replace("-", ""), 16) % size
 
 
@@ -122,7 +122,7 @@ def _set_node_ports(spec: Object, others: list[Object], context: Context) -> Non
 
 
 class ServiceRules(Rules):
-    """Services by way of the object itself. What was handed out stays while it is needed."""
+    """Services through the main endpoint. Allocated values stay while they are needed."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         restore(new, old, "status")

@@ -1,4 +1,4 @@
-"""StatefulSets: pods with names and volumes of their own."""
+"""StatefulSets: pods with their own names and volumes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _default_stateful_set(obj: Object, _context: Context) -> None:
 
 
 class StatefulSetRules(Rules):
-    """StatefulSets. What cannot change is not questioned again."""
+    """StatefulSets. What cannot change is not checked again."""
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         errors = super().validate(obj, context)
@@ -100,7 +100,7 @@ def _set_strategy(strategy: Object) -> Errors:
 
 
 def _with_claimed_volumes(spec: Object) -> Object:
-    """The spec with the volumes its pods will have for the claims made for each."""
+    """The spec with the volumes that its pods get for their own claims."""
     claims = items_at(spec, "volumeClaimTemplates")
     if not claims:
         return spec

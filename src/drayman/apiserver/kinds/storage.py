@@ -1,4 +1,4 @@
-"""Volumes, claims for volumes, and the objects storage drivers work with: what may be written of them. Controllers bind them."""
+"""Volumes, claims for volumes, and the objects storage drivers work with: what may be written. Controllers bind them."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ def _prepare_volume(obj: Object, context: Context) -> None:
 
 
 class VolumeStatusRules(StatusRules):
-    """The status of a volume, which knows since when it is in its phase."""
+    """The status of a volume, which records since when it is in its phase."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         super().prepare_for_update(new, old, context)
         since, status = at(old, "status", "lastPhaseTransitionTime"), member(new, "status")
         changed = status.get("phase") != text_at(old, "status", "phase")
-        # Whoever says since when is believed.
+        # A time that the client gives is kept.
         if changed and status.get("lastPhaseTransitionTime") in (None, since):
             status["lastPhaseTransitionTime"] = context.now
 

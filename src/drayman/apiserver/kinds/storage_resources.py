@@ -1,4 +1,4 @@
-"""The group storage.k8s.io, which the drivers of storage read and write."""
+"""The group storage.k8s.io, which storage drivers read and write."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Columns that tables of several kinds share, and the words in their cells.
 
-Ages are worked out here and sent as text, because clients print cells as they come.
+Ages are computed here and sent as text, because clients print cells as they are.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def age_of(timestamp: Json, now: datetime) -> str:
 
 
 def since(*path: str) -> Cell:
-    """A cell that tells how long ago the time at a path was."""
+    """A cell that shows how long ago the time at a path was."""
     return lambda obj, now: age_of(at(obj, *path), now)
 
 

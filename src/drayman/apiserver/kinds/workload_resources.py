@@ -1,4 +1,4 @@
-"""What runs pods, or says how they look: the groups apps and batch, and templates of pods."""
+"""Kinds that run pods or describe them: the groups apps and batch, and pod templates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _JOB_STATES: Final = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
-"""Conditions of a job and the word for each, the most telling one first; no condition stands for being deleted."""
+"""Conditions of a job and the word for each, the most significant first; an empty condition stands for a job being deleted."""
 
 
 def _ready(obj: Object, _now: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Rules that the kinds which run pods have in common: templates, selectors and counts of pods."""
+"""Rules shared by kinds that run pods: templates, selectors and counts of pods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_numbers(obj: Json, path: str, *names: str) -> Errors:
 
 
 def selects(selector: Json, own: Mapping[str, str]) -> bool | None:
-    """Whether a selector selects these labels; None where it cannot be understood. None given selects nothing."""
+    """Whether a selector selects these labels; None if it is invalid. No selector selects nothing."""
     if selector is None:
         return False
     try:
@@ -38,7 +38,7 @@ def selects(selector: Json, own: Mapping[str, str]) -> bool | None:
 
 
 def check_selector(spec: Object, word: str, *, needed: bool = True) -> Errors:
-    """A selector that selects something, and its own pods among that. `word` is how upstream calls the kind."""
+    """A selector that is not empty and selects its own pods. `word` is upstream's name for the kind."""
     selector = spec.get("selector")
     if selector is None and needed:
         yield required("spec.selector")
@@ -83,7 +83,7 @@ def template_warnings(new: Object, old: Object | None, _context: Context) -> lis
 
 
 def named_template_warnings(new: Object, old: Object | None, context: Context) -> list[str]:
-    """The same for kinds whose name becomes part of the names of pods, and so of their hosts."""
+    """The same for kinds whose name becomes part of the names of pods, and so of their host names."""
     found = template_warnings(new, old, context)
     if old is None and (problems := formats.dns_label_problems(text_at(new, "metadata", "name"))):
         found.append(

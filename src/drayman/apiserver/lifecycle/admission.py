@@ -1,4 +1,4 @@
-"""Namespaces in admission: nothing is created where there is no namespace, or in one that is going away."""
+"""Namespaces in admission: nothing is created in a namespace that does not exist or is being deleted."""
 
 from __future__ import annotations
 

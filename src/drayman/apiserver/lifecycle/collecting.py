@@ -1,10 +1,10 @@
-"""Garbage collection: dependents go with their owners, owners wait for dependents, or dependents are set free.
+"""Garbage collection: dependents are deleted with their owners, owners wait for dependents, or dependents are orphaned.
 
-An object whose owners are all gone is deleted. One that is deleted in the foreground stays until the dependents that block it are gone; one
-that is deleted as an orphan lets its dependents go first. The rules are Kubernetes'.
+An object whose owners are all gone is deleted. An object deleted in the foreground stays until the dependents that block it are gone;
+one deleted with orphaning first releases its dependents. The rules are those of Kubernetes.
 
 Whether an owner is gone is read from the store, by the name, kind and uid of the reference: the graph says what to look at, never
-that something does not exist. Only an owner that was seen to go needs no second look.
+that something does not exist. Only an owner whose removal was observed needs no second look.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_FOUND: Final = 404
 
 
 class UnknownOwnerError(Exception):
-    """Nobody can tell whether an owner exists, because its kind is not served."""
+    """It is unknown whether an owner exists, because its kind is not served."""
 
     def __init__(self, node: DependentObject, owner: OwnerLink) -> None:
         super().__init__(f"{node.key} is owned by a {owner.kind} of {owner.api_version}")
@@ -46,7 +46,7 @@ class Collector:
     async def attend(self, core: Core, uid: str) -> None:
         """Do what is due for an object.
 
-        Raises StatusError where the server refuses and UnknownOwnerError; trying again later may help.
+        Raises StatusError if the server refuses, or UnknownOwnerError; trying again later may help.
         """
         node = self._graph.get(uid)
         if node is None:
@@ -74,7 +74,7 @@ class Collector:
             return
         dependents = self._graph.dependents(node.uid) if waiting else ()
         if any(dependent.waits for dependent in dependents):
-            # They own each other, and each would wait for the other for ever.
+            # They own each other, and would wait for each other forever.
             await self._change(core, node, _unblocked)
         await self._delete(core, node, "Foreground" if dependents else _own_policy(node))
 
@@ -87,7 +87,7 @@ class Collector:
         return owner is not None and owner.waits
 
     def _exists(self, core: Core, owner: OwnerLink, node: DependentObject) -> bool:
-        """Whether an owner is there: in the namespace of its dependent or, if it is of such a kind, in none."""
+        """Whether an owner exists: in the namespace of its dependent or, if its kind is cluster-scoped, in none."""
         if self._graph.is_gone(owner.uid, node.key):
             return False
         group, _, version = owner.api_version.rpartition("/")
@@ -95,7 +95,7 @@ class Collector:
         if resource is None:
             raise UnknownOwnerError(node, owner)
         if resource.namespaced and not node.key.namespace:
-            return True  # There is no namespace to look in. Such a reference is wrong, and nothing is deleted for it.
+            return True  # There is no namespace to look in. Such a reference is invalid, and nothing is deleted because of it.
         namespace = node.key.namespace if resource.namespaced else ""
         found = core.store.latest(Key(resource.storage_name, namespace, owner.name))
         return found is not None and node_of(found).uid == owner.uid
@@ -109,7 +109,7 @@ class Collector:
     async def _change(
         self, core: Core, node: DependentObject, change: Callable[[Object], bool]
     ) -> None:
-        """Rewrite an object, if it is still there and the change does anything."""
+        """Rewrite an object, if it still exists and the change has an effect."""
         call, stored = self._call(core, node.key, "update"), core.store.latest(node.key)
         if call is None or stored is None:
             return
@@ -127,7 +127,7 @@ class Collector:
 
 
 async def unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> None:
-    """Do something about an object; if there is none any more, nothing had to be done."""
+    """Act on an object; if it no longer exists, nothing had to be done."""
     try:
         await act(call)
     except StatusError as error:
@@ -136,7 +136,7 @@ async def unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> N
 
 
 def _own_policy(node: DependentObject) -> str:
-    """What becomes of the dependents of an object that is deleted for want of owners: as its finalizers have it."""
+    """What happens to the dependents of an object that is deleted for lack of owners: its finalizers decide."""
     if ORPHAN in node.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in node.finalizers else "Background"

@@ -1,4 +1,4 @@
-"""What has to be looked at, each thing once, and what has to be looked at again because it failed, later each time."""
+"""What has to be looked at, each item once, and what has to be retried after a failure, with growing delays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Due(NamedTuple):
 
 
 class DueItems:
-    """A queue in which nothing is twice."""
+    """A queue without duplicates."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -30,17 +30,17 @@ class DueItems:
         self._failures: dict[Due, int] = {}
 
     def ask(self, item: Due) -> None:
-        """Have something looked at."""
+        """Schedule a look at an item."""
         if item not in self._queued:
             self._queued.add(item)
             self._queue.append(item)
 
     def ask_after(self, item: Due, seconds: float) -> None:
-        """Have something looked at in a while. If it is asked for meanwhile, that does not replace this."""
+        """Schedule a look at an item after a while. A request in the meantime does not replace this one."""
         heapq.heappush(self._later, (self._clock() + seconds, item))
 
     def failed(self, item: Due) -> None:
-        """Have something looked at again, after a time that doubles with every failure."""
+        """Schedule another look at an item, after a delay that doubles with every failure."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
         self.ask_after(item, min(RETRY_S * 2.0 ** min(failures, 10), LONGEST_RETRY_S))
@@ -57,7 +57,7 @@ class DueItems:
         return some
 
     def idle_s(self) -> float | None:
-        """How long there is nothing to look at, as far as is known; None for ever."""
+        """How long until there is something to look at, as far as is known; None if never."""
         if self._queue:
             return 0.0
         return max(self._later[0][0] - self._clock(), 0.0) if self._later else None

@@ -1,6 +1,6 @@
-"""The end of a namespace: everything in it is deleted, pods first, and when nothing is left, the namespace itself goes.
+"""The end of a namespace: everything in it is deleted, pods first, and when nothing is left, the namespace itself.
 
-Other objects wait for the pods, as something that still runs may need its secrets, claims and rights.
+Other objects wait for the pods, as a running pod may need its secrets, claims and rights.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NAMESPACES: Final = "namespaces"
 PODS: Final = "pods"
 FINALIZER: Final = "kubernetes"
 MOST_AT_ONCE: Final = 64
-"""Objects deleted in one go, so that a full namespace does not hold up everybody else."""
+"""Objects deleted at a time, so that a full namespace does not block everything else."""
 _MANAGER: Final = "namespace-controller"
 
 Contents = dict[str, tuple[ApiResource, tuple[Stored, ...]]]
-"""What is in a namespace, by the name of what is stored."""
+"""What is in a namespace, by storage name."""
 
 
 class NamespaceEnder:
@@ -38,12 +38,12 @@ class NamespaceEnder:
 
     def __init__(self) -> None:
         self._leaving: dict[str, dict[Key, tuple[int, DependentObject]]] = {}
-        """What is on its way out, by namespace, and as of which revision: it is not read again while it takes its time."""
+        """The objects being deleted, by namespace, with their revision: they are not read again until they change."""
 
     async def attend(self, core: Core, name: str) -> bool:
-        """Do what is due for a namespace. False if there is more of it at once; what waits for others says when it is gone.
+        """Do what is due for a namespace. False if there is more to do at once; objects that wait for others trigger a new look when gone.
 
-        Raises StatusError where something in it refuses to be deleted, after everything else was.
+        Raises StatusError if something in it cannot be deleted, after everything else was.
         """
         stored = core.store.latest(Key(NAMESPACES, "", name))
         if stored is None or not node_of(stored).is_deleted:
@@ -65,7 +65,7 @@ class NamespaceEnder:
     async def _empty(
         self, core: Core, name: str, contents: Contents, problems: list[StatusError]
     ) -> bool:
-        """Delete some of the objects that are not being deleted. Tells whether those were all there are to delete now."""
+        """Delete some of the objects that are not being deleted. Returns whether those were all that can be deleted now."""
         left = MOST_AT_ONCE
         due = [contents[PODS]] if PODS in contents else contents.values()
         for resource, objects in due:
@@ -94,7 +94,7 @@ class NamespaceEnder:
     async def _report(
         self, core: Core, name: str, contents: Contents, problems: list[StatusError]
     ) -> None:
-        """Write what is left into the status of a namespace, where that is not what it says."""
+        """Write what is left into the status of a namespace, if that differs."""
         stored = core.store.latest(Key(NAMESPACES, "", name))
         if stored is None:
             return
@@ -133,7 +133,7 @@ def _deletion(core: Core, resource: ApiResource, key: Key) -> Call:
 
 
 async def _finalize(core: Core, name: str) -> None:
-    """Take the finalizer off a namespace that is empty, by way of the endpoint that is for it."""
+    """Take the finalizer off a namespace that is empty, through the endpoint for that."""
     stored = core.store.latest(Key(NAMESPACES, "", name))
     if stored is None:
         return
@@ -143,7 +143,7 @@ async def _finalize(core: Core, name: str) -> None:
 
 
 async def _update(core: Core, name: str, part: str, changes: Object) -> None:
-    """Replace members of a namespace by way of one of its endpoints."""
+    """Replace members of a namespace through one of its endpoints."""
     resource = core.resources.named("", NAMESPACES)
     stored = core.store.latest(Key(NAMESPACES, "", name))
     if resource is None or stored is None:

@@ -1,7 +1,7 @@
-"""Who owns whom, kept up to date from the changes of the store.
+"""Which objects own which, kept up to date from the changes of the store.
 
-Most objects own nothing the graph has to know, are owned by nobody and wait for nobody: those are not kept. And nothing but the
-metadata of an object is ever decoded, because the graph sees every change there is.
+Most objects own nothing the graph has to know, have no owner and wait for nothing: those are not kept. Only the metadata of an object
+is ever decoded, because the graph sees every change.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _heads: Final = msgspec.json.Decoder(_Head)
 
 
 class DependentObject(msgspec.Struct, frozen=True):
-    """An object, as far as its life depends on others."""
+    """The data of an object on which its dependency on others is based."""
 
     key: Key
     uid: str
     owners: tuple[OwnerLink, ...] = ()
     finalizers: tuple[str, ...] = ()
     is_deleted: bool = False
-    """Whether somebody has asked it to go."""
+    """Whether its deletion was requested."""
 
     @property
     def waits(self) -> bool:
@@ -72,13 +72,13 @@ def node_of(stored: Stored) -> DependentObject:
 
 
 class Graph:
-    """The objects that have owners, or that hold on for their dependents."""
+    """The objects that have owners, or that stay for their dependents."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, DependentObject] = {}
         self._dependents: dict[str, dict[str, DependentObject]] = {}
         self._gone: dict[str, str] = {}
-        """The namespace of each owner that was seen to go while objects named it. It cannot come back: its id is its own."""
+        """The namespace of each owner whose removal was observed while objects named it. It cannot come back: its id is unique."""
 
     def clear(self) -> None:
         for table in (self._nodes, self._dependents, self._gone):
@@ -93,7 +93,7 @@ class Graph:
             self._dependents.setdefault(owner.uid, {})[node.uid] = node
 
     def remove(self, uid: str) -> None:
-        """Forget an object, as a dependent. What names it as an owner goes on doing so."""
+        """Forget an object, as a dependent. Objects that name it as an owner still do."""
         node = self._nodes.pop(uid, None)
         for owner in () if node is None else node.owners:
             dependents = self._dependents.get(owner.uid, {})
@@ -103,7 +103,7 @@ class Graph:
                 self._gone.pop(owner.uid, None)
 
     def note_gone(self, node: DependentObject) -> None:
-        """Remember that an object is no more, as long as others name it as their owner."""
+        """Remember that an object is gone, as long as others name it as their owner."""
         if node.uid in self._dependents:
             self._gone[node.uid] = node.key.namespace
         self.remove(node.uid)
@@ -117,7 +117,7 @@ class Graph:
         return node is not None and (node.waits or node.frees)
 
     def is_gone(self, uid: str, dependent: Key) -> bool:
-        """Whether an owner was seen to go. A namespaced object owns nothing that is in no namespace, gone or not."""
+        """Whether the removal of an owner was observed. A namespaced object cannot own a cluster-scoped one, gone or not."""
         namespace = self._gone.get(uid)
         return namespace is not None and (not namespace or bool(dependent.namespace))
 
@@ -129,11 +129,11 @@ class Graph:
         return uid in self._dependents
 
     def is_blocked(self, uid: str) -> bool:
-        """Whether an object has dependents that it must outlive, others than itself."""
+        """Whether an object has dependents that it must outlive, other than itself."""
         dependents = self._dependents.get(uid, {}).values()
         return any(blocks(node, uid) for node in dependents if node.uid != uid)
 
 
 def blocks(node: DependentObject, uid: str) -> bool:
-    """Whether an object keeps this owner from going first."""
+    """Whether an object keeps this owner from being removed first."""
     return any(owner.uid == uid and owner.block_owner_deletion for owner in node.owners)

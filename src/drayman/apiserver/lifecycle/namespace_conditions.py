@@ -1,7 +1,7 @@
-"""What the status of a namespace tells about its end: what is left in it, whose finalizers hold that, what could not be deleted.
+"""What the status of a namespace says about its deletion: what is left in it, which finalizers hold that, what could not be deleted.
 
-Five conditions, all of them there from the first look on. Two of them speak of discovery, which cannot fail here: the table of
-resources is at hand. They are written all the same, as clients wait for conditions by name.
+There are five conditions, all present from the first look on. Two of them are about discovery, which cannot fail here: the table of
+resources is in memory. They are written nevertheless, as clients wait for conditions by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WELL: Final = {
     REMAINING: ("ContentRemoved", "All content successfully removed"),
     FINALIZERS: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
-"""Reason and message of each condition where there is nothing to complain about, in the order they are written."""
+"""Reason and message of each condition if there is no problem, in the order they are written."""
 
 
 def deletion_conditions(
@@ -80,5 +80,5 @@ def _troubles(
 
 
 def count_finalizers(finalizers: Iterable[Sequence[str]]) -> Counter[str]:
-    """In how many objects each finalizer is."""
+    """The number of objects with each finalizer."""
     return Counter(name for names in finalizers for name in set(names))

@@ -1,8 +1,8 @@
-"""Claims that go with their pod by other hands than the collector's.
+"""Claims that are deleted with their pod, but not by the collector.
 
-The claim controller watches pods too. It gives back what a pod held and deletes the claim that was made for it, in one change. If the
-collector were at it at the same time, one of the two would be refused; and all it could do is mark the claim, which the controller
-then has to let go all the same. So for a while it leaves to the controller what the controller will surely delete.
+The claim controller watches pods too. It releases what a pod held and deletes the claim that was made for it, in one change. If the
+collector acted at the same time, one of the two would be refused; and all it could do is mark the claim, which the controller would
+still have to release. So for a while it leaves claims alone that the controller will certainly delete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLAIMS: Final = "resourceclaims.resource.k8s.io"
 PODS: Final = "pods"
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 LEFT_TO_CONTROLLER_S: Final = 5.0
-"""For how long. Then a claim is deleted as anything else, for there may be no such controller, or it is far behind."""
+"""For how long. After that a claim is deleted like any object, since there may be no such controller, or it may be far behind."""
 
 
 def may_be_left(claim: DependentObject, owner: DependentObject) -> bool:
@@ -31,6 +31,6 @@ def may_be_left(claim: DependentObject, owner: DependentObject) -> bool:
 
 
 def is_released_with(stored: Stored, owner: DependentObject) -> bool:
-    """Whether nobody but its pod uses a claim. What others use outlives the pod, but is marked at once."""
+    """Whether only its pod uses a claim. A claim that others use outlives the pod, but is marked at once."""
     users = (stored.value.get("status") or {}).get("reservedFor") or ()
     return all(user.get("uid") == owner.uid for user in users)

@@ -1,11 +1,11 @@
-"""Keeps garbage collection and namespaces going while the server runs.
+"""Runs garbage collection and the deletion of namespaces alongside the server.
 
-One task takes stock of every object there is, and from there on follows every change, in order: so the graph of owners is complete
-before anything is decided by it, and knows objects of custom resources as soon as there are any. Before each decision it has
-caught up with the store.
+One task reads every existing object, and from then on follows every change in order. So the graph of owners is complete before any
+decision is based on it, and includes objects of custom resources as soon as there are any. Before each decision it catches up with
+the store.
 
-What is due is decided many at a time, each on top of the one before, and written as one transaction: a thousand pods deleted at
-once cost the disk a few writes for their dependents, not a thousand. What fails is tried again, later each time.
+Many due items are decided at a time, each on top of the one before, and written as one transaction: a thousand pods deleted at
+once cost the disk a few writes for their dependents, not a thousand. Failures are retried with growing delays.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from drayman.cluster.embedded import Event, EventType, Store, StoreError, Subscr
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE: Final = 64
-"""Decisions in one transaction: some milliseconds for which everybody else waits."""
+"""Decisions in one transaction: this blocks all other requests for some milliseconds."""
 STOCK_STEP: Final = 1_000
-"""Objects taken stock of at a time."""
+"""Objects read at a time during the initial read."""
 AFTER_A_BUG_S: Final = 5.0
 OBJECT: Final = "object"
 NAMESPACE: Final = "namespace"
 
 
 class Lifecycle:
-    """Runs beside a server, until it is stopped."""
+    """Runs alongside a server, until it is stopped."""
 
     def __init__(self, core: Core, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` tells when it is time for what was put off."""
+        """`clock` determines when postponed items are due."""
         assert isinstance(core.store, Store), "it follows a store, not a batch"
         self._core = core
         self._store = core.store
@@ -63,7 +63,7 @@ class Lifecycle:
         self._task = asyncio.create_task(self._run(), name="lifecycle")
 
     async def stop(self) -> None:
-        """Stop before the next decision. One that is being written is still written."""
+        """Stop before the next decision. A decision being written is completed."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -84,13 +84,13 @@ class Lifecycle:
                 await asyncio.sleep(AFTER_A_BUG_S)
 
     async def _take_stock(self) -> None:
-        """Note every object there is. Nothing is decided before the last one."""
+        """Record every existing object. Nothing is decided before that is complete."""
         objects = self._store.list_all()
         nodes: list[DependentObject] = []
         for begin in range(0, len(objects), STOCK_STEP):
             nodes += map(node_of, objects[begin : begin + STOCK_STEP])
             await asyncio.sleep(0)
-        # At once, for what was known of objects that have gone unnoticed must not be mixed with this.
+        # Without a pause: old knowledge of objects whose removal was missed must not be mixed with this.
         self._graph.clear()
         self._ending.clear()
         for node in nodes:
@@ -117,7 +117,7 @@ class Lifecycle:
             self._note(node)
 
     def _note(self, node: DependentObject) -> None:
-        """An object is there, and may have changed."""
+        """An object exists, and may have changed."""
         before = self._graph.get(node.uid)
         self._graph.put(node)
         if before is not None and before.owners != node.owners:
@@ -138,7 +138,7 @@ class Lifecycle:
         self._ask_owners(node)
         if node.key.resource == NAMESPACES:
             self._ending.discard(node.key.name)
-            self._ask(NAMESPACE, node.key.name)  # so that nothing is remembered about it
+            self._ask(NAMESPACE, node.key.name)  # so that its data is forgotten
         elif node.key.namespace in self._ending:
             self._ask(NAMESPACE, node.key.namespace)
 
@@ -147,7 +147,7 @@ class Lifecycle:
             self._ask(OBJECT, dependent.uid)
 
     def _ask_bereaved(self, node: DependentObject) -> None:
-        """What loses its owner goes too."""
+        """Schedule a look at objects that lose their owner."""
         for dependent in self._graph.dependents(node.uid):
             due = Due(OBJECT, dependent.uid)
             if self._is_left(dependent, node):
@@ -162,7 +162,7 @@ class Lifecycle:
         return stored is not None and is_released_with(stored, owner)
 
     def _ask_owners(self, node: DependentObject) -> None:
-        """Owners that hold on for their dependents may have one less to hold on for."""
+        """Schedule a look at owners that stay for their dependents: they may have one less to wait for."""
         for owner in node.owners:
             if self._graph.holds_on(owner.uid):
                 self._ask(OBJECT, owner.uid)
@@ -171,7 +171,7 @@ class Lifecycle:
         self._due.ask(Due(sort, which))
 
     async def _attend(self, due: list[Due]) -> None:
-        """Decide about each of these, and write it all at once."""
+        """Decide about each of these, and write all decisions together."""
         batch = Batch(self._store)
         core = replace(self._core, store=batch)
         done = [item for item in due if await self._attend_to(core, item)]

@@ -1,4 +1,4 @@
-"""From the name that objects have in the store to the resource that serves them."""
+"""From storage names to the resources that serve the objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StoredResources:
         self._places: dict[str, tuple[str, str, str]] = {}
 
     def find(self, storage: str) -> ApiResource | None:
-        """The resource whose objects have this name in the store, as it is served now."""
+        """The resource whose objects have this storage name, as it is served now."""
         return self._served(storage) or self._served_anew(storage)
 
     def _served(self, storage: str) -> ApiResource | None:
@@ -21,7 +21,7 @@ class StoredResources:
         return None if place is None else self._resources.find(*place)
 
     def _served_anew(self, storage: str) -> ApiResource | None:
-        # Where two resources show the same objects, the first one is as good as the other.
+        # If two resources show the same objects, either will do.
         self._places = {
             resource.storage_name: (resource.group, resource.versions[0], resource.plural)
             for resource in reversed(list(self._resources))

@@ -1,8 +1,8 @@
 """Patches of every kind, and who owns which field. Pure functions on decoded JSON.
 
-`json_patch`, `merge_patch` and `strategic` each apply one kind of patch. Server-side apply, and the account of field owners that
-every write keeps, is `field_manager`; the modules it is made of go from sets of fields (`field_set`) over the shapes of values
-(`shapes`) to walks over values (`tracing`, `combining`, `checking`) and the rules of ownership (`ownership`).
+`json_patch`, `merge_patch` and `strategic` each apply one kind of patch. Server-side apply, and the record of field owners that
+every write updates, is in `field_manager`. It is built on sets of fields (`field_set`), the shapes of values (`shapes`), walks over
+values (`tracing`, `combining`, `checking`) and the rules of ownership (`ownership`).
 """
 
 from drayman.apiserver.patching.builtin_shapes import shape_of, zero_of

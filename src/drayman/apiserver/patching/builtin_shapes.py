@@ -61,7 +61,7 @@ _ZEROS: Final[Mapping[ScalarKind, Json]] = {
 
 @cache
 def shape_of(message: Message) -> Shape:
-    """The shape of a message. There is one for each, however often it is asked for."""
+    """The shape of a message. There is exactly one per message; repeated calls return the same."""
     return Shape(map=MapShape(partial(_fields, message), atomic=message.is_atomic))
 
 
@@ -104,8 +104,8 @@ def _type_shape(type_: Type) -> Shape:
 
 
 def zero_of(message: Message) -> dict[str, Json]:
-    """An object without content, as it is written: the fields that always show.
+    """An object without content, as it is written: the fields that are always shown.
 
-    What a new object has in common with this one, its creator has not set.
+    The creator of a new object has not set what the object has in common with this one.
     """
     return normalise(message, {})

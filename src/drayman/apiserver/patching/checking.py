@@ -1,4 +1,4 @@
-"""Whether a value is of a shape. What is applied must be, or nobody could say which fields it sets."""
+"""Whether a value fits a shape. An applied value must, or it would be unclear which fields it sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drayman.apiserver.patching.shapes import ListShape, MapShape, ScalarShape, 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Something that is not of its shape, at a path such as `.spec.ports[port=1]`."""
+    """Something that does not fit its shape, at a path such as `.spec.ports[port=1]`."""
 
     path: str
     message: str
@@ -30,7 +30,7 @@ def misfits_text(misfits: list[Misfit]) -> str:
 
 
 def misfits(shape: Shape, value: Json, path: str = "") -> list[Misfit]:
-    """What does not fit. In a list that is known by keys, each may appear once."""
+    """What does not fit. In a list with keys, each key may appear once."""
     part = shape.part(value)
     if isinstance(part, ScalarShape):
         message = _scalar_misfit(part, value)

@@ -1,4 +1,4 @@
-"""Merging of what is applied into what is there, and taking fields away."""
+"""Merging of an applied value into the live one, and removal of fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drayman.apiserver.patching.shapes import ListShape, MapShape, ScalarShape, 
 
 
 def merge(shape: Shape, live: Json, applied: Json) -> Json:
-    """The live value with every field that is applied. Nothing is removed; leaves are replaced."""
+    """The live value with every applied field. Nothing is removed; leaves are replaced."""
     part = shape.part(applied)
     if isinstance(part, ScalarShape) or part.atomic:
         return applied
@@ -42,10 +42,10 @@ def _merge_lists(shape: ListShape, live: Json, applied: Json) -> Json:
 
 
 class _ItemMerge:
-    """Merging of two lists whose items are known by name.
+    """Merging of two lists whose items are identified by keys or values.
 
-    The result keeps to the order of what is applied; items that only the live list has stay behind the item they followed. Where
-    both lists have the same items in a different order, those that come up early in the live list wait for their turn.
+    The result follows the order of the applied list; items that only the live list has stay after the item they followed. If both
+    lists have the same items in a different order, those that come early in the live list are put off until their turn.
     """
 
     def __init__(self, shape: ListShape, old: list[Json], new: list[Json]) -> None:
@@ -56,7 +56,7 @@ class _ItemMerge:
         self._new_items = dict(zip(self._new_elements, new, strict=True))
         self._old_items: dict[str, Json] = {}
         for element, item in zip(self._old_elements, old, strict=True):
-            # Of items with the same keys none can be merged with; the applied one takes their place.
+            # Items with the same keys cannot be merged with; the applied one replaces them.
             self._old_items[element] = None if element in self._old_items else item
         shared = [element for element in self._new_elements if element in self._old_items]
         self._shared = iter(shared)
@@ -87,7 +87,7 @@ class _ItemMerge:
         return self._result
 
     def _waits(self, element: str, new_index: int) -> bool:
-        """Whether a shared item is to be skipped here, because another shared one comes first in what is applied."""
+        """Whether to skip a shared item here, because another shared one comes first in the applied list."""
         return (
             new_index < len(self._new_elements)
             and self._next_shared is not None
@@ -103,7 +103,7 @@ class _ItemMerge:
 
 
 def remove(shape: Shape, value: Json, fields: FieldSet) -> Json:
-    """The value without some of its fields. A container that loses all it has becomes null."""
+    """The value without some of its fields. A container that loses everything becomes null."""
     part = shape.part(value)
     if isinstance(part, ScalarShape):
         return value

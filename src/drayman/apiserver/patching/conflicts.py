@@ -12,7 +12,7 @@ from drayman.apiserver.protocol.errors import StatusCause, StatusError, Subject
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A field and who owns it."""
+    """A field and its owner."""
 
     manager: Manager
     path: Path

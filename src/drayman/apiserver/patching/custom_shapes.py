@@ -25,7 +25,7 @@ _SCALARS: Final = {"string": STRING, "integer": NUMBER, "number": NUMBER, "boole
 
 
 def custom_resource_shape(schema: Mapping[str, Json] | None) -> Shape:
-    """The shape of a custom resource. Without a schema, everything but its metadata is taken as it comes."""
+    """The shape of a custom resource. Without a schema, everything but its metadata is accepted as it is."""
     root = _map_shape(schema) if schema is not None else DEDUCED.map
     assert root is not None, "DEDUCED may be an object"
     own = root.fields()

@@ -1,7 +1,7 @@
 """Keeps `metadata.managedFields` while objects of one kind are created, updated and applied in one API version.
 
-The object's own fields are the business of the caller: defaults are filled in before an update is recorded, so that they belong to
-the writer, and after an apply, so that they belong to nobody.
+The object's own fields are up to the caller: defaults are filled in before an update is recorded, so that they belong to the writer,
+and after an apply, so that they belong to no manager.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from drayman.apiserver.patching.versions import Object, Versions
 from drayman.apiserver.protocol.errors import bad_request, internal
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-"""The manager of all fields of an object nobody kept account of until somebody applied to it."""
+"""The manager of all fields of an object that had no recorded owners before the first apply."""
 
 UNKNOWN: Final = "unknown"
 """The manager of a client without a name."""
@@ -45,8 +45,8 @@ UNKNOWN: Final = "unknown"
 class FieldManager:
     """Records writes of objects of one kind in one API version. See the module for when to call it.
 
-    Objects come in any version that `versions` can convert, and say in which; updated ones go back in the version they came in,
-    applied ones in the version of the live object, new ones in `api_version`.
+    Objects may be in any version that `versions` can convert, as their apiVersion says. Updated ones are returned in the version they came
+    in, applied ones in the version of the live object, new ones in `api_version`.
     """
 
     api_version: str
@@ -56,7 +56,7 @@ class FieldManager:
     """An object of this kind without content, in `api_version`: what a new one is compared with."""
 
     def create(self, obj: Object, manager: str, now: str, subresource: str = "") -> Object:
-        """A new object with its creator as the owner of all it sets. managedFields it came with count as of others."""
+        """A new object with its creator as the owner of all it sets. managedFields it came with count as those of other managers."""
         return self.update(self.empty, obj, manager, now, subresource)
 
     def update(
@@ -65,11 +65,11 @@ class FieldManager:
         """An object to be written in place of another, with what changes owned by the writer.
 
         `new` may carry managedFields: through the main path they replace those of `old`, and an empty list makes the server
-        forget them. What cannot be understood leaves things as they are, for no update fails over who owns it.
+        forget them. Invalid ones change nothing, since no update fails because of ownership.
         """
         managed = _managed_before(old, new, is_main_path=not subresource)
         if not managed and _uid(old):
-            # Nobody keeps account of this object: that begins with the first apply.
+            # This object has no recorded owners: that begins with the first apply.
             return with_managed_fields(new, [])
         try:
             writer = self._manager("Update", manager, subresource)
@@ -90,8 +90,8 @@ class FieldManager:
     ) -> Object:
         """The live object with a configuration merged into it; without a live one, a new object.
 
-        Raises `ConflictError` if that would take fields from others and is not forced, `StatusError` if the configuration is not
-        one. The result is not defaulted, and null where a field that was taken away must not be absent.
+        Raises `ConflictError` if that would take fields from others and is not forced, `StatusError` if the configuration is
+        invalid. The result is not defaulted, and null where a removed field must not be absent.
         """
         self._check(applied)
         before = live or {"apiVersion": self.api_version, "kind": self.kind}
@@ -107,7 +107,7 @@ class FieldManager:
         return self._finished(before, applied, outcome, writer, now)
 
     def _check(self, applied: Object) -> None:
-        """Refuse what is no configuration of this kind."""
+        """Refuse what is not a configuration of this kind."""
         api_version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
         group_version = api_version if "/" in api_version else f"/{api_version}"
         if (api_version, kind) != (self.api_version, self.kind):
@@ -178,7 +178,7 @@ class FieldManager:
 
 
 def _managed_before(old: Object, new: Object, *, is_main_path: bool) -> Managed:
-    """The owners an update starts from. Entries that cannot be understood count as none."""
+    """The owners an update starts from. Invalid entries count as none."""
     if is_main_path:
         sent = _metadata(new).get("managedFields")
         if is_reset(sent):
@@ -193,7 +193,7 @@ def _understood(entries: Json) -> Managed:
     try:
         return decode_managed(entries)
     except ManagedFieldsError:
-        # Owners somebody garbled are as good as unknown, and the write is not to fail for it.
+        # Garbled owners are as good as unknown, and the write must not fail because of them.
         return {}
 
 
@@ -207,7 +207,7 @@ def _uid(obj: Object) -> str:
 
 
 def _unmanaged(obj: Object) -> Object:
-    """The object without managedFields, which nobody owns and every write changes."""
+    """The object without managedFields, which have no owner and change with every write."""
     if "managedFields" not in _metadata(obj):
         return obj
     return with_managed_fields(obj, [])

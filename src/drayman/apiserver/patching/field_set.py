@@ -1,8 +1,8 @@
 """Sets of fields, as `metadata.managedFields` records them.
 
-A path is a sequence of elements, each kept in the form FieldsV1 writes it: `f:name` is a field, `k:{"name":"a"}` an item of a
-list by its keys, `v:"x"` an item of a set, `i:0` one by position. Keeping that text, in one canonical spelling, makes equality of
-elements the equality of strings, and encoding nearly free.
+A path is a sequence of elements, each kept in the form that FieldsV1 uses: `f:name` is a field, `k:{"name":"a"}` an item of a
+list by its keys, `v:"x"` an item of a set, `i:0` one by position. Keeping that text in one canonical spelling makes comparing
+elements a string comparison, and encoding nearly free.
 
 A node of the tree says which elements are members and which have members below them; an element may be both. A field that is a
 member is owned as such (`.` in FieldsV1), which owning what is below it does not imply.
@@ -31,7 +31,7 @@ class FieldSetError(ValueError):
 
 
 class FieldSet:
-    """An immutable set of paths. The empty path is never a member: nobody owns an object as a whole."""
+    """An immutable set of paths. The empty path is never a member: no manager owns an object as a whole."""
 
     __slots__ = ("children", "members")
 
@@ -78,7 +78,7 @@ class FieldSet:
         return FieldSet(self.members & other.members, children)
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        """The paths that are not in the other set. A member there takes nothing away from what is below it here."""
+        """The paths that are not in the other set. A member there does not remove what is below it here."""
         if not other:
             return self
         children = {}
@@ -126,7 +126,7 @@ EMPTY: Final = FieldSet()
 
 
 class FieldSetBuilder:
-    """A set while it is being put together."""
+    """Builds a set step by step."""
 
     __slots__ = ("_children", "_members")
 
@@ -164,7 +164,7 @@ def named_path(*names: str) -> Path:
 
 
 def key_element(keys: Mapping[str, Json]) -> str:
-    """The element of a list item that is known by the values of some fields."""
+    """The element of a list item that is identified by the values of some fields."""
     return f"k:{_compact(dict(sorted(keys.items())))}"
 
 
@@ -189,14 +189,14 @@ def encode(fields: FieldSet) -> dict[str, Json]:
 
 
 def _ordered(elements: Set[str]) -> Iterable[str]:
-    # Names of fields sort as the texts they are, and most levels have nothing else.
+    # Field names sort as plain strings, and most levels have nothing else.
     if all(element[0] == "f" for element in elements):
         return sorted(elements)
     return sorted(elements, key=element_order) if len(elements) > 1 else elements
 
 
 def decode(fields: Json) -> FieldSet:
-    """The set FieldsV1 describes. Elements of an unknown sort are left out, for a newer version may know them."""
+    """The set FieldsV1 describes. Elements of an unknown type are omitted, since a newer version may know them."""
     if not isinstance(fields, dict):
         raise FieldSetError(f"expected an object of fields, got {fields!r}")
     members: set[str] = set()
@@ -216,7 +216,7 @@ def decode(fields: Json) -> FieldSet:
 
 
 def _canonical(text: str) -> str | None:
-    """An element in the one spelling used here; None for a sort of element that is not known."""
+    """An element in the one spelling used here; None for an unknown type of element."""
     if len(text) < 2 or text[1] != ":":
         raise FieldSetError(f"{text!r} is no path element")
     if text[0] == "f":
@@ -241,7 +241,7 @@ def _canonical(text: str) -> str | None:
 
 
 def element_order(element: str) -> tuple[int, Json]:
-    """What path elements are sorted by: fields by name, list items by keys, set items by value, positions."""
+    """The sort key of path elements: fields by name, list items by keys, set items by value, positions."""
     sort, content = element[0], element[2:]
     rank = _RANKS[sort]
     if sort == "f":

@@ -1,4 +1,4 @@
-"""JSON values as the real server prints them in error messages, which is how its language does."""
+"""JSON values as the real server prints them in error messages, which is how Go prints them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def literal(value: Json) -> str:
 
 
 def type_name(value: Json) -> str:
-    """The type a decoded value has there."""
+    """The Go type of a decoded value."""
     if isinstance(value, dict):
         return "map[string]interface {}"
     if isinstance(value, list):
@@ -46,7 +46,7 @@ def type_name(value: Json) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes. The escapes are JSON's, which agree but for characters nobody prints."""
+    """A text in double quotes. The escapes are those of JSON, which differ only for unprintable characters."""
     return msgspec.json.encode(text).decode()
 
 

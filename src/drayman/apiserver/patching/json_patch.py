@@ -1,8 +1,8 @@
 """JSON Patch (RFC 6902), with the liberties Kubernetes takes.
 
 The real server uses a library that is laxer than the RFC, and clients have come to rely on it: `replace` of an absent member
-adds it, a missing `value` is null, negative indices count from the end, whatever stands before the first slash of a path is
-ignored, and null equals absence in a `test`. Any failure is one and the same answer: 422 without details.
+adds it, a missing `value` is null, negative indices count from the end, anything before the first slash of a path is
+ignored, and null equals absence in a `test`. Every failure gets the same answer: 422 without details.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GO_KINDS: Final[Mapping[type, str]] = {
 
 
 def apply_json_patch(obj: Json, operations: Json) -> Json:
-    """The patched document; `obj` is left as it was. Raises `StatusError` 400, 413 or 422."""
+    """The patched document; `obj` is not changed. Raises `StatusError` 400, 413 or 422."""
     document = _Document(_copy(obj))
     for operation in _checked(operations):
         handler = _HANDLERS.get(operation.get("op"))
@@ -43,13 +43,13 @@ def apply_json_patch(obj: Json, operations: Json) -> Json:
             raise rejected_patch()
         handler(document, operation)
     if depth_exceeds(document.root, MAX_DEPTH):
-        # Moves and copies can nest deeper than what any of the operations holds.
+        # Moves and copies can nest deeper than any single operation does.
         raise rejected_patch()
     return document.root
 
 
 def _checked(operations: Json) -> list[dict[str, Json]]:
-    """The operations, none for null; what cannot be read as a list of them is refused."""
+    """The operations, none for null; anything but a list of operations is refused."""
     if operations is None:
         return []
     if not isinstance(operations, list):
@@ -77,7 +77,7 @@ def _undecodable(value: Json, target: str) -> StatusError:
 
 
 class _Document:
-    """A document under change. `copied` counts the bytes that copies have added."""
+    """A document being changed. `copied` counts the bytes that copies have added."""
 
     __slots__ = ("copied", "root")
 
@@ -196,7 +196,7 @@ _HANDLERS: Final[Mapping[Json, Callable[[_Document, Mapping[str, Json]], None]]]
 
 
 def _same(left: Json, right: Json) -> bool:
-    """Equality of JSON values as they are written: 1, 1.0 and true are three values."""
+    """Equality of JSON values by their notation: 1, 1.0 and true are three values."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[k], right[k]) for k in left)
     if isinstance(left, list) and isinstance(right, list):

@@ -1,7 +1,7 @@
-"""The annotation in which client-side apply keeps what it applied, and what server-side apply by kubectl makes of it.
+"""The annotation in which client-side apply keeps what it applied, and how server-side apply by kubectl uses it.
 
-A client that moves from one to the other would conflict with its own earlier writes. Fields that still are as the annotation
-says were set by it, so that kubectl may take them without force; and the annotation is kept up to date for the way back.
+A client that switches from one to the other would conflict with its own earlier writes. Fields that still are as the annotation
+says were set by it, so kubectl may take them without force; and the annotation is kept up to date for switching back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from drayman.apiserver.patching.versions import Object
 
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL: Final = "kubectl"
-"""The field manager of kubectl's server-side apply, the only one the annotation means something to."""
+"""The field manager of kubectl's server-side apply, the only one that uses the annotation."""
 
 
 def last_applied_of(obj: Object) -> str:
@@ -32,14 +32,14 @@ def last_applied_of(obj: Object) -> str:
 
 
 def unchanged_since_applied(shape: Shape, live: Object) -> FieldSet:
-    """The fields the annotation of a live object set and that still have the values it gave them."""
+    """The fields that the annotation of a live object set and that still have those values."""
     text = last_applied_of(live)
     if not text:
         return EMPTY
     try:
         applied = parse_embedded(text.encode())
     except BodyError:
-        # An annotation is text that anybody may write: one that cannot be read allows nothing.
+        # An annotation is text that any client may write: an unreadable one allows nothing.
         return EMPTY
     if not isinstance(applied, dict) or applied.get("apiVersion") != live.get("apiVersion"):
         return EMPTY
@@ -50,7 +50,7 @@ def unchanged_since_applied(shape: Shape, live: Object) -> FieldSet:
 
 
 def with_last_applied(obj: Object, applied: Object) -> Object:
-    """An object whose annotation says what has been applied just now."""
+    """An object whose annotation says what has just been applied."""
     text = msgspec.json.encode(_without_annotation(applied), order="sorted").decode() + "\n"
     metadata = obj["metadata"]
     annotations = {**(metadata.get("annotations") or {}), ANNOTATION: text}

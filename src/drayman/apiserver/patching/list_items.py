@@ -1,4 +1,4 @@
-"""How the items of a list are known: by the fields that are their keys, or by their value."""
+"""How the items of a list are identified: by their key fields, or by their value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from drayman.apiserver.patching.shapes import ListShape
 
 
 class ItemError(ValueError):
-    """A list item that cannot be told from others."""
+    """A list item that cannot be identified."""
 
 
 def item_element(shape: ListShape, item: Json) -> str:
@@ -35,7 +35,7 @@ def _keyed_element(shape: ListShape, item: Json) -> str:
             keys[name] = item[name]
         elif (default := _key_default(shape, name)) is not None:
             keys[name] = default
-        # A key that is neither given nor has a default stays out: its absence tells items apart, too.
+        # A key that is neither given nor has a default is omitted: its absence also distinguishes items.
     if not keys:
         names = " ".join(f'"{name}"' for name in shape.keys)
         raise ItemError(

@@ -1,7 +1,7 @@
 """`metadata.managedFields`: who owns which fields, since when, and how it is written.
 
 A manager is a name together with how it writes: by apply or by update, through which subresource and, for updates, in which API
-version. One that applies in a new version keeps its entry; one that updates in two versions has two.
+version. A manager that applies in a new version keeps its entry; one that updates in two versions has two.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ANCIENT_CHANGES: Final = "ancient-changes"
 
 
 class ManagedFieldsError(ValueError):
-    """managedFields that cannot be understood."""
+    """Invalid managedFields."""
 
 
 class Manager(NamedTuple):
-    """Who writes, and how. `api_version` is empty for those that apply."""
+    """Who writes, and how. `api_version` is empty for managers that apply."""
 
     name: str
     operation: Operation
@@ -36,7 +36,7 @@ class Manager(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The manager as conflicts name it."""
+        """The manager as named in conflicts."""
         text = f'"{self.name}"'
         if self.subresource:
             text += f' with subresource "{self.subresource}"'
@@ -146,7 +146,7 @@ def cap_update_managers(managed: Managed) -> Managed:
 
 
 def same_but_times(old: Json, new: Json) -> bool:
-    """Whether two lists of entries differ in nothing but when."""
+    """Whether two lists of entries differ only in their times."""
     return _without_times(old) == _without_times(new)
 
 

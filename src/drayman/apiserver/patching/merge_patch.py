@@ -7,7 +7,7 @@ from drayman.apiserver.protocol.errors import bad_request
 
 
 def apply_merge_patch(obj: Json, patch: Json) -> dict[str, Json]:
-    """The merged object; neither argument is changed. A patch that is no object is a 400."""
+    """The merged object; neither argument is changed. A patch that is not an object is a 400."""
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
@@ -34,7 +34,7 @@ def _merged(target: Json, patch: dict[str, Json]) -> dict[str, Json]:
 
 
 def _without_nulls(value: Json) -> Json:
-    """A value that had nothing to merge with: nulls in its objects, also of those in lists, mean absence."""
+    """A value that had nothing to merge with: nulls in its objects, including those in lists, mean absence."""
     if isinstance(value, dict):
         return {name: _without_nulls(v) for name, v in value.items() if v is not None}
     if isinstance(value, list):

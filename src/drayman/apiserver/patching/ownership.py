@@ -1,8 +1,8 @@
 """How writes move the ownership of fields.
 
-Who updates gets what the update changes, and everybody else loses it. Who applies gets what it applies, whether that changes
-anything or not; it conflicts with the owners of fields it would change, and takes away what it applied before and does not apply
-now, unless somebody else owns that. Owners in other versions of the kind are dealt with in terms of those.
+An updater gets the fields that the update changes, and all others lose them. An applier gets the fields it applies, whether they
+change or not. It conflicts with the owners of fields it would change, and removes what it applied before and does not apply now,
+unless another manager owns that. Owners in other versions of the kind are handled in terms of those versions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNTRACKED: Final = field_set(
         ),
     ]
 )
-"""What identifies an object or is the server's: owning it would mean nothing."""
+"""Fields that identify an object or belong to the server: owning them would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Applied:
 def update(
     versions: Versions, live: Object, new: Object, api_version: str, managed: Managed
 ) -> tuple[Managed, FieldSet]:
-    """Ownership after an update, and what the updater gets of it. Both objects are in `api_version`."""
+    """Ownership after an update, and the updater's share of it. Both objects are in `api_version`."""
     changes = _Changes(versions, live, new, api_version)
     left = _settle(changes, _current(versions, managed), None, force=True)
     gained = changes.at(api_version).changed.without_trees(versions.reset_fields) - UNTRACKED
@@ -91,7 +91,7 @@ def apply(
 
 
 def _current(versions: Versions, managed: Managed) -> Managed:
-    """What is owned in terms of the versions as they are now; those that are not served any more are left out."""
+    """What is owned in terms of the current versions; those no longer served are omitted."""
     result: Managed = {}
     for manager, owned in managed.items():
         if versions.has(owned.api_version):
@@ -101,7 +101,7 @@ def _current(versions: Versions, managed: Managed) -> Managed:
 
 
 class _Changes:
-    """What changes between two objects, in each version it is asked for."""
+    """What changes between two objects, in each version requested."""
 
     def __init__(self, versions: Versions, old: Object, new: Object, api_version: str) -> None:
         self._versions = versions
@@ -121,7 +121,7 @@ class _Changes:
 
 
 def _settle(changes: _Changes, managed: Managed, writer: Manager | None, *, force: bool) -> Managed:
-    """Take from everybody but the writer what changes, and the fields that are gone."""
+    """Take changed and removed fields from all managers but the writer."""
     left: Managed = {}
     taken: dict[Manager, FieldSet] = {}
     for manager, owned in managed.items():
@@ -143,7 +143,7 @@ def _settle(changes: _Changes, managed: Managed, writer: Manager | None, *, forc
 def _prune(
     versions: Versions, merged: Object, claims: Managed, manager: Manager, last: Ownership
 ) -> Object:
-    """Take away what the manager applied last time, does not apply now, and nobody else owns."""
+    """Remove what the manager applied last time, does not apply now, and no other manager owns."""
     version = last.api_version
     shape = versions.shapes[version]
     converted = versions.at(merged, version)
@@ -154,13 +154,13 @@ def _prune(
     pruned = _give_back_owned(versions, converted, pruned, version, claims)
     before = with_named_fields(shape, fields_of(shape, converted))
     after = with_named_fields(shape, fields_of(shape, versions.at(pruned, version)))
-    # What nobody owned stays: the manager may take away only what it had applied.
+    # What had no owner stays: the manager may only remove what it had applied.
     result = _without(shape, converted, (before - after) & last_fields)
     return versions.at(result, claims[manager].api_version)
 
 
 def _claimed(versions: Versions, claims: Managed, api_version: str) -> FieldSet:
-    """All that is owned in terms of a version."""
+    """Everything owned, in terms of a version."""
     owned = EMPTY
     for ownership in claims.values():
         if ownership.api_version == api_version:
@@ -171,7 +171,7 @@ def _claimed(versions: Versions, claims: Managed, api_version: str) -> FieldSet:
 def _give_back_owned(
     versions: Versions, merged: Object, pruned: Object, first: str, claims: Managed
 ) -> Object:
-    """Put back what anybody owns, the manager's new configuration included.
+    """Put back what any manager owns, including this manager's new configuration.
 
     The version the pruning was done in goes first: without what is owned there, conversion might lack a field it needs.
     """

@@ -1,4 +1,4 @@
-"""What changes between two objects that differ in a few parts only, found without looking at the rest.
+"""What changes between two objects that differ only in a few parts, found without looking at the rest.
 
 For `drayman.apiserver.verbs.quick_parts`, which says what that gains.
 """
@@ -16,15 +16,15 @@ from drayman.apiserver.patching.tracing import MISSING, Comparison, compare_at
 FieldsV1 = dict[str, Json]
 
 _places: dict[tuple[str, Path], Shape] = {}
-"""Shapes by kind and path: as many as there are parts that somebody writes."""
+"""Shapes by kind and path: one for each part that is ever written."""
 
 
 def compare_parts(
     kind: str, shape: Shape, old: Mapping[str, Json], new: Mapping[str, Json], paths: Iterable[Path]
 ) -> Comparison:
-    """What changes at the places that paths of field names lead to. What holds them is in both objects. Raises `ItemError`.
+    """What changes at some paths of field names. Their parents are in both objects. Raises `ItemError`.
 
-    `kind` names the shape, which must always be the same for it: for built-in kinds only.
+    `kind` names the shape, which must always be the same for a kind: only for built-in kinds.
     """
     removed = modified = added = EMPTY
     for path in paths:
@@ -57,16 +57,16 @@ def _shape_at(kind: str, shape: Shape, path: Path) -> Shape:
 
 
 def added_fields(kind: str, shape: Shape, path: Path, value: Json) -> FieldsV1:
-    """What somebody owns who sets a part that was not there before, as FieldsV1 has it: what `compare_parts` would find.
+    """What a manager owns after setting a part that was absent, in FieldsV1 form: what `compare_parts` would find.
 
-    Written down at once, for that is what most writes of parts come to: a pod that is scheduled takes 12 % more function calls of the
-    server without it. Raises `ItemError`.
+    Written directly, since most writes of parts are of this form: without it, the server needs 12 % more function calls for a pod that
+    is scheduled. Raises `ItemError`.
     """
     return _with_self(_fields(_shape_at(kind, shape, path), value))
 
 
 def _with_self(below: FieldsV1) -> FieldsV1:
-    """A field that is owned as such, and what is owned below it."""
+    """A field that is owned itself, and what is owned below it."""
     return {".": {}, **below} if below else below
 
 
@@ -93,7 +93,7 @@ def _item_fields(shape: ListShape, value: list[Json]) -> FieldsV1:
     found: FieldsV1 = {}
     for one in value:
         element = item_element(shape, one)
-        # Of items with the same keys nobody can own the fields.
+        # The fields of items with the same keys cannot be owned.
         found[element] = {} if element in found else _with_self(_fields(item, one))
     if len(found) < 2:
         return found

@@ -1,10 +1,10 @@
-"""Ownership after a write that changes a few fields, worked out on the entries as they are stored.
+"""Ownership after a write that changes a few fields, computed on the stored entries.
 
 For `drayman.apiserver.verbs.quick_parts`, which says what that gains.
 
-The general way reads every entry into sets, takes the changes from all of them and writes them out again. Mostly the fields that a
-write changes belong to the writer or to nobody. That can be seen by looking up just these in the stored entries, and the others stay
-as they are.
+The general way decodes every entry into sets, takes the changes from all of them and encodes them again. Mostly the fields that a
+write changes belong to the writer or to no manager. Looking up only these in the stored entries shows that, and the others stay as
+they are.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Entry = dict[str, Json]
 def entries_after(
     entries: list[Entry], change: Comparison, writer: Manager, now: str
 ) -> list[Entry] | None:
-    """The entries after an update by `writer`, or None where somebody owns fields in another version.
+    """The entries after an update by `writer`, or None if a manager owns fields in another version.
 
-    Entries that stay as they are, are those that came in and not copies.
+    Unchanged entries are returned as they are, not copied.
     """
     left: list[Entry] = []
     fields = change.changed - UNTRACKED
@@ -51,9 +51,9 @@ def entries_after(
 def entries_with(
     entries: list[Entry], additions: Mapping[Path, FieldsV1], writer: Manager, now: str
 ) -> list[Entry] | None:
-    """The entries after `writer` set parts that were not there before: what each has, as FieldsV1, by its path of names.
+    """The entries after `writer` set parts that were absent: the content of each, as FieldsV1, by its path of names.
 
-    None where that takes a comparison: somebody owns one of the parts all the same, or fields in another version.
+    None if that needs a comparison: a manager owns one of the parts anyway, or fields in another version.
     """
     left: list[Entry] = []
     own: FieldsV1 = {}
@@ -84,7 +84,7 @@ def _has_any(fields: FieldsV1, paths: Iterable[Path]) -> bool:
 
 
 def _kept(entry: Entry, change: Comparison) -> Entry:
-    """What an owner keeps: all, unless something of it changes or is gone."""
+    """What an owner keeps: everything that is neither changed nor removed."""
     fields = entry["fieldsV1"]
     if not (
         _owns_any(fields, change.added)
@@ -97,7 +97,7 @@ def _kept(entry: Entry, change: Comparison) -> Entry:
 
 
 def _is_of(entry: Entry, writer: Manager) -> bool:
-    """Whether an entry, of the version that the writer writes in, is the writer's own."""
+    """Whether an entry, in the version that the writer uses, belongs to the writer."""
     own = (entry.get("manager", ""), entry["operation"], entry.get("subresource", ""))
     return own == (writer.name, writer.operation, writer.subresource)
 

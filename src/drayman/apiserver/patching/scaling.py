@@ -1,7 +1,7 @@
 """Ownership through the scale subresource.
 
-A Scale has a field manager of its own kind, yet what it changes is the number of replicas of its parent. So the owners of that one
-field are shown to it as owners of `spec.replicas` of the Scale, and what comes of it is written back in the parent's terms.
+A Scale has a field manager of its own kind, but what it changes is the number of replicas of its parent. So the owners of that
+field are presented to it as owners of `spec.replicas` of the Scale, and the result is written back in the parent's terms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCALE_REPLICAS: Final = named_path("spec", "replicas")
 
 @dataclass(frozen=True, slots=True)
 class ScaleOwnership:
-    """The way between the managedFields of a parent and those of its Scale.
+    """Translates between the managedFields of a parent and those of its Scale.
 
     `replicas` has the path of the replicas for each API version of the parent; `api_version` is the one the request is about.
     """

@@ -7,9 +7,9 @@ from drayman.apiserver.patching.shapes import DEDUCED, Shape
 
 
 def with_named_fields(shape: Shape, fields: FieldSet) -> FieldSet:
-    """The set with the declared fields added that lie on the way to its members.
+    """The set with the declared fields on the path to its members added.
 
-    Owning a field of a struct is owning the struct's place in the object, too; not so for the members of a map.
+    Owning a field of a struct also means owning the struct's place in the object; for members of a map it does not.
     """
     declared = {} if shape.map is None else shape.map.fields()
     members = set(fields.members)
@@ -29,7 +29,7 @@ def _inner_shape(shape: Shape, element: str) -> Shape | None:
 
 
 def with_whole_units(shape: Shape, fields: FieldSet) -> FieldSet:
-    """The set with units owned whole where parts of them are recorded.
+    """The set with units owned as a whole if parts of them are recorded.
 
     That happens when the definition of a custom resource changes and what was owned by item becomes one unit.
     """

@@ -1,8 +1,8 @@
 """What ownership of fields must know about the type of a value: where a list or a map is one unit and where it is many.
 
 These shapes say less than a schema (nothing about formats or required fields) and more than the value (which fields of a list
-item are its keys). Built-in kinds get theirs from `drayman.api.schema`, custom resources from their OpenAPI schema, and what has
-no schema at all is taken as it comes: objects by member, lists whole.
+item are its keys). Built-in kinds get theirs from `drayman.api.schema`, custom resources from their OpenAPI schema. Without any
+schema, objects are treated by member and lists as a whole.
 
 A value may be of several shapes at once, such as a number or a text. Shapes refer to others through functions, because schemas
 contain themselves.
@@ -19,7 +19,7 @@ from drayman.api.struct import Json
 
 
 class ScalarShape(Enum):
-    """The kinds of scalar that are told apart."""
+    """The kinds of scalar that are distinguished."""
 
     STRING = "string"
     NUMBER = "numeric"
@@ -29,7 +29,7 @@ class ScalarShape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """A list. Unless atomic its items are known by `keys`, or by their value if there are none."""
+    """A list. Unless atomic, its items are identified by `keys`, or by their value if there are none."""
 
     item: Callable[[], Shape]
     atomic: bool = True
@@ -53,7 +53,7 @@ class MapShape:
     atomic: bool = False
 
     def member(self, name: str) -> Shape | None:
-        """The shape of a member; None if there can be none of that name."""
+        """The shape of a member; None if no member can have that name."""
         declared = self.fields().get(name)
         if declared is not None:
             return declared.shape()
@@ -69,7 +69,7 @@ class Shape:
     map: MapShape | None = None
 
     def part(self, value: Json) -> ScalarShape | ListShape | MapShape:
-        """The part that a value is treated by. One that fits none gets the first there is, which then refuses it."""
+        """The part that applies to a value. A value that fits none gets the first one, which then refuses it."""
         if isinstance(value, dict):
             found: ScalarShape | ListShape | MapShape | None = self.map
         elif isinstance(value, list):
@@ -89,21 +89,21 @@ def _no_fields() -> Mapping[str, FieldShape]:
 
 
 def map_of(value: Callable[[], Shape], *, atomic: bool = False) -> MapShape:
-    """A map whose members are all alike."""
+    """A map whose members all have the same shape."""
     return MapShape(_no_fields, value, atomic)
 
 
 ATOMIC: Final[Shape] = Shape(
     ScalarShape.ANY, ListShape(lambda: ATOMIC), map_of(lambda: ATOMIC, atomic=True)
 )
-"""Anything at all, owned as one."""
+"""Anything, owned as a whole."""
 
 DEDUCED: Final[Shape] = Shape(ScalarShape.ANY, ListShape(lambda: ATOMIC), map_of(lambda: DEDUCED))
-"""Anything at all: objects are owned by member, lists as one."""
+"""Anything: objects are owned by member, lists as a whole."""
 
 STRING: Final = Shape(ScalarShape.STRING)
 NUMBER: Final = Shape(ScalarShape.NUMBER)
 BOOLEAN: Final = Shape(ScalarShape.BOOLEAN)
 ANY_SCALAR: Final = Shape(ScalarShape.ANY)
 OPAQUE: Final = Shape(map=map_of(lambda: DEDUCED))
-"""An object nobody has declared the members of."""
+"""An object without declared members."""

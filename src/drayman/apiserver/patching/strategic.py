@@ -1,10 +1,10 @@
 """Strategic merge patch: a merge patch that knows which lists are sets of named things.
 
-Null takes a member away, objects merge, lists with a merge key merge item by item, other lists replace. Besides, a patch may give
+Null removes a member, objects merge, lists with a merge key merge item by item, other lists replace. A patch may also give
 directives: `$patch: delete` or `replace` on an object or a list item, `$retainKeys` to drop the members it does not name,
 `$deleteFromPrimitiveList/<list>` and `$setElementOrder/<list>`.
 
-The real server answers every patch it cannot make sense of with 500. Here that is kept for the two cases that clients were seen to
+The real server answers every patch it cannot interpret with 500. Here that is done for the two cases that clients were seen to
 meet, a missing merge key and an unknown directive; the rest are 400.
 """
 
@@ -51,7 +51,7 @@ def _merge_maps(type_: Type, original: dict[str, Json], patch: dict[str, Json]) 
 
 
 def _directed(patch: dict[str, Json]) -> dict[str, Json]:
-    """What an object becomes by a directive of its own."""
+    """What an object becomes through its own directive."""
     directive = patch[DIRECTIVE]
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != DIRECTIVE}
@@ -102,7 +102,7 @@ def _merge_member(type_: Type, result: dict[str, Json], name: str, value: Json) 
 
 
 def _member_type(type_: Type, name: str) -> tuple[Type, Field | None]:
-    """The type of a member that is to be merged, and its field."""
+    """The type of a member to merge, and its field."""
     if isinstance(type_, Message):
         field = type_.fields.get(name)
         if field is None:
@@ -137,7 +137,7 @@ def _merge_lists(
 
 
 def _holds_objects(*lists: list[Json]) -> bool:
-    """Whether the items are objects rather than scalars. They must be all of one kind."""
+    """Whether the items are objects rather than scalars. They must all be of one kind."""
     kinds = {type_name(item) for items in lists for item in items}
     if not kinds:
         raise bad_request("no elements in any of the given slices")
@@ -155,7 +155,7 @@ def _unique(items: list[Json]) -> list[Json]:
 def _special_items(
     current: list[Json], patch: list[Json], key: str
 ) -> tuple[list[Json], list[Json], bool]:
-    """Carry out the directives among the items: what is left of the list, the other items, and whether these replace it."""
+    """Carry out the directives among the items: returns the rest of the list, the other items, and whether these replace it."""
     changes, deleted, replaced = [], set(), False
     for item in patch:
         if DIRECTIVE not in item:
@@ -244,7 +244,7 @@ def _without_nulls(value: Json) -> Json:
 
 
 def _without_directives(value: Json) -> Json:
-    """A value that had nothing to merge with, less the objects that are only there to say so. None if it is one of them."""
+    """A value that had nothing to merge with, without objects that are only directives. None if it is one of them."""
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return None

@@ -1,7 +1,7 @@
 """The order of a list that a strategic merge patch has changed.
 
-Items the patch names come in the patch's order, the others in theirs. Where one of each meet, the one that came first in the old
-list comes first; a new item comes before an old one.
+Items that the patch names come in the patch's order, the others in their own. Between one of each, the one that came first in the
+old list comes first; a new item comes before an old one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drayman.apiserver.protocol.errors import bad_request, internal
 def arranged(
     merged: list[Json], patch_order: list[Json], old_order: list[Json], key: str | None
 ) -> list[Json]:
-    """The merged items in order. Items are told apart by `key`, or by their value without one."""
+    """The merged items in order. Items are identified by `key`, or by their value without one."""
     wanted = _places(patch_order, key)
     before = _places(old_order, key)
     named = [item for item in merged if identity(item, key) in wanted]
@@ -27,7 +27,7 @@ def arranged(
 
 
 def _places(items: list[Json], key: str | None) -> dict[Hashable, int]:
-    """Where each item first stands."""
+    """The first position of each item."""
     places: dict[Hashable, int] = {}
     for index, item in enumerate(items):
         places.setdefault(identity(item, key), index)
@@ -52,12 +52,12 @@ def _interleaved(
 
 
 def identity(item: Json, key: str | None = None) -> Hashable:
-    """What tells an item from others: the value of its `key`, or itself without one. Raises StatusError 500."""
+    """What identifies an item: the value of its `key`, or the item itself without one. Raises StatusError 500."""
     if key is not None:
         if not isinstance(item, dict) or key not in item:
             raise internal(f"map: {plain(item)} does not contain declared merge key: {key}")
         item = item[key]
-    # Values that cannot be looked up are known by their text, in a pair so that no text is taken for one.
+    # Unhashable values are identified by their text, in a pair so that no string equals one.
     return (type(item).__name__, plain(item)) if isinstance(item, dict | list) else item
 
 

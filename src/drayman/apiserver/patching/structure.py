@@ -1,7 +1,7 @@
-"""The structure of a value: all that decides which fields somebody owns who sets it.
+"""The structure of a value: everything that decides which fields a manager that sets it owns.
 
-Ownership goes by the names of fields, by the keys of list items and by whether there is something at all, not by what texts and
-numbers say. So most objects of a kind have one of a few structures, and what was worked out for one holds for all of the same.
+Ownership depends on the names of fields, on the keys of list items and on whether there is a value at all, not on the content of
+strings and numbers. So most objects of a kind have one of a few structures, and a result for one holds for all of the same structure.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def structure_of(value: Json) -> Hashable:
-    """Equal for values in which the same fields are owned. Lists count with all they contain, for items may be known by that."""
+    """Equal for values in which the same fields are owned. Lists count with all their content, since items may be identified by it."""
     if isinstance(value, dict):
-        # Most members are texts, so they do without a call.
+        # Most members are strings, so they avoid a call.
         return tuple(
             [
                 (name, True if type(member) is str and len(member) > 1 else structure_of(member))
@@ -30,5 +30,5 @@ def structure_of(value: Json) -> Hashable:
     if isinstance(value, list):
         content = _encode(value)
         return content if len(content) <= _LARGE else blake2b(content).digest()
-    # Zero and empty are as good as absent for many fields, also where the zero of an amount is written as a text.
+    # Zero and empty equal absent for many fields, including a zero amount that is written as a string.
     return value if not value or value == "0" else True

@@ -13,7 +13,7 @@ from drayman.apiserver.patching.shapes import ListShape, MapShape, ScalarShape, 
 
 
 class Missing(Enum):
-    """The value of a member that is not there, which is not the same as null."""
+    """The value of an absent member, which is not the same as null."""
 
     MISSING = 0
 
@@ -22,7 +22,7 @@ MISSING: Final[Literal[Missing.MISSING]] = Missing.MISSING
 
 
 def fields_of(shape: Shape, value: Json) -> FieldSet:
-    """Every leaf and every list item of a value. Raises `ItemError` for a list whose items cannot be told apart."""
+    """Every leaf and every list item of a value. Raises `ItemError` for a list whose items cannot be identified."""
     builder = FieldSetBuilder()
     _trace(shape, value, (), builder)
     return builder.build()
@@ -59,7 +59,7 @@ def _trace_list(shape: ListShape, value: list[Json], path: Path, into: FieldSetB
         place = (*path, element)
         into.add(place)
         if len(items) == 1:
-            # Of items with the same keys nobody can own the fields.
+            # The fields of items with the same keys cannot be owned.
             _trace(shape.item(), items[0], place, into)
 
 
@@ -76,7 +76,7 @@ class Comparison:
         return self.modified | self.added
 
     def ignoring(self, fields: FieldSet) -> Comparison:
-        """Without some fields and all below them."""
+        """The same without some fields and everything below them."""
         return Comparison(
             self.removed.without_trees(fields),
             self.modified.without_trees(fields),
@@ -130,14 +130,14 @@ class _Comparer:
     def _visit_part(
         self, part: ScalarShape | ListShape | MapShape, old: Json, new: Json, path: Path
     ) -> bool:
-        """Compare as one kind of value; tells whether the value is a leaf there."""
+        """Compare as one kind of value; returns whether the value is a leaf there."""
         if isinstance(part, ScalarShape):
             self._visit_leaf(old, new, path)
             return True
         container = dict if isinstance(part, MapShape) else list
         before: Json = old if isinstance(old, container) else container()
         after: Json = new if isinstance(new, container) else container()
-        # Two empty ones, or an empty one and null, are compared as leaves: the difference shall not get lost.
+        # Two empty ones, or an empty one and null, are compared as leaves: the difference must not get lost.
         if part.atomic or not (before or after):
             self._visit_leaf(old, new, path)
             return True

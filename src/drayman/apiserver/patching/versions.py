@@ -1,4 +1,4 @@
-"""The versions of a kind, as far as ownership has to do with them: fields are owned in the version they were written in."""
+"""The versions of a kind, as far as ownership is concerned: fields are owned in the version they were written in."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Versions:
 
     shapes: Mapping[str, Shape]
     convert: Convert = in_the_same_words
-    """Brings an object, whose apiVersion tells what it is in, to another API version. It must not change what it gets, and
-    must take objects that lack metadata or spec: while an apply is worked out, fields are missing for a moment."""
+    """Converts an object, whose apiVersion names its version, to another API version. It must not change its argument, and
+    must accept objects that lack metadata or spec: while an apply is computed, fields are missing temporarily."""
     reset_fields: FieldSet = field(default=EMPTY)
-    """Fields a write through this endpoint cannot change, hence nobody gets to own through it."""
+    """Fields that a write through this endpoint cannot change, so that no manager comes to own them through it."""
 
     def has(self, api_version: str) -> bool:
-        """Whether a version is still served. Owners in versions that are not are forgotten."""
+        """Whether a version is still served. Owners in versions no longer served are forgotten."""
         return api_version in self.shapes
 
     def at(self, obj: Object, api_version: str) -> Object:
-        """An object in a version that is served."""
+        """An object in a served version."""
         return obj if obj.get("apiVersion") == api_version else self.convert(obj, api_version)

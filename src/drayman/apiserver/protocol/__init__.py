@@ -1,1 +1,1 @@
-"""Requests and answers as values: who asks, options, forms, limits, and refusals in Kubernetes' words."""
+"""Requests and answers as values: callers, options, forms, limits, and refusals in Kubernetes' words."""

@@ -1,6 +1,6 @@
-"""Who asks, and whether they may: the two questions the security layer answers for the server.
+"""Who sent a request and whether they may do what it asks: the two questions the security layer answers for the server.
 
-The server itself knows no credentials. Without a security layer, as in tests and behind `--insecure` tools, everybody is the
+The server itself knows no credentials. Without a security layer, as in tests and behind `--insecure` tools, every caller is the
 same privileged user and everything is allowed.
 """
 
@@ -32,7 +32,7 @@ ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authen
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a request wants to do, in the terms of authorization. `path` is set for requests that are about no resource."""
+    """What a request wants to do, in the terms of authorization. `path` is set for requests that are not about a resource."""
 
     verb: str
     group: str = ""
@@ -55,20 +55,20 @@ class AccessDecision:
 
 
 class Authenticator(Protocol):
-    """Tells who sent a request. Raises StatusError: 401 for bad credentials, 403 for an impersonation that is refused."""
+    """Identifies who sent a request. Raises StatusError: 401 for bad credentials, 403 for a refused impersonation."""
 
     async def authenticate(self, request: Request) -> User: ...
 
 
 class Authorizer(Protocol):
-    """Tells whether a user may do something."""
+    """Decides whether a user may do something."""
 
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SameUser:
-    """Takes everybody for one user."""
+    """Treats every caller as the same user."""
 
     user: User = ADMIN
 
@@ -77,14 +77,14 @@ class SameUser:
 
 
 class AllowAll:
-    """Lets everybody do everything."""
+    """Allows everything to every user."""
 
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         return AccessDecision(allowed=True)
 
 
 def denied(user: User, attributes: Attributes, reason: str = "") -> StatusError:
-    """The refusal of what a user may not do, in the words of the real server."""
+    """The error for something a user may not do, worded like the real server."""
     because = f": {reason}" if reason else ""
     if not attributes.is_resource_request:
         why = f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{because}'

@@ -1,4 +1,4 @@
-"""What the server takes from the world besides requests: time and randomness. Passed in, so that tests decide both."""
+"""What the server takes from outside besides requests: time and randomness. Passed in, so that tests decide both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""What generated names are made of: no vowels and no look-alikes, so that no words arise."""
+"""The letters of generated names: no vowels and no look-alikes, so that they never spell words."""
 SUFFIX_LENGTH: Final = 5
 _FAIR_BYTES: Final = 256 - 256 % len(NAME_ALPHABET)
 """Bytes below this give every letter the same chance."""
@@ -33,7 +33,7 @@ class SystemClock:
 
 
 class RandomIds:
-    """Ids from the system's source of randomness, asked for many at a time: a system call for each would cost more than the rest."""
+    """Ids from the system's source of randomness, drawn many at a time: a system call for each would cost more than everything else."""
 
     __slots__ = ("_pool", "_used")
 

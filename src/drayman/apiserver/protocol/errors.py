@@ -1,7 +1,7 @@
-"""Refusals, in the form and the words that Kubernetes clients know.
+"""Errors, in the form and wording that Kubernetes clients know.
 
-A `StatusError` carries everything of the Status object an error is answered with. The constructors below are the only place
-where those are put together, one for each reason the API has.
+A `StatusError` carries the content of the Status object that is sent for an error. The constructors below are the only place
+that builds them, one for each reason in the API.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MOST_ERRORS: Final = 1_000
-"""Nobody reads more, and an object of a hundred thousand wrong values would be answered with fifty megabytes."""
+"""More is of no use, and an object with a hundred thousand wrong values would give an answer of fifty megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def unauthorized() -> StatusError:
 
 
 def forbidden(subject: Subject, why: str, causes: Sequence[StatusCause] = ()) -> StatusError:
-    """Admission or authorization said no."""
+    """Refused by admission or authorization."""
     about = f'{subject.qualified} "{subject.name}"' if subject.name else subject.qualified
     prefix = f"{about} is forbidden" if subject.kind else "forbidden"
     return StatusError(403, "Forbidden", f"{prefix}: {why}", subject, causes)
@@ -126,7 +126,7 @@ def already_exists(subject: Subject) -> StatusError:
 
 
 def no_free_name(subject: Subject) -> StatusError:
-    """Every name that was generated is taken."""
+    """Every generated name is taken."""
     why = "the server was not able to generate a unique name for the object"
     error = already_exists(subject)
     error.message = f"{error.message}, {why}"
@@ -159,7 +159,7 @@ def object_too_large(subject: Subject, size: int, limit: int) -> StatusError:
 
 
 def invalid(subject: Subject, errors: Iterable[FieldError]) -> StatusError:
-    """Validation refuses an object. `subject.kind` is its kind. Of very many errors the first ones are told."""
+    """Validation refuses an object. `subject.kind` is its kind. If there are very many errors, only the first are reported."""
     errors = list(islice(errors, MOST_ERRORS))
     shown = [error_text(error) for error in errors]
     unique = list(dict.fromkeys(shown))
@@ -176,7 +176,7 @@ def rejected_patch() -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    """What the real server answers with 500 and no reason."""
+    """An error that the real server answers with 500 and no reason."""
     return StatusError(500, "", message)
 
 

@@ -11,12 +11,12 @@ from drayman.apiserver.protocol.access import ANONYMOUS, User
 JSON_TYPE: Final = "application/json"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 PIECE: Final = 48 * 1024
-"""About so many bytes of a long answer are put together at once: they do not leave the processor's cache before they are sent."""
+"""About this many bytes of a long answer are assembled at a time, so that they are sent while still in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The query of a request: pairs in the order given, looked up by the first of a name as Go does."""
+    """The query of a request: pairs in the order given, a lookup returns the first value of a name, as in Go."""
 
     pairs: tuple[tuple[str, str], ...] = ()
 
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """An answer that is there as a whole."""
+    """An answer that is complete in memory."""
 
     status: int = 200
     body: bytes = b""
@@ -71,7 +71,7 @@ class Response:
 
 @dataclass(slots=True)
 class LongResponse:
-    """An answer that is put together while it is sent: a long list. Others have their turn between any two of its pieces."""
+    """An answer that is assembled while it is sent: a long list. Other requests are served between any two pieces."""
 
     pieces: Iterator[bytes]
     length: int
@@ -82,14 +82,14 @@ class LongResponse:
     warnings: tuple[str, ...] = ()
 
     def whole(self) -> Response:
-        """The same, put together. Takes the pieces."""
+        """The same answer, assembled. Consumes the pieces."""
         body = b"".join(self.pieces)
         return Response(self.status, body, self.content_type, self.headers, self.warnings)
 
 
 @dataclass(slots=True)
 class StreamingResponse:
-    """An answer that is sent as it comes about: a watch, a log. The sender closes `chunks` when the client goes away."""
+    """An answer that is sent as it is produced: a watch, a log. The sender closes `chunks` when the client goes away."""
 
     chunks: AsyncIterator[bytes]
     status: int = 200

@@ -1,7 +1,7 @@
 """Values in validation messages, as the real server shows them.
 
-It shows the objects it works with inside, whose members have the names of Go structs and are all there, set or not. Metadata and
-what clients sent as a text are shown as they are on the wire.
+It shows the objects it works with internally. Their members have the names of Go structs and are all present, set or not. Metadata
+and values that clients sent as text are shown as they are on the wire.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _WITHOUT_VALUE: Final = frozenset(
 )
 _GO_NAMES: Final = {"cel": "CEL", "uid": "UID", "ips": "IPs", "apiGroup": "APIGroup"}
 _ON_THE_WIRE: Final = ("drayman.api.meta",)
-"""Modules whose types look inside as they do outside."""
+"""Modules whose types look the same internally as on the wire."""
 
 
 def error_body(error: FieldError) -> str:
-    """The message of a field error without the field: `FieldError.body`, but with the value as the server has it inside."""
+    """The message of a field error without the field: `FieldError.body`, but with the value in the server's internal form."""
     text = error.kind.label
     if error.kind not in _WITHOUT_VALUE:
         text += f": {shown(error.value)}"
@@ -59,7 +59,7 @@ def _inside(value: object) -> Json:
 
 
 def _member(value: object) -> Json:
-    """A member of a struct: lists and maps with nothing in them are nil there."""
+    """A member of a struct: empty lists and maps are nil there."""
     return None if isinstance(value, tuple | dict) and not value else _inside(value)
 
 

@@ -1,4 +1,4 @@
-"""How much at a time, and how large. What is beyond is refused at once, rather than made to wait."""
+"""How many requests at a time, and how large. Anything beyond the limits is refused at once rather than queued."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from drayman.apiserver.protocol.exchange import Query
 RETRY_AFTER_S: Final = 1
 SMALL_BODY: Final = 64 * 1024
 MOST_OBJECT_BYTES: Final = 3 * 1024 * 1024
-"""The largest object: what can be sent at once. Patches, each of them small, could make one grow until nobody can read it."""
+"""The largest object: what can be sent at once. Patches, each of them small, could make one grow until no client can read it."""
 _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 
 
 @dataclass(slots=True)
 class ServerLimits:
-    """Requests and watches that are open, the bodies they hold, and how much of each there may be."""
+    """Requests and watches that are open, the bodies they hold, and the limits on each."""
 
     most_requests: int = 1_000
     most_watches: int = 10_000
     most_body_bytes: int = 256 * 1024 * 1024
     patience_s: float = 60.0
-    """How long a client may leave unread what it was sent before it is cut off."""
+    """How long a client may leave data unread before it is disconnected."""
     requests: int = 0
     watches: int = 0
     body_bytes: int = 0
@@ -46,7 +46,7 @@ class ServerLimits:
     def body(self, length: int) -> Iterator[None]:
         """Counts the bytes of a body from before it is read until it is answered. Raises StatusError 429.
 
-        Small ones are let through uncounted: clients that announce much and send it slowly keep out only their like.
+        Small ones are not counted: clients that announce large bodies and send them slowly only block other large bodies.
         """
         counted = length if length > SMALL_BODY else 0
         if counted and self.body_bytes + counted > self.most_body_bytes:
@@ -84,7 +84,7 @@ def too_many() -> StatusError:
 
 
 def check_timeout(query: Query) -> None:
-    """Refuse a timeout that is no duration. There is nothing to bound: no request takes long. Raises StatusError 400."""
+    """Refuse a timeout that is not a duration. It limits nothing: no request takes long. Raises StatusError 400."""
     timeout = query.get("timeout")
     if timeout and not _DURATION.fullmatch(timeout):
         why = f'time: invalid duration "{timeout}"'
@@ -92,9 +92,9 @@ def check_timeout(query: Query) -> None:
 
 
 def within_size(encode: Callable[[int], bytes], subject: Subject) -> Callable[[int], bytes]:
-    """The stored form of an object, refused where it is too large. It raises StatusError 413, and then nothing is written.
+    """The stored form of an object, refused if it is too large. Raises StatusError 413, and then nothing is written.
 
-    Deletion goes without: whatever is there can be marked and removed.
+    Deletion does not check this: any stored object can be marked and removed.
     """
 
     def checked(revision: int) -> bytes:

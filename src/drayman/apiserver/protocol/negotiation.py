@@ -24,7 +24,7 @@ Shape = Literal["object", "Table", "PartialObjectMetadata", "PartialObjectMetada
 _SHAPES: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _VERSIONS: Final = ("v1", "v1beta1")
 _KEPT: Final = 128
-"""Media types that are remembered. Clients send the same few with every request."""
+"""Number of media types that are cached. Clients send the same few with every request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,14 @@ def wants_pretty(request: Request) -> bool:
 
 
 def parse_accept(header: str) -> list[MediaType]:
-    """The alternatives of an Accept header, best first, in the order given where they are as good."""
+    """The alternatives of an Accept header, best first, in the given order where they are equally good."""
     found = [parse_media_type(part) for part in header.split(",") if part.strip()]
     return sorted(found, key=lambda media: -media.quality)
 
 
 @lru_cache(maxsize=_KEPT)
 def parse_media_type(text: str) -> MediaType:
-    """A media type and its parameters. A quality that is no number counts as the best."""
+    """A media type and its parameters. A quality that is not a number counts as the best."""
     type_, *rest = (part.strip() for part in text.split(";"))
     parameters = {}
     for part in rest:

@@ -1,4 +1,4 @@
-"""The options of requests: read from the query (for DELETE also from the body), checked, and refused with Kubernetes' texts."""
+"""The options of requests: read from the query (for DELETE also from the body), checked, and refused with the messages of Kubernetes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def write_options(
 
 
 def default_manager(request: Request) -> str:
-    """The name of the program that asks, where it does not name a manager: its user agent up to the version."""
+    """The name of the calling program, used if the request names no manager: its user agent up to the version."""
     name = request.header("user-agent").partition("/")[0]
     if not name.isprintable():
         name = "".join(filter(str.isprintable, name))
@@ -97,7 +97,7 @@ def _refuse(kind: str, errors: list[FieldError]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """Options of delete and deletecollection. None stands for what was not given."""
+    """Options of delete and deletecollection. None means not given."""
 
     dry_run: bool = False
     grace_seconds: int | None = None
@@ -194,7 +194,7 @@ class ListOptions:
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
     omit_managed_fields: bool = False
-    """Not of Kubernetes: see `drayman.apiserver.answers.lean`."""
+    """Not part of Kubernetes: see `drayman.apiserver.answers.lean`."""
 
 
 def list_options(query: Query, *, watch: bool) -> ListOptions:
@@ -267,11 +267,11 @@ def parse_int64(text: str) -> int:
 
 
 def parse_version(text: str) -> int | None:
-    """A resourceVersion as a number, or None for what is none."""
+    """A resourceVersion as a number, or None if it is not one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
 def version_syntax(text: str) -> StatusError:
-    """What the real server makes of a resourceVersion that is no number where it does not look at it first."""
+    """What the real server answers to a resourceVersion that is not a number if it has not checked it first."""
     detail = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
     return StatusError(500, "", detail)

@@ -1,6 +1,6 @@
-"""Continue tokens: where a page of a list ended, and of which revision it was.
+"""Continue tokens: where a page of a list ended, and which revision it showed.
 
-The form is Kubernetes' own, so that tokens look alike to those who look into them; clients must not rely on it.
+The form is Kubernetes' own, so that tokens look alike if inspected; clients must not rely on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CURRENT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A list goes on behind (namespace, name). `all_namespaces` tells whether the list spans namespaces."""
+    """A list continues after (namespace, name). `all_namespaces` says whether the list spans namespaces."""
 
     revision: int
     namespace: str
@@ -41,7 +41,7 @@ def encode_token(position: Position, *, all_namespaces: bool) -> str:
 
 
 def decode_token(text: str, *, namespace: str | None) -> Position:
-    """The position a client sends back. `namespace` is None for a list of all. Raises StatusError 400."""
+    """The position a client sends back. `namespace` is None for a list of all namespaces. Raises StatusError 400."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError as error:
@@ -70,7 +70,7 @@ def _invalid(why: str) -> StatusError:
 
 
 def _reason(raw: bytes) -> str:
-    """The words Go's JSON decoder finds for the commonest case, a text that is no token at all."""
+    """The message of Go's JSON decoder for the most common case, text that is not a token at all."""
     if not raw:
         return "unexpected end of JSON input"
     first = chr(raw[0])

@@ -32,7 +32,7 @@ SCHEME: Final = 'scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 def body_type(request: Request) -> str:
-    """The media type of a body; JSON where it says none. Raises StatusError 415."""
+    """The media type of a body; JSON if the request names none. Raises StatusError 415."""
     header = request.header("content-type")
     media = parse_media_type(header).type if header else JSON_TYPE
     if media not in ACCEPTED:
@@ -82,7 +82,7 @@ def read_value(call: Call, value: Object, *, strict: str) -> Object:
 
 
 def _typed(kind: GroupVersionKind, value: Object) -> Object:
-    """A body that need not say what it is, made to say it."""
+    """A body that may omit its kind and apiVersion, with both filled in."""
     return {**value, "kind": kind.kind, "apiVersion": kind.api_version}
 
 
@@ -110,7 +110,7 @@ def cannot_handle(given: GroupVersionKind, kind: GroupVersionKind, why: str) -> 
 
 
 def _check_identity(call: Call, kind: GroupVersionKind, identity: Identity) -> None:
-    """Refuse a body that says it is something else. What it leaves out is taken from the address, but not of custom kinds."""
+    """Refuse a body that says it is something else. What it omits is taken from the address, except for custom kinds."""
     if call.resource.custom and (not identity.kind or not identity.api_version):
         missing = "kind" if not identity.kind else "apiVersion"
         raise bad_request(f"Object '{missing.capitalize()}' is missing in the body")
@@ -126,7 +126,7 @@ def _check_identity(call: Call, kind: GroupVersionKind, identity: Identity) -> N
         raise cannot_handle(given, kind, why)
     if given.group == kind.group and given.kind == kind.kind:
         if call.subresource is not None and call.subresource.kind is not None:
-            return  # An Eviction, say, may come in an older version, which is the same but for its name.
+            return  # An Eviction, for example, may use an older version that differs only in name.
         raise _other_version(given, kind)
     why = (
         f"converting ({given.version}.{given.kind}) to ({internal_package(kind.group)}.{kind.kind}): "

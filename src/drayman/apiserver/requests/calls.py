@@ -1,4 +1,4 @@
-"""A request to a resource, resolved and decoded: what it is about, in which version, by whom, with which body and options.
+"""A request to a resource, resolved and decoded: its target, version, user, body and options.
 
 Both ways into the server end here: HTTP, which decodes bytes and encodes the result, and the client in the same process, which
 does neither.
@@ -35,14 +35,14 @@ class Patch:
     media_type: str
     change: Json
     duplicates: tuple[str, ...] = ()
-    """Members that are there twice, as in `duplicate field "data.a"`."""
+    """Members that occur twice, as in `duplicate field "data.a"`."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One request to one resource, completed step by step while it is read.
+    """One request to one resource, filled in step by step while it is read.
 
-    `warnings` collects what the client is told besides, whatever the outcome.
+    `warnings` collects the warnings sent to the client, whatever the outcome.
     """
 
     core: Core
@@ -54,7 +54,7 @@ class Call:
     subresource: Subresource | None = None
     user: User = ADMIN
     body: Object | None = None
-    """The object sent, in the version of the request, as its schema has it. Without one: None."""
+    """The object sent, in the version of the request, as its schema defines it. None if there is none."""
     patch: Patch | None = None
     write: WriteOptions = NO_WRITE_OPTIONS
     delete: DeleteOptions = NO_DELETE_OPTIONS
@@ -106,7 +106,7 @@ class Call:
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a call comes to: an object of the store, or a value that is answered as it is (a Status, a Scale, a review)."""
+    """The result of a call: an object of the store, or a value that is sent as it is (a Status, a Scale, a review)."""
 
     stored: Stored | None = None
     value: Json = None
@@ -114,7 +114,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def success(subject: Subject, status: int = 200) -> Result:
-    """A Status that says no more than that it is done; deletion's has details, creation's has a code."""
+    """A Status that only reports success; that of a deletion has details, that of a creation has a code."""
     value: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if status == 201:
         value["code"] = status

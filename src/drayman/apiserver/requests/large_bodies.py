@@ -1,8 +1,8 @@
-"""Large bodies are read beside the event loop, so that other requests are answered meanwhile.
+"""Large bodies are read outside the event loop, so that other requests are answered meanwhile.
 
 What takes long is a body of very many very small values: three megabytes of them take seconds in JSON and more in YAML. One thread
-does all of this. More would not be faster, and one bounds how many of these bodies are in memory taken apart. What it hands back is
-bounded as well, as everything that is done to an object afterwards is done in the event loop.
+does all of this. More would not be faster, and a single one bounds how many of these bodies are in memory in decoded form. Its results
+are bounded as well, since everything done to an object afterwards is done in the event loop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-bod
 
 
 async def read_beside(body: bytes, read: Callable[[], T]) -> T:
-    """What reading a body comes to; `read` runs in another thread if the body is large."""
+    """The result of reading a body; `read` runs in another thread if the body is large."""
     if len(body) < LARGE_BODY:
         return read()
     return await asyncio.wrap_future(_submit(read))
@@ -46,7 +46,7 @@ def _submit(read: Callable[[], T]) -> Future[T]:
 
 
 def check_json(body: bytes) -> None:
-    """Refuse JSON of far too many values before it is taken apart, which would be done in one go. Raises StatusError 400."""
+    """Refuse JSON of far too many values before decoding it, which cannot be interrupted. Raises StatusError 400."""
     may_be = body.count(b",") > MAX_MANAGED_VALUES
     if may_be and _TEXT.sub(b"", body).count(b",") > MAX_MANAGED_VALUES:
         raise _too_many()
@@ -66,7 +66,7 @@ def _too_many() -> StatusError:
 
 
 def _unmanaged(value: Json) -> Json:
-    """An object without its managed fields, of which whoever reads it gets more than anybody wrote."""
+    """An object without its managed fields: a reader gets more of them than any client wrote."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict):
         return value

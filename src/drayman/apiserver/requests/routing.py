@@ -1,7 +1,7 @@
-"""From a path and a method to what is asked of which resource.
+"""From a path and a method to a resource and what to do with it.
 
 Paths below a group version have one of four forms: a collection, an object, a part of an object, and the first three within a
-namespace. What is served there and with which verbs is the table of resources; nothing is registered twice.
+namespace. The table of resources defines what is served there and with which verbs; nothing is registered twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deleteco
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PART_VERBS: Final = {**_OBJECT_VERBS, "POST": "create"}
 CONNECTED: Final = frozenset({"attach", "exec", "portforward", "proxy"})
-"""Parts of an object that take any method and anything behind their name."""
+"""Parts of an object that take any method and any path after their name."""
 
 
 class PageNotFound(Exception):
@@ -44,7 +44,7 @@ class Route:
 
 
 def split_group_version(path: str) -> tuple[str, str, list[str]] | None:
-    """Group, version and the segments behind them; None for a path that is about no group version."""
+    """Group, version and the segments after them; None for a path without a group version."""
     root, _, rest = path.lstrip("/").partition("/")
     segments = rest.split("/")
     if root == "api" and segments[0]:
@@ -59,7 +59,7 @@ def find_route(
 ) -> Route:
     """The route of a request below a group version that is served. Raises StatusError 400, 404 or 405."""
     if segments and segments[-1] == "":
-        segments = segments[:-1]  # One trailing slash is nothing.
+        segments = segments[:-1]  # One trailing slash is ignored.
     if not segments or "" in segments:
         raise no_such_resource()
     watch = segments[0] == "watch" and len(segments) > 1
@@ -83,7 +83,7 @@ def find_route(
 
 
 def _unserved(resources: Resources, group: str) -> Exception:
-    """Custom groups have no handler of their own that could say more than that there is no such page."""
+    """Custom groups have no handler of their own, so the answer is only that there is no such page."""
     found = [resource for resource in resources if resource.group == group]
     if found and all(resource.custom for resource in found):
         return PageNotFound(group)
@@ -116,7 +116,7 @@ def _verb(request: Request, resource: ApiResource, namespace: str, name: str) ->
     if verb == "list":
         return "watch" if request.query.flag("watch") else "list"
     if not name and resource.namespaced and not namespace:
-        raise method_not_allowed()  # Across namespaces one can only look.
+        raise method_not_allowed()  # Requests across namespaces are read-only.
     return verb
 
 

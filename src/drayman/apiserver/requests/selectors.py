@@ -1,7 +1,7 @@
 """Label and field selectors of list, watch and deletecollection requests.
 
-The grammar and the error texts are those of Kubernetes: people paste the errors into search engines. A field selector only
-knows fields that the resource declares, since the server must be able to tell a typo from a field without a value.
+The grammar and the error texts are those of Kubernetes: people paste the errors into search engines. A field selector
+may only use fields that the resource declares, since the server must distinguish a typo from a field without a value.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LabelRequirement:
 
 
 class _Parser:
-    """Reads tokens one ahead. Which words are operators depends on the place, so tokens are plain texts."""
+    """Reads tokens one ahead. Which words are operators depends on the position, so tokens are plain strings."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _TOKEN.findall(text)

@@ -1,4 +1,4 @@
-"""Who sent a request: bearer tokens, and impersonation by those who may."""
+"""Who sent a request: bearer tokens, and impersonation by users who may."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _UID: Final = "impersonate-uid"
 _EXTRA: Final = "impersonate-extra-"
 _STORAGE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _IDENTITY_GROUP: Final = "authentication.k8s.io"
-"""The API group of what is no object, but can be impersonated: ids and extras of users."""
+"""The API group of things that are not objects but can be impersonated: ids and extras of users."""
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenAuthenticator:
-    """Knows the administrator's token and those of service accounts. Without a token somebody is anonymous."""
+    """Knows the administrator's token and those of service accounts. A caller without a token is anonymous."""
 
     admin_token: str
     issuer: TokenIssuer
@@ -52,7 +52,7 @@ class TokenAuthenticator:
         return user
 
     def user_of(self, token: str, audiences: tuple[str, ...]) -> User | None:
-        """Whose token it is; None if nobody's."""
+        """The user of a token; None if it is not valid."""
         if same_secret(token, self.admin_token):
             return ADMIN
         claims = self.issuer.read(token, audiences, self.clock.now())
@@ -61,7 +61,7 @@ class TokenAuthenticator:
         return service_account_user(claims)
 
     def _is_alive(self, claims: ServiceAccountClaims) -> bool:
-        """Whether the account, and what its token is bound to, are still the ones that the token was made for."""
+        """Whether the account, and what its token is bound to, are still those the token was made for."""
         account = self.objects.get("serviceaccounts", claims.namespace, claims.name)
         if account is None or account["metadata"]["uid"] != claims.uid:
             return False
@@ -72,7 +72,7 @@ class TokenAuthenticator:
         return bound is not None and bound["metadata"]["uid"] == claims.bound.uid
 
     def _impersonated(self, user: User, headers: Mapping[str, str]) -> User:
-        """Who a user wants to be, if they may be each part of it. Raises StatusError 400 or 403."""
+        """The user to impersonate, if the caller may impersonate each part of that identity. Raises StatusError 400 or 403."""
         name, uid = headers.get(_USER, ""), headers.get(_UID, "")
         groups = tuple(g for g in headers.get(_GROUP, "").split("\n") if g)
         extra = {
@@ -94,7 +94,7 @@ class TokenAuthenticator:
 def _parts_to_be(
     name: str, groups: tuple[str, ...], extra: Mapping[str, tuple[str, ...]], uid: str
 ) -> Iterator[Attributes]:
-    """Each part of an identity, as what somebody needs the right to impersonate."""
+    """Each part of an identity, as the attributes of the right to impersonate it."""
     account = _service_account(name)
     if account is not None:
         yield Attributes("impersonate", "", "v1", "serviceaccounts", "", *account)
@@ -110,7 +110,7 @@ def _parts_to_be(
 
 
 def _service_account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that is called so as a user."""
+    """Namespace and name of the service account with this user name."""
     match name.split(":"):
         case ["system", "serviceaccount", namespace, account] if namespace and account:
             return namespace, account
@@ -118,7 +118,7 @@ def _service_account(name: str) -> tuple[str, str] | None:
 
 
 def _groups_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups of an impersonated user: those asked for, or those a service account has by itself."""
+    """The groups of an impersonated user: those requested, or the default groups of a service account."""
     account = _service_account(name)
     if not groups and account is not None:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
@@ -130,7 +130,7 @@ def _groups_of(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def service_account_user(claims: ServiceAccountClaims) -> User:
-    """The user that a service account is."""
+    """The user that a service account acts as."""
     extra = {_CREDENTIAL: (f"JTI={claims.token_id}",)}
     if claims.bound is not None and claims.bound.kind in ("Pod", "Node"):
         kind = claims.bound.kind.lower()

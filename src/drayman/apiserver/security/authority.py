@@ -1,6 +1,6 @@
-"""The certificates of the server: a certificate authority of its own and a serving certificate signed by it.
+"""The certificates of the server: its own certificate authority and a serving certificate signed by it.
 
-Made on the first start and kept in the data directory, so that a kubeconfig stays good over restarts. Private keys are readable by their
+Made on the first start and kept in the data directory, so that a kubeconfig stays valid across restarts. Private keys are readable by their
 owner only.
 """
 
@@ -33,7 +33,7 @@ class AuthorityError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServingFiles:
-    """Where the certificates of a server lie."""
+    """The paths of a server's certificates."""
 
     authority: Path
     certificate: Path
@@ -45,7 +45,7 @@ class ServingFiles:
 
 
 def ensure_certificates(directory: Path, hosts: Iterable[str], now: datetime) -> ServingFiles:
-    """The certificates in a directory, made or renewed where they have to be. Raises AuthorityError."""
+    """The certificates in a directory, made or renewed if necessary. Raises AuthorityError."""
     files = ServingFiles(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     authority_key = directory / "ca.key"
     wanted = tuple(dict.fromkeys(hosts))
@@ -111,7 +111,7 @@ def _make_serving(
 
 
 def _is_good(files: ServingFiles, hosts: tuple[str, ...], now: datetime) -> bool:
-    """Whether the serving certificate is there, will last, and names every host."""
+    """Whether the serving certificate exists, will stay valid, and names every host."""
     if not files.certificate.exists() or not files.key.exists():
         return False
     certificate, authority = (
@@ -127,7 +127,7 @@ def _is_good(files: ServingFiles, hosts: tuple[str, ...], now: datetime) -> bool
 
 
 def _belong_together(authority: x509.Certificate, certificate: x509.Certificate, key: Path) -> bool:
-    """Whether the authority signed the certificate, and the key is its key. A crash between two writes can part them."""
+    """Whether the authority signed the certificate, and the key belongs to it. A crash between writes can leave mismatched files."""
     private = _load_key(key)
     if private.public_key() != certificate.public_key():
         return False

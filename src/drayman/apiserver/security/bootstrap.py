@@ -1,4 +1,4 @@
-"""The roles and bindings that are there from the start, under the names that people know from Kubernetes."""
+"""The roles and bindings that exist from the start, with the names known from Kubernetes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORKLOADS: Final = (
 
 
 def bootstrap_objects() -> list[Object]:
-    """Cluster roles, then the bindings to them. They are created where they are missing and otherwise left alone."""
+    """Cluster roles, then the bindings to them. They are created if missing and otherwise not changed."""
     return [*_roles(), *_bindings()]
 
 

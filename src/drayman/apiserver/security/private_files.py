@@ -10,7 +10,7 @@ OWNER_ONLY: Final = 0o600
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file for its owner only, all of it or nothing: a crash leaves the old one or the new one. Raises OSError."""
+    """Write a file for its owner only, atomically: a crash leaves the old file or the new one. Raises OSError."""
     partial = path.with_name(f".{path.name}.new")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)

@@ -20,7 +20,7 @@ MASTERS: Final = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A rule that applies to a user, and through what."""
+    """A rule that applies to a user, and the binding it comes from."""
 
     rule: Object
     reason: str

@@ -1,4 +1,4 @@
-"""Questions about users and rights, asked through the API: TokenReview, the access reviews, who am I. Nothing is stored."""
+"""Queries about users and rights through the API: TokenReview, the access reviews, SelfSubjectReview. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Reviews:
 
 
 def user_info(user: User) -> Object:
-    """A user as reviews show one."""
+    """A user as shown in reviews."""
     info: Object = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid

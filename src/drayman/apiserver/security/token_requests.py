@@ -24,7 +24,7 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 @dataclass(frozen=True, slots=True)
 class TokenRequests:
-    """Gives out tokens for service accounts."""
+    """Issues tokens for service accounts."""
 
     issuer: TokenIssuer
 
@@ -77,7 +77,7 @@ def _refuse_lifetime(seconds: Json) -> None:
 
 
 def _bound(call: Call, reference: Json) -> BoundObject | None:
-    """The object that the token is to end with. It must exist, and be the one that is meant."""
+    """The object that the token is bound to. It must exist, and be the one that is meant."""
     if reference is None:
         return None
     kind, name = reference.get("kind", ""), reference.get("name", "")

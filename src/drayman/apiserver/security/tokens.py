@@ -1,4 +1,4 @@
-"""Tokens: one for the administrator, and signed ones for service accounts as TokenRequest gives them out."""
+"""Tokens: one for the administrator, and signed ones for service accounts as issued by TokenRequest."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _PRIVATE_CLAIM: Final = "kubernetes.io"
 
 
 def new_secret() -> str:
-    """A token nobody can guess."""
+    """A token that cannot be guessed."""
     return secrets.token_urlsafe(32)
 
 
 def same_secret(given: str, expected: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell how far they agree."""
+    """Whether two secrets are equal, in a time that does not reveal how much of them agrees."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 @dataclass(frozen=True, slots=True)
 class BoundObject:
-    """The object whose end ends a token too."""
+    """The object with whose deletion a token becomes invalid."""
 
     kind: str
     name: str
@@ -69,7 +69,7 @@ class TokenIssuer:
     def issue(
         self, claims: ServiceAccountClaims, now: datetime, lifetime: timedelta
     ) -> tuple[str, datetime]:
-        """A token and when it ends."""
+        """A token and its expiry time."""
         expires = (now + lifetime).replace(microsecond=0)
         seconds = int(now.timestamp())
         private: dict[str, Json] = {
@@ -95,7 +95,7 @@ class TokenIssuer:
     def read(
         self, token: str, audiences: tuple[str, ...], now: datetime
     ) -> ServiceAccountClaims | None:
-        """What a token says, if it is one of ours, still good, and meant for one of the audiences."""
+        """What a token says, if we issued it, it is still valid, and it is meant for one of the audiences."""
         try:
             payload = jwt.decode(
                 token,

@@ -1,1 +1,1 @@
-"""What is served: the table of resources, the rules of a kind, who acts on it, and the form its objects are stored in."""
+"""What is served: the table of resources, the rules of a kind, what acts on it, and the stored form of its objects."""

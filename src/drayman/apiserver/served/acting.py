@@ -1,7 +1,7 @@
-"""Who acts on a kind, and what does not happen where nobody does.
+"""Which part of a cluster acts on a kind, and what does not happen if none does.
 
-The API server keeps objects of more kinds than anything here acts on: charts bring them, and tools of others read them. Who creates such
-an object is told so, in a warning with the answer, unless the part that would have to act is left to somebody else.
+The API server stores objects of more kinds than anything here acts on: charts bring them, and other tools read them. A client that
+creates such an object gets a warning with the answer, unless the part that would have to act is run by someone else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Gap:
     """Something that users of a kind expect and that nothing here does."""
 
     part: Part
-    """Whose work it would be: where another cluster's part runs in place of ours, it may do it."""
+    """The part that would do it: if another cluster's part runs in place of ours, it may."""
     consequence: str
     """The end of a sentence that begins with `is stored, but`."""
     concerns: Callable[[Object], bool] = _always
@@ -43,11 +43,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """Who acts on a kind."""
+    """What acts on a kind."""
 
     parts: tuple[Part, ...] = ()
     effect: str = ""
-    """What happens; for a kind that nobody has to act on, what it is for."""
+    """What happens; for a kind that needs no action, its purpose."""
     gap: Gap | None = None
 
 
@@ -57,23 +57,23 @@ def by(*parts: Part, effect: str, gap: Gap | None = None) -> Acting:
 
 
 def data(purpose: str) -> Acting:
-    """A kind that nobody has to act on."""
+    """A kind that nothing has to act on."""
     return Acting(effect=purpose)
 
 
 def nobody(consequence: str, part: Part = Part.CONTROLLERS) -> Acting:
-    """A kind that a part would have to act on which is not there."""
+    """A kind whose acting part is missing here."""
     return Acting(gap=Gap(part, consequence))
 
 
 UNKNOWN: Final = Acting()
-"""Of custom resources: whoever brought the definition may act on them."""
+"""For custom resources: software that installed the definition may act on them."""
 
 
 def warning(
     acting: Acting, kind: str, name: str, obj: Object, running: frozenset[Part]
 ) -> str | None:
-    """What to tell whoever creates an object, with these parts running here."""
+    """The warning for the client that creates an object, with these parts running here."""
     gap = acting.gap
     if gap is None or gap.part not in running or not gap.concerns(obj):
         return None

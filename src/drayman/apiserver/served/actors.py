@@ -1,4 +1,4 @@
-"""Who acts on kinds that definitions bring. Each built-in kind says so where it is declared."""
+"""What acts on kinds that definitions add. Each built-in kind declares this itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     "podgroups.scheduling.x-k8s.io": Acting(gap=PLACED_ONE_BY_ONE),
     "computedomains.resource.nvidia.com": by(Part.NODES, effect="its claim template is made, and its status tells when it is ready"),
 }  # fmt: skip
-"""Kinds that definitions bring and about which something is known."""
+"""Custom kinds about which something is known."""
 
 CUSTOM_GROUPS: Final[Mapping[str, Acting]] = {
     "kueue.x-k8s.io": nobody(
@@ -26,10 +26,10 @@ CUSTOM_GROUPS: Final[Mapping[str, Acting]] = {
         Part.SCHEDULER,
     ),
 }
-"""Whole groups of them."""
+"""Whole groups of such kinds."""
 
 
 def acting_on_custom(group: str, plural: str) -> Acting:
-    """Who acts on a kind that a definition brings; nobody knows for most of them."""
+    """What acts on a kind that a definition adds; for most of them this is unknown."""
     known = CUSTOM_ACTORS.get(f"{plural}.{group}")
     return known or CUSTOM_GROUPS.get(group, UNKNOWN)

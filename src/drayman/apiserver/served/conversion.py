@@ -1,4 +1,4 @@
-"""Objects between the version of a request and the hub version they are kept in."""
+"""Conversion of objects between the version of a request and the hub version they are stored in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def to_hub(resource: ApiResource, obj: Object, version: str) -> Object:
 
 
 def from_hub(resource: ApiResource, obj: Object, version: str) -> Object:
-    """A kept object in a version: itself in the hub version, otherwise a copy. Not to be changed."""
+    """A stored object in a version: itself in the hub version, otherwise a copy. Must not be changed."""
     hub, kind = resource.hub_kind, resource.kind_in(version)
     if kind == hub:
         return obj

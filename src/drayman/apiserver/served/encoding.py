@@ -1,7 +1,7 @@
 """JSON as Kubernetes writes it, and the stored form of objects.
 
 Go escapes the characters that mean something in HTML; some clients compare bytes. An object is encoded once, when it is written:
-its revision is only known to the store, so what is handed there is a function that puts the revision into bytes made before.
+only the store knows its revision, so it is given a function that inserts the revision into prepared bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def encode(value: Json) -> bytes:
     for plain, escaped in _ESCAPES:
         if plain in data:
             data = data.replace(plain, escaped)
-    # To look for several bytes takes as long as to encode; nearly every object is without any of these.
+    # Searching for several bytes takes as long as encoding; hardly any object contains one of these.
     if not data.isascii():
         for plain, escaped in _WIDE_ESCAPES:
             data = data.replace(plain, escaped)
@@ -54,7 +54,7 @@ def encode_pretty(value: Json) -> bytes:
 
 
 def indented(data: bytes) -> bytes:
-    """A JSON text with a line for each value, two spaces further in than what it is part of."""
+    """A JSON text with a line for each value, indented two spaces deeper than its parent."""
     return msgspec.json.format(data, indent=2)
 
 
@@ -71,7 +71,7 @@ def decode(data: bytes) -> Object:
 
 @cache
 def type_prefix(kind: GroupVersionKind) -> bytes:
-    """How the JSON text of every stored object of a kind begins. List items are the rest of it behind a brace."""
+    """How the JSON text of every stored object of a kind begins. A list item is a brace and the rest of the text."""
     return b'{"kind":' + encode(kind.kind) + b',"apiVersion":' + encode(kind.api_version) + b","
 
 
@@ -85,7 +85,7 @@ def stored_form(obj: Object, kind: GroupVersionKind) -> Callable[[int], bytes]:
     whole: Object = {"kind": kind.kind, "apiVersion": "", "metadata": metadata}
     whole.update(obj)
     whole["kind"], whole["apiVersion"], whole["metadata"] = kind.kind, kind.api_version, metadata
-    # Only texts come before it, and in those quotes are escaped.
+    # Only strings precede it, and quotes are escaped in those.
     before, _, after = encode(whole).partition(_NO_REVISION)
     before += _REVISION
 

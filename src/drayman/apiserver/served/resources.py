@@ -1,7 +1,7 @@
 """The table of what is served: each resource with its names, versions, verbs, rules and columns.
 
-Built-in resources are there from the start; custom ones come and go. Discovery, routing, OpenAPI and tables all go by this
-table, so that none of them can disagree with another.
+Built-in resources are there from the start; custom ones come and go. Discovery, routing, OpenAPI and tables all use this
+table, so that they cannot disagree.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Column:
 
 
 class Conversion:
-    """How a kind turns from one of its versions into another. This one is for kinds whose versions differ in name only."""
+    """How a kind is converted from one of its versions to another. This one is for kinds whose versions differ in name only."""
 
     def to_hub(self, obj: Object, version: str) -> Object:
         """The object in the hub version. It has been decoded by the schema of `version`; apiVersion is set by the caller."""
@@ -78,26 +78,26 @@ class Conversion:
 
 
 class Codec(Protocol):
-    """The form of a kind that the schema tables do not have."""
+    """The form of a kind that is not in the schema tables."""
 
     def decode(self, body: bytes | Json, version: str) -> tuple[Object, Sequence[str]]:
-        """A body, as JSON text or as a value, in the form of a version; and what is unknown or duplicate in it, as in
+        """A body, as JSON text or as a value, in the form of a version, and its unknown or duplicate fields, as in
         `unknown field "spec.x"`. Raises BodyError of `drayman.api.schema`."""
 
     def normalise(self, obj: Object) -> Object:
         """An object of the hub version as it is kept."""
 
     def shape(self, version: str) -> Shape:
-        """What patches and field ownership go by."""
+        """The shape that patches and field ownership use."""
 
     def openapi(self, version: str) -> Json:
-        """The schema of a version, as OpenAPI documents have it."""
+        """The schema of a version, as it appears in OpenAPI documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subresource:
     """A path below an object. With a `strategy` it reads and updates the object itself under other rules (status, resize,
-    finalize); with `handlers`, one per verb, it does something of its own (binding, eviction, log)."""
+    finalize); with `handlers`, one per verb, it has its own behaviour (binding, eviction, log)."""
 
     name: str
     verbs: tuple[str, ...] = STATUS_VERBS
@@ -122,7 +122,7 @@ class ApiResource:
     hub: GroupVersionKind | None = None
     """The version objects are stored in; by default the first one served."""
     storage: str = ""
-    """Name in the store, where it is not made of plural and group (two resources that show the same objects)."""
+    """Name in the store, if not derived from plural and group (two resources that show the same objects)."""
     strategy: Strategy = field(default_factory=Strategy)
     conversion: Conversion = field(default_factory=Conversion)
     codec: Codec | None = None
@@ -138,23 +138,23 @@ class ApiResource:
     answers_with_deleted_object: bool = False
     default_propagation: Propagation = "Background"
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
-    """Field selectors beyond metadata.name and metadata.namespace, each with how its value is read."""
+    """Field selectors beyond metadata.name and metadata.namespace, each with a function that reads its value."""
     deprecations: Mapping[str, str] = field(default_factory=dict)
     """Warnings sent with every answer in a version."""
     acting: Acting = UNKNOWN
-    """Who acts on its objects."""
+    """What acts on its objects."""
     custom: bool = False
     """Defined by a CustomResourceDefinition: list items carry their kind, there are no strategic merge patches."""
     create_handler: Handler | None = None
     """Replaces creation where nothing is stored (reviews)."""
     delete_handler: Handler | None = None
-    """Replaces deletion where it means more than taking one object away (namespaces)."""
+    """Replaces deletion if it does more than remove one object (namespaces)."""
     qualified: str = field(init=False)
     storage_name: str = field(init=False)
     hub_kind: GroupVersionKind = field(init=False)
 
     def __post_init__(self) -> None:
-        # Kept, since every write asks for them many times.
+        # Stored, since every write needs them many times.
         qualified = f"{self.plural}.{self.group}" if self.group else self.plural
         hub = self.hub or GroupVersionKind(self.group, self.versions[0], self.kind)
         object.__setattr__(self, "qualified", qualified)
@@ -173,11 +173,11 @@ class ApiResource:
         return self.list_kind or f"{self.kind}List"
 
     def subject(self, name: str = "") -> Subject:
-        """What errors that are not about the object's content name: the resource."""
+        """The subject of errors that are not about the object's content: the resource."""
         return Subject(self.plural, self.group, name)
 
     def kind_subject(self, name: str = "") -> Subject:
-        """What validation errors name: the kind."""
+        """The subject of validation errors: the kind."""
         return Subject(self.kind, self.group, name)
 
     def subresource(self, name: str) -> Subresource | None:
@@ -203,7 +203,7 @@ class Resources:
         self.generation += 1
 
     def remove(self, group: str, plural: str) -> None:
-        """Stop serving a resource; one that is not served is no error."""
+        """Stop serving a resource; no error if it is not served."""
         for table in (self._by_path, self._by_kind):
             for key in [k for k, r in table.items() if r.group == group and r.plural == plural]:
                 del table[key]
@@ -220,7 +220,7 @@ class Resources:
         return self._by_kind.get((group, version, kind))
 
     def named(self, group: str, plural: str) -> ApiResource | None:
-        """A resource in whichever version."""
+        """A resource, whatever its version."""
         return next((r for r in self if r.group == group and r.plural == plural), None)
 
     def __iter__(self) -> Iterator[ApiResource]:
@@ -239,7 +239,7 @@ class Resources:
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
-    """Sort key: v2 before v1 before v1beta2 before v1beta1 before v1alpha1 before what is no such name."""
+    """Sort key: v2 before v1 before v1beta2 before v1beta1 before v1alpha1 before any other name."""
     digits, _, rest = version.removeprefix("v").partition("beta")
     stage = 1 if rest else 0
     if not rest:

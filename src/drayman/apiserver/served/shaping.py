@@ -1,6 +1,6 @@
-"""The form objects of a kind are kept in, and how request bodies of that kind are read.
+"""The form in which objects of a kind are stored, and how request bodies of that kind are read.
 
-Built-in kinds go by the schema tables. Custom resources bring a codec of their own.
+Built-in kinds use the schema tables. Custom resources bring a codec of their own.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from drayman.apiserver.served.strategy import Object
 
 _SPEC: Final = "spec"
 _specs: Final[Recurring[Object]] = Recurring()
-"""Specs as they are kept, by message and text. `make bench-api`: the creation of a pod takes 240 us of CPU without it, and 215 with it."""
+"""Stored specs, by message and text. `make bench-api`: the creation of a pod takes 240 us of CPU without it, and 215 with it."""
 
 
 @cache
 def message_of(kind: GroupVersionKind) -> Message:
-    """The schema of a built-in kind. Raises LookupError for a kind the tables do not have."""
+    """The schema of a built-in kind. Raises LookupError for a kind that is not in the tables."""
     message = schema_for(kind.group, kind.version, kind.kind)
     if message is None:
         raise LookupError(f"no schema for {kind.api_version} {kind.kind}")
@@ -30,21 +30,21 @@ def message_of(kind: GroupVersionKind) -> Message:
 
 
 def known_message(kind: GroupVersionKind, resources: Resources) -> Message | None:
-    """The schema of a kind a client names; None unless it is one of a group version that is served."""
+    """The schema of a kind a client names; None unless it belongs to a group version that is served."""
     if not resources.serves(kind.group, kind.version):
         return None
     return schema_for(kind.group, kind.version, kind.kind)
 
 
 def normalised(resource: ApiResource, obj: Object) -> Object:
-    """An object as it is kept and shown: empty members left out or shown as Kubernetes has it, quantities canonical."""
+    """An object as it is stored and shown: empty members omitted or shown as in Kubernetes, quantities canonical."""
     if resource.codec is not None:
         return resource.codec.normalise(obj)
     return normalise_by_schema(message_of(resource.hub_kind), obj)
 
 
 def finished(resource: ApiResource, obj: Object) -> Object:
-    """The same for an object that nobody changes any more: objects with the same spec share it in that form."""
+    """The same for an object that will not change any more: objects with the same spec share that form of it."""
     spec = obj.get(_SPEC)
     text = text_of(spec) if resource.codec is None and type(spec) is dict else None
     if text is None:
@@ -60,7 +60,7 @@ def finished(resource: ApiResource, obj: Object) -> Object:
 
 
 def in_order(message: Message, members: Object) -> Object:
-    """Members of a message, one of which was added, in the order in which they are kept."""
+    """Members of a message, one of which was added, in stored order."""
     return {name: members[name] for name in message.fields if name in members}
 
 

@@ -1,7 +1,7 @@
-"""The rules of a kind, as the server asks for them while it writes an object.
+"""The rules of a kind, as the server applies them when it writes an object.
 
 Order on create: default, admission, prepare, validate, then write. Order on update: default, admission, prepare, validate.
-Objects are decoded JSON in the hub version. The object a method may change is a private copy; `old` must be left alone.
+Objects are decoded JSON in the hub version. The object a method may change is a private copy; `old` must not be changed.
 Methods read other objects through `Context.objects` and never block.
 """
 
@@ -60,7 +60,7 @@ class Strategy:
     """Members of the metadata or the status that can be judged without the rest of the object, by `settle_parts`."""
 
     def default(self, obj: Object, context: Context) -> None:
-        """Fill in what the client left out. `context.version` tells the version it wrote in."""
+        """Fill in what the client left out. `context.version` is the version it wrote in."""
 
     def prepare_for_create(self, obj: Object, context: Context) -> None:
         """Take out what a client may not set, such as the status. Metadata is prepared already; the name is final."""
@@ -69,15 +69,15 @@ class Strategy:
         """Restore what a write through this endpoint may not change. Metadata the server owns is restored already."""
 
     def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
-        """Complete parts of an object that were replaced, and tell whether they are surely right.
+        """Complete parts of an object that were replaced, and return whether they are certainly valid.
 
         Only quick parts were replaced. `new` shares everything else with `old`: nothing but the parts and other members of what holds
-        them may be changed. Where the answer is no, the object is put through all the rules below, which know what is wrong.
+        them may be changed. If they are not, the object goes through all the rules below, which report what is wrong.
         """
         return False
 
     def generation_changes(self, new: Object, old: Object) -> bool:
-        """Whether an update raises the generation, for kinds that count it. Asked after `prepare_for_update`."""
+        """Whether an update raises the generation, for kinds that have one. Called after `prepare_for_update`."""
         return any(
             new.get(name) != old.get(name)
             for name in new.keys() | old.keys()
@@ -93,11 +93,11 @@ class Strategy:
         return []
 
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
-        """What to tell the client besides. `old` is None on create."""
+        """Warnings for the client. `old` is None on create."""
         return []
 
     def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
-        """How long an object stays after it was asked to go. Asked only of kinds that are `graceful`."""
+        """How long an object stays after its deletion was requested. Only called for kinds that are `graceful`."""
         return asked or 0
 
 

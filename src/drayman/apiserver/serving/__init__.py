@@ -1,1 +1,1 @@
-"""The server put together: over sockets, and for clients in the same process."""
+"""The assembled server: over sockets, and for clients in the same process."""

@@ -1,4 +1,4 @@
-"""The server put together from its parts: every built-in resource, admission, health. Security and sockets come from outside."""
+"""The server assembled from its parts: every built-in resource, admission, health. Security and sockets come from outside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drayman.cluster.embedded.store import Store
 
 
 def make_server(store: Store, *, clock: Clock | None = None, ids: Ids | None = None) -> ApiServer:
-    """A server over a store, which lets everybody do everything until it is told otherwise."""
+    """A server over a store. It allows everything to every caller until configured otherwise."""
     core = Core(store, clock=clock or SystemClock(), ids=ids or RandomIds())
     for resource in builtin_resources():
         core.resources.add(resource)

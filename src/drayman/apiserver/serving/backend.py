@@ -62,7 +62,7 @@ _VERBS: dict[str, Verb] = {
 
 
 class ServerBackend:
-    """Implements `drayman.cluster.backend.Backend` over a core, in the name of one user."""
+    """Implements `drayman.cluster.backend.Backend` over a core, on behalf of one user."""
 
     def __init__(self, core: Core, *, user: User = ADMIN, manager: str = "drayman") -> None:
         self._core = core
@@ -230,7 +230,7 @@ class ServerBackend:
 
 @contextmanager
 def _translating() -> Iterator[None]:
-    """Errors of the server and its store become errors as clients know them."""
+    """Errors of the server and its store become errors that clients know."""
     try:
         yield
     except (StatusError, StoreError) as error:
@@ -238,7 +238,7 @@ def _translating() -> Iterator[None]:
 
 
 async def _translated(work: Awaitable[T]) -> T:
-    """The outcome of some work, its errors as clients know them."""
+    """The outcome of some work, its errors translated for clients."""
     try:
         return await work
     except (StatusError, StoreError) as error:

@@ -1,8 +1,7 @@
 """Clients that go away or stop reading while they are being answered.
 
-A client that goes away takes its answer with it at once, rather than at the next write, which for a watch of something quiet may be
-half an hour off. A client that stops reading is cut off after a while: what it was to be sent waits in memory, and a watch counts
-for as long as it is open.
+If a client goes away, its answer ends at once rather than at the next write, which may be half an hour later for a quiet watch. A
+client that stops reading is disconnected after a while: the data for it waits in memory, and a watch counts for as long as it is open.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from aiohttp.web_protocol import RequestHandler
 log = logging.getLogger(__name__)
 
 SLICE: Final = 64 * 1024
-"""Most bytes that are handed over to be sent at once."""
+"""The most bytes that are passed on for sending at once."""
 CHECKS_PER_PATIENCE: Final = 4
 
 
 @dataclass(slots=True, eq=False)
 class Sending:
-    """An answer on its way to a client."""
+    """An answer that is being sent to a client."""
 
     request: web.BaseRequest
     task: asyncio.Task[object]
     since: float | None = None
-    """Since when the client has not taken what it was sent last; None while nothing is waiting for it."""
+    """Since when the client has not read the last data; None while no data is waiting for it."""
 
     async def write(self, response: web.StreamResponse, data: bytes) -> None:
-        """Send data, in slices of which each gets the whole patience."""
+        """Send data, in slices, each with the full time limit."""
         loop = asyncio.get_running_loop()
         view = memoryview(data)
         for start in range(0, len(data), SLICE):
@@ -55,15 +54,15 @@ class Connections:
         return len(self._sending)
 
     def waiting_bytes(self) -> int:
-        """What was sent and is still in memory because clients have not read it."""
+        """Bytes that were sent and are still in memory because clients have not read them."""
         transports = (answer.request.transport for answer in self._sending.values())
         return sum(t.get_write_buffer_size() for t in transports if t is not None)
 
     @contextmanager
     def sending(self, request: web.BaseRequest) -> Iterator[Sending]:
-        """Watches over an answer while it is sent. The current task is cancelled once that is to no purpose.
+        """Watches over an answer while it is sent. The current task is cancelled once sending is pointless.
 
-        Raises ConnectionResetError where the client has gone away already.
+        Raises ConnectionResetError if the client has already gone away.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -109,7 +108,7 @@ class Connections:
 
 
 class WatchedServer(web.Server):
-    """An HTTP server that tells when a connection is lost."""
+    """An HTTP server that reports lost connections."""
 
     def __init__(self, connections: Connections, *args: object, **settings: object) -> None:
         super().__init__(*args, **settings)  # type: ignore[arg-type]

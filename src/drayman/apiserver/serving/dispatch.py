@@ -1,4 +1,4 @@
-"""One request to a resource over HTTP: route, authorize, negotiate, decode, do, encode."""
+"""One request to a resource over HTTP: route, authorize, negotiate, decode, perform, encode."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ OPTIONS_SCHEME: Final = (
 
 
 def attributes_of(route: Route) -> Attributes:
-    """What a request to a resource needs the right for."""
+    """What a request to a resource must be authorized for."""
     part = route.subresource.name if route.subresource is not None else ""
     name = route.name
     if route.resource.storage_name == "namespaces" and name:
-        namespace = name  # A namespace is in itself, as far as rights go.
+        namespace = name  # For authorization, a namespace belongs to itself.
     else:
         namespace = route.namespace
     return Attributes(
@@ -85,7 +85,7 @@ def view_of(request: Request, route: Route) -> View:
 
 
 async def perform(call: Call, request: Request, view: View) -> Answer:
-    """Do what a call asks for. Raises StatusError."""
+    """Perform a call. Raises StatusError."""
     part = call.subresource
     if part is not None and call.verb in part.handlers:
         return await _handled(call, request, view)
@@ -93,7 +93,7 @@ async def perform(call: Call, request: Request, view: View) -> Answer:
 
 
 async def _handled(call: Call, request: Request, view: View) -> Answer:
-    """A part of an object that does something of its own."""
+    """A subresource with its own handlers."""
     part = call.subresource
     assert part is not None
     if call.verb in ("create", "update"):
@@ -217,7 +217,7 @@ _VERBS: Final[dict[str, Verb]] = {
 
 
 def with_warnings(call: Call, response: Answer) -> Answer:
-    """The answer with what the call has to tell besides, each once."""
+    """The answer with the warnings of the call, each once."""
     if call.warnings:
         response.warnings = tuple(dict.fromkeys((*response.warnings, *call.warnings)))
     return response

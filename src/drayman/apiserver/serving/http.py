@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 BODY_LIMIT: Final = 3 * 1024 * 1024
 GZIP_FROM: Final = 128 * 1024
 GZIP_LEVEL: Final = 1
-"""Clients on the same machine want the answer soon more than they want it small."""
+"""For clients on the same machine, a fast answer matters more than a small one."""
 HEADER_LIMIT: Final = 16 * 1024
 IMPERSONATION: Final = "impersonate-"
 WARNINGS_LIMIT: Final = 4 * 1024
@@ -79,7 +79,7 @@ class RunningServer:
 
 
 async def start(server: ApiServer, listener: Listener) -> RunningServer:
-    """Listen. Raises OSError where the address cannot be had."""
+    """Listen. Raises OSError if the address is not available."""
     connections = Connections(server.limits.patience_s)
     shell = _Shell(server, connections)
     runner = web.ServerRunner(
@@ -108,14 +108,14 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
 
 
 def _wire_log() -> logging.Logger:
-    """Where aiohttp tells about connections."""
+    """The logger that aiohttp uses for connections."""
     wire = log.getChild("wire")
     wire.addFilter(_is_about_the_server)
     return wire
 
 
 def _is_about_the_server(record: logging.LogRecord) -> bool:
-    """Bytes that are no HTTP are answered with 400. A traceback of the parser would tell nobody anything."""
+    """Bytes that are not HTTP are answered with 400. A traceback of the parser would not help anyone."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
         log.debug("a client sent no HTTP: %s", error.message)
@@ -221,7 +221,7 @@ class _Shell:
         length: int,
         headers: Mapping[str, str],
     ) -> web.StreamResponse:
-        """An answer in slices: a client that reads none of them is told from one that reads slowly."""
+        """An answer in slices: this distinguishes a client that reads none of them from one that reads slowly."""
         response = web.StreamResponse(status=status, headers=headers)
         response.content_length = length
         try:
@@ -239,7 +239,7 @@ class _Shell:
 def _is_to_be_compressed(
     incoming: web.BaseRequest, answer: Response | LongResponse, headers: Mapping[str, str]
 ) -> bool:
-    """Whether the client takes an answer compressed and that is worth it."""
+    """Whether the client accepts a compressed answer and compression is worthwhile."""
     length = answer.length if isinstance(answer, LongResponse) else len(answer.body)
     return (
         length > GZIP_FROM
@@ -255,7 +255,7 @@ def _compressed(answer: Response | LongResponse) -> bytes:
 
 
 def _request(incoming: web.BaseRequest) -> Request:
-    """A request as far as it is known before its body is read."""
+    """A request with everything known before its body is read."""
     raw_path, _, query = incoming.raw_path.partition("?")
     return Request(
         method=incoming.method,
@@ -268,7 +268,7 @@ def _request(incoming: web.BaseRequest) -> Request:
 
 
 def _headers_of(incoming: Mapping[str, str]) -> dict[str, str]:
-    """Headers by lower-case name. Of several of a name the first counts, but who is impersonated is said in many, one to a line."""
+    """Headers by lower-case name. The first of several counts, but impersonation headers are joined, one per line."""
     headers: dict[str, str] = {}
     for name, value in incoming.items():
         key = name.lower()
@@ -281,12 +281,12 @@ def _headers_of(incoming: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without_stray_bytes(text: str) -> str:
-    """A header with bytes that are no UTF-8 replaced: as halves of characters they could be neither logged nor answered."""
+    """A header with bytes that are not UTF-8 replaced: as lone surrogates they could be neither logged nor sent back."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _short(warnings: Sequence[str]) -> Iterator[str]:
-    """Warnings as far as headers should hold them: where all are too long together, the start of each until it is enough."""
+    """Warnings within the size for headers: if they are too long together, the start of each up to the limit."""
     if sum(map(len, warnings)) <= WARNINGS_LIMIT:
         yield from warnings
         return
@@ -300,6 +300,6 @@ def _short(warnings: Sequence[str]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """A text for the inside of quotation marks in a header, where line ends cannot be."""
+    """A text for use in quotation marks in a header, where line ends are not allowed."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return printable.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,6 +1,6 @@
-"""The server: from a request to an answer, in the order the real one goes.
+"""The server: from a request to an answer, in the same order as the real server.
 
-Who is it, what is it about, may they, what form of answer, then the verb. Whatever refuses on the way raises a StatusError, which
+Authentication, routing, authorization, the form of the answer, then the verb. A refusal at any step raises a StatusError, which
 becomes the answer.
 """
 
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """Is told about every request that is done: an audit log."""
+    """Is notified of every finished request: an audit log."""
 
     def finished(
         self, request: Request, attributes: Attributes, code: int, seconds: float
@@ -60,7 +60,7 @@ class Observer(Protocol):
 
 
 class OpenApi(Protocol):
-    """Serves the OpenAPI documents; None for a path that is none."""
+    """Serves the OpenAPI documents; None for a path that is not one of them."""
 
     def answer(self, request: Request) -> Response | None: ...
 
@@ -80,14 +80,14 @@ class ApiServer:
     observers: list[Observer] = field(default_factory=list)
 
     store_problem: str | None = None
-    """Why the last write failed for reasons of the store's own, until one succeeds again."""
+    """Why the store itself failed at the last write, until one succeeds again."""
 
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.core.resources)
         self.health = Health({"ping": lambda: None, "store": lambda: self.store_problem})
 
     async def handle(self, request: Request) -> Answer:
-        """Answer a request. Never raises for what a client did."""
+        """Answer a request. Never raises for a client's mistakes."""
         started = time.perf_counter()
         attributes = Attributes(request.method.lower(), path=request.path)
         response: Answer
@@ -111,7 +111,7 @@ class ApiServer:
             self.store_problem = str(error)
             response = answer_error(internal_error(str(error)), View())
         except Exception:
-            # A bug. The client gets an error it knows, whoever runs the server the traceback.
+            # A bug. The client gets an error it knows, and the traceback is logged.
             log.exception("%s %s failed", request.method, request.path)
             response = answer_error(
                 internal_error("unexpected error, see the server's log"), View()
@@ -142,7 +142,7 @@ class ApiServer:
         return response
 
     def _place(self, request: Request) -> tuple[str, str, list[str]] | None:
-        """Group, version and the rest of the path of a request to a resource; None for one about something else."""
+        """Group, version and the rest of the path of a request to a resource; None for any other request."""
         place = split_group_version(request.path)
         is_served = place is not None and any(place[2]) and self.core.resources.serves(*place[:2])
         return place if is_served else None
@@ -196,7 +196,7 @@ class ApiServer:
             raise error
 
     def _handle_path(self, request: Request, attributes: Attributes) -> Response:
-        """Paths that are about no resource."""
+        """Paths that are not about a resource."""
         self.authorize(request, attributes)
         segments = request.path.strip("/").split("/")
         root = segments[0]

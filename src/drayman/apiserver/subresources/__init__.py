@@ -1,4 +1,4 @@
-"""Parts of objects that do something of their own: bind, evict, scale, and those that reach into a running pod."""
+"""Subresources with their own behaviour: bind, evict, scale, and those that reach into a running pod."""
 
 from drayman.apiserver.subresources.binding import BINDING, BINDINGS
 from drayman.apiserver.subresources.connect import ATTACH, EXEC, LOG, PORT_FORWARD, PROXY

@@ -1,4 +1,4 @@
-"""Binding: how a scheduler gives a pod its node."""
+"""Binding: how a scheduler assigns a pod to a node."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _check_pod(pod: Object, name: str) -> None:
 
 
 def _assigned(pod: Object, node: str, given: Object, now: str) -> Object:
-    """A copy of a pod, sharing what stays, with its node."""
+    """A copy of a pod with its node, sharing what does not change."""
     metadata, status = dict(pod["metadata"]), dict(pod["status"])
     status.pop("nominatedNodeName", None)
     for name in ("labels", "annotations"):

@@ -1,6 +1,6 @@
 """Parts of objects that lead to a running pod or node: log, exec, attach, portforward, proxy.
 
-They need an agent on the node. Where none runs, what can be said without one is said: which container is meant, and that a pod
+They need an agent on the node. Without one, the server still checks what it can: which container is meant, and that a pod
 without a node has no log yet.
 """
 

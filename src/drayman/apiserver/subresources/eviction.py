@@ -1,7 +1,7 @@
-"""Eviction: deletion of a pod that asks its disruption budget first.
+"""Eviction: deletion of a pod if its disruption budget allows it.
 
-The budget is charged and the pod marked in one transaction: a budget that is charged for a pod that stays would keep others from
-being evicted until its controller finds out.
+The budget is charged and the pod marked in one transaction: a budget charged for a pod that stays would keep others from being
+evicted until its controller notices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from drayman.cluster.embedded.model import Key, Put, Stored
 KIND: Final = GroupVersionKind("policy", "v1", "Eviction")
 BUDGETS: Final = "poddisruptionbudgets.policy"
 MOST_DISRUPTED: Final = 2000
-"""Evictions a budget keeps account of until its controller has confirmed them."""
+"""Evictions that a budget records until its controller has confirmed them."""
 _CONDITION: Final = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -65,7 +65,7 @@ async def evict(call: Call) -> Result:
 
 
 def _may_ignore_budgets(pod: Object) -> bool:
-    """A pod that does not run yet or no longer disrupts nothing by going."""
+    """Evicting a pod that is not running yet or any more disrupts nothing."""
     phase = (pod.get("status") or {}).get("phase", "Pending")
     return phase in (*FINISHED, "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -122,7 +122,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 def _lets_unready_go(budget: Object) -> bool:
-    """A pod that is not ready does not count as healthy, so it may go where enough others are."""
+    """A pod that is not ready does not count as healthy, so it may be evicted if enough others are."""
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status") or {}

@@ -1,4 +1,4 @@
-"""Writes to pods that go past the rules of updates, as the server itself makes them."""
+"""Writes to pods by the server itself, which bypass the rules of updates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def put(call: Call, obj: Object, existing: Stored) -> Put:
 
 
 def set_condition(obj: Object, condition: Object, now: str) -> None:
-    """Put a condition on a pod; the time of transition stays where the status was the same before."""
+    """Put a condition on a pod; the transition time is kept if the status was the same before."""
     status = obj["status"] = dict(obj.get("status") or {})
     conditions = list(status.get("conditions") or [])
     wanted = {**condition, "lastProbeTime": None, "lastTransitionTime": now}

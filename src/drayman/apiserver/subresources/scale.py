@@ -1,4 +1,4 @@
-"""Scale: the number of replicas of an object as an object of its own, for tools that know nothing else about it."""
+"""Scale: the number of replicas of an object as a separate object, for tools that know nothing else about it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class _Scale:
     async def _write(
         self, call: Call, existing: Stored, sent: Object, entries: list[Object] | None = None
     ) -> Result:
-        """Give the parent the number of replicas asked for, and answer the Scale as it is then."""
+        """Give the parent the requested number of replicas, and return the resulting Scale."""
         replicas: int = (sent.get("spec") or {}).get("replicas", 0)
         version = (sent.get("metadata") or {}).get("resourceVersion", "")
         if version not in ("", str(existing.revision)):
@@ -203,7 +203,7 @@ def _put(obj: Object, path: tuple[str, ...], value: Json) -> None:
 
 
 def selector_text(selector: Json) -> str:
-    """A label selector as one text. Plain maps, as replication controllers have, count as labels to match."""
+    """A label selector as one string. Plain maps, as in replication controllers, count as labels to match."""
     if not isinstance(selector, dict):
         return selector if isinstance(selector, str) else ""
     is_plain = not selector.keys() & {"matchLabels", "matchExpressions"}

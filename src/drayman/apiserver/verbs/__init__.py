@@ -1,1 +1,1 @@
-"""What a call does: read, watch, create, update, patch, delete, one object or several in one transaction."""
+"""What a call does: read, watch, create, update, patch or delete one object, or several in one transaction."""

@@ -1,6 +1,6 @@
 """Admission: rules about a write that need more than the object itself.
 
-Plug-ins run in order, first those that change the object, then those that only look. A plug-in refuses by raising StatusError.
+Plug-ins run in order, first those that change the object, then those that only check it. A plug-in refuses by raising StatusError.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """The write a plug-in is asked about. `new` is None for a deletion, `old` for a creation."""
+    """The write that a plug-in judges. `new` is None for a deletion, `old` for a creation."""
 
     operation: Operation
     resource: ApiResource
@@ -38,7 +38,7 @@ class AdmissionPlugin:
         """Change `write.new` in place, or refuse."""
 
     def validate(self, write: Admitted) -> None:
-        """Refuse, or not. The object is final."""
+        """Refuse if needed. The object is final."""
 
 
 @dataclass(slots=True)

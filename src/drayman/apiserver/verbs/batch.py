@@ -1,6 +1,6 @@
 """Several writes as one transaction: each decided on top of the ones before it, all written at once at the end.
 
-Writes to the same object become one change: whoever watches sees the object as the transaction leaves it, and never something in between.
+Writes to the same object become one change: watchers see the object as the transaction leaves it, never an intermediate state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drayman.cluster.embedded.store import Subscription
 class Batch:
     """Stands in for a store while the writes of a batch are decided. Nothing is written until `commit`.
 
-    What it stands in for may be a batch too, whose writes these then become.
+    It may stand in for another batch, which then receives its writes.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -58,7 +58,7 @@ class Batch:
         return self._store.watch(resource, namespace, since=since)
 
     async def write(self, operations: Sequence[Operation]) -> tuple[Stored, ...]:
-        """Remember the operations. What is answered has a revision that will not be the real one."""
+        """Remember the operations. The objects returned have provisional revisions, not the real ones."""
         results = []
         for operation in operations:
             key = operation.key
@@ -87,7 +87,7 @@ class Batch:
     async def commit(self) -> tuple[Stored, ...]:
         """Write everything. One result per operation, in order.
 
-        Raises StatusError 409 if somebody else has written one of the objects since it was decided about; then nothing is written.
+        Raises StatusError 409 if one of the objects has been written by others since the decision; then nothing is written.
         """
         try:
             return await self._store.write(self.operations)
@@ -96,7 +96,7 @@ class Batch:
 
 
 def conflict_of(error: ConflictError) -> StatusError:
-    """What the API answers where the store found another revision than a write was decided on."""
+    """The API's answer if the store finds another revision than the one a write was based on."""
     plural, _, group = error.key.resource.partition(".")
     subject = Subject(plural, group, error.key.name)
     return already_exists(subject) if error.expected == 0 else conflict(subject)

@@ -16,7 +16,7 @@ from drayman.cluster.embedded.store import Subscription
 
 
 class ObjectStore(Protocol):
-    """What the verbs need of a store: the store itself, or a batch of writes to it that is being put together."""
+    """What the verbs need of a store: the store itself, or a batch of writes to it."""
 
     @property
     def revision(self) -> int: ...
@@ -40,7 +40,7 @@ class ObjectStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredObjects:
-    """The objects of a store, as of the latest write, for rules that look at others. To be read only."""
+    """The objects of a store, as of the latest write, for rules that look at other objects. Read-only."""
 
     store: ObjectStore
 
@@ -62,7 +62,7 @@ class Core:
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
     running: frozenset[Part] = frozenset()
-    """Which parts of a cluster run beside the server, in its process; none where that is left to others."""
+    """Which parts of a cluster run in the server's process; empty if other processes run them."""
     objects: StoredObjects = field(init=False)
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ DUPLICATE_OWNERS = (
 
 
 async def create(call: Call) -> Result:
-    """Create the object of a call, or do what its resource does in place of that."""
+    """Create the object of a call, or do what its resource does instead."""
     handler = call.resource.create_handler
     if handler is not None:
         answer = await handler(call)
@@ -37,9 +37,9 @@ async def create(call: Call) -> Result:
 
 
 async def store_new(call: Call, body: Object, *, owns: bool = True) -> Stored:
-    """Write an object that must not exist yet. `body` is in the version of the call, and its own from here on.
+    """Write an object that must not exist yet. `body` is in the version of the call; the callee owns it from here on.
 
-    `owns` tells whether its creator is to be noted in managedFields, which apply does itself.
+    `owns` says whether to record its creator in managedFields, which apply does itself.
     """
     obj, operation = plan_creation(call, body, owns=owns)
     if call.dry_run:
@@ -49,7 +49,7 @@ async def store_new(call: Call, body: Object, *, owns: bool = True) -> Stored:
 
 
 def plan_creation(call: Call, body: Object, *, owns: bool = True) -> tuple[Object, Put]:
-    """The object as it will be and the write that makes it so. Raises StatusError where any rule is against it."""
+    """The object as it will be and the write that creates it. Raises StatusError if any rule is violated."""
     context = call.context
     meta.check_namespace(call, body["metadata"])
     meta.fill_for_create(body["metadata"], context)
@@ -84,7 +84,7 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
     if call.resource.has_generation:
         metadata["generation"] = 1
     strategy.prepare_for_create(obj, context)
-    # Before it is brought into the form that is kept: empty lists, which that form leaves out, may be wrong.
+    # Before it is put into stored form: that form omits empty lists, which may be invalid.
     errors = strategy.validate(obj, context) or meta.common_create_errors(
         metadata, strategy, namespaced=call.resource.namespaced
     )

@@ -1,7 +1,7 @@
 """Deletion: at once, after a grace period, or when the last finalizer is gone.
 
-An object that has to stay for a while is marked: a deletion time, and how many seconds of grace it got. Everybody sees the mark
-by way of an ordinary update. Who takes finalizers off is no business of this module.
+An object that has to stay for a while is marked with a deletion time and its grace period in seconds. Everyone sees the mark as an
+ordinary update. Removing finalizers is not the task of this module.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from drayman.cluster.embedded.store import Store
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 MOST_AT_ONCE: Final = 64
-"""Objects of a collection deleted in one transaction: some milliseconds for which everybody else waits."""
+"""Objects of a collection deleted in one transaction: this blocks all other requests for some milliseconds."""
 
 
 async def delete(call: Call) -> Result:
-    """Delete one object, or mark it. Answers a Status, or the object where it stays or its kind is answered with it."""
+    """Delete one object, or mark it. Returns a Status, or the object if it stays or its kind returns the object."""
     if call.resource.delete_handler is not None:
         answer = await call.resource.delete_handler(call)
         assert isinstance(answer, Result)
@@ -48,7 +48,7 @@ async def delete(call: Call) -> Result:
 
 
 async def delete_collection(call: Call) -> list[Stored]:
-    """Delete every object of a collection that is selected. Answers them as they were."""
+    """Delete every selected object of a collection. Returns them as they were."""
     selected = select(
         call, call.core.store.list(call.resource.storage_name, call.namespace or None)
     )
@@ -63,14 +63,14 @@ async def delete_collection(call: Call) -> list[Stored]:
 
 
 async def _delete_each(call: Call, some: Sequence[Stored]) -> None:
-    """Delete objects whose deletion means more than taking them away."""
+    """Delete objects whose deletion does more than remove them."""
     for stored in some:
         if call.core.store.latest(stored.key) is not None:
             await delete(call.about(stored.key.name))
 
 
 async def _remove_together(call: Call, some: Sequence[Stored]) -> None:
-    """Delete objects in one transaction. If one is refused, those before it are gone all the same."""
+    """Delete objects in one transaction. If one is refused, those before it are still deleted."""
     store = call.core.store
     assert isinstance(store, Store), "a collection is not deleted as part of a batch"
     batch = Batch(store)
@@ -85,9 +85,9 @@ async def _remove_together(call: Call, some: Sequence[Stored]) -> None:
 
 
 async def remove(call: Call, existing: Stored) -> tuple[Stored, bool]:
-    """Do what a deletion comes to. Tells whether the object is gone."""
+    """Carry out a deletion. Returns whether the object is gone."""
     context, value = call.context, existing.value
-    # Only members of the metadata are ever replaced; the rest is shared with everybody who reads the object.
+    # Only members of the metadata are ever replaced; the rest is shared with all readers of the object.
     obj = {**value, "metadata": dict(value["metadata"])}
     check_preconditions(call, existing)
     write = Admitted(
@@ -108,7 +108,7 @@ async def remove(call: Call, existing: Stored) -> tuple[Stored, bool]:
 
 
 def is_removable(call: Call, obj: Object) -> bool:
-    """Whether an object would be gone at once, without a mark: nothing holds it, and its kind has no other way to go."""
+    """Whether an object would be removed at once, without a mark: nothing holds it, and its kind has no special deletion."""
     return (
         call.resource.delete_handler is None
         and not call.resource.strategy.graceful
@@ -119,7 +119,7 @@ def is_removable(call: Call, obj: Object) -> bool:
 def _operations(
     call: Call, existing: Stored, marked: Object | None, *, gone: bool
 ) -> list[Operation]:
-    """The mark comes first, also where the object goes at once: watchers learn from it why."""
+    """The mark comes first, even if the object is removed at once: it shows watchers the reason."""
     encode = stored_form(existing.value if marked is None else marked, call.resource.hub_kind)
     operations: list[Operation] = []
     expected: int | None = existing.revision
@@ -132,7 +132,7 @@ def _operations(
 
 
 def check_preconditions(call: Call, existing: Stored) -> None:
-    """Refuse to delete another object than the one meant. Raises StatusError 409."""
+    """Refuse to delete an object other than the one meant. Raises StatusError 409."""
     subject = Subject(call.resource.kind, call.resource.group, call.name)
     uid, version = existing.value["metadata"]["uid"], str(existing.revision)
     wanted = call.delete.uid
@@ -152,7 +152,7 @@ def check_preconditions(call: Call, existing: Stored) -> None:
 
 
 def _plan(call: Call, obj: Object, context: Context) -> tuple[Object | None, bool]:
-    """The object with its mark, None for no change, and whether it goes now."""
+    """The object with its mark, None for no change, and whether it is removed now."""
     metadata = obj["metadata"]
     graceful = _grace(call, obj, context)
     if graceful == "pending":
@@ -170,7 +170,7 @@ def _plan(call: Call, obj: Object, context: Context) -> tuple[Object | None, boo
 
 
 def _grace(call: Call, obj: Object, context: Context) -> int | str | None:
-    """Seconds of grace now set on the object; None where the kind knows no grace; "pending" where nothing is to change."""
+    """Seconds of grace now set on the object; None if the kind has no grace period; "pending" if nothing is to change."""
     strategy, metadata, asked = call.resource.strategy, obj["metadata"], call.delete.grace_seconds
     if not strategy.graceful:
         return None
@@ -188,7 +188,7 @@ def _grace(call: Call, obj: Object, context: Context) -> int | str | None:
     since = moment_of(metadata["deletionTimestamp"]) - timedelta(seconds=current)
     moment = since + timedelta(seconds=asked)
     if moment < context.moment:
-        # The time has come already. A graceful deletion still leaves the last step to whoever holds the object.
+        # The time is already up. A graceful deletion still leaves the last step to the holder of the object.
         moment, asked = context.moment, min(asked, 1)
     _set_deletion(metadata, moment, asked)
     return asked
@@ -200,7 +200,7 @@ def _set_deletion(metadata: Object, moment: datetime, seconds: int) -> None:
 
 
 def _mark(metadata: Object, context: Context) -> None:
-    """Deleted, but waiting for finalizers. A deletion that was to come later is now."""
+    """Deleted, but waiting for finalizers. A deletion that was due later takes effect now."""
     if "deletionTimestamp" not in metadata and metadata.get("generation"):
         metadata["generation"] += 1
     existing = metadata.get("deletionTimestamp")
@@ -210,7 +210,7 @@ def _mark(metadata: Object, context: Context) -> None:
 
 
 def _finalizers(existing: list[str], call: Call) -> list[str]:
-    """The finalizers with those of the garbage collector as the options, the object and the kind have it."""
+    """The finalizers, with those of the garbage collector set as the options, the object and the kind require."""
     if call.resource.default_propagation == "Unsupported":
         return existing
     policy = _policy(existing, call.delete, call.resource.default_propagation)

@@ -1,7 +1,7 @@
-"""Deletion of namespaces, which is a state before it is an end.
+"""Deletion of namespaces, which takes two steps.
 
-The first request only turns the phase to Terminating. What takes out the contents then takes its finalizer off the spec by way of
-the finalize endpoint, and with the last one the namespace is gone.
+The first request only sets the phase to Terminating. The controller that removes the contents then takes its finalizer off the spec
+through the finalize endpoint. When the last finalizer is gone, so is the namespace.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The metadata the server owns: what it sets on creation, keeps on update, and checks for every kind.
 
-Kinds check their metadata themselves, with their own rules for names. The checks here come on top of that for all of them, as in
+Kinds check their metadata themselves, with their own rules for names. The checks here are additional ones for all kinds, as in
 the real server, which is why some causes appear twice in its answers.
 """
 
@@ -49,7 +49,7 @@ def check_name(call: Call, metadata: Object) -> None:
 
 
 def fill_for_create(metadata: Object, context: Context) -> None:
-    """Whatever a client says, these are the server's: identity and times."""
+    """Set identity and times, which the server decides whatever a client sends."""
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
         metadata.pop(name, None)
     metadata["uid"] = context.ids.uid()
@@ -57,7 +57,7 @@ def fill_for_create(metadata: Object, context: Context) -> None:
 
 
 def generate_name(metadata: Object, context: Context, is_taken: Callable[[str], bool]) -> bool:
-    """Complete a name that has only a beginning, with another end for as long as somebody has it. Tells whether there was one."""
+    """Complete a name prefix, trying several suffixes until the name is free. Returns whether a name was generated."""
     base: str = metadata.get("generateName") or ""
     if not base or metadata.get("name"):
         return False
@@ -81,7 +81,7 @@ def keep_on_update(new: Object, old: Object) -> None:
 
 
 def without_duplicate_owners(metadata: Object) -> bool:
-    """Take out owner references that are there twice. Tells whether there were any."""
+    """Remove duplicate owner references. Returns whether there were any."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return False
@@ -95,9 +95,9 @@ def without_duplicate_owners(metadata: Object) -> bool:
 def common_create_errors(
     metadata: Object, strategy: Strategy, *, namespaced: bool
 ) -> list[FieldError]:
-    """The checks on creation that every kind has after its own.
+    """The checks on creation that run for every kind after its own.
 
-    Kinds with rules have looked at their metadata, so that what is left is that the name can be part of a path.
+    Kinds with rules have checked their metadata; it only remains to check that the name can be part of a path.
     """
     name = metadata.get("name", "")
     if name and type(strategy).validate is not Strategy.validate:
@@ -113,7 +113,7 @@ def common_create_errors(
 
 
 def common_update_errors(new: Object, old: Object, *, namespaced: bool) -> Iterator[FieldError]:
-    """The checks on update that every kind has before its own."""
+    """The checks on update that run for every kind before its own."""
     metadata = convert(ObjectMeta, new)
     yield from check_metadata(
         metadata, namespaced=namespaced, name_problems=path_segment_problems, check_base=False

@@ -1,4 +1,4 @@
-"""Who owns which field: where writes meet `patching.field_manager`."""
+"""Who owns which field: the link between writes and `patching.field_manager`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANAGERS_KEPT: Final = 1024
 _OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
 
 _recent: Final[Recurring[_Creation]] = Recurring()
-"""What was noted of objects created lately, by their structure."""
+"""The entries of recently created objects, by their structure."""
 
 
 def manager_of(call: Call) -> FieldManager:
@@ -80,7 +80,7 @@ def note_creation(call: Call, obj: Object, context: Context) -> None:
 
 
 def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
-    """The entries of a new object. What is owned goes by structure, which objects made from one template have in common."""
+    """The entries of a new object. Ownership depends on structure, which objects made from one template share."""
     metadata = obj["metadata"]
     owned = {name: v for name, v in metadata.items() if name not in _OWNED_BY_NOBODY}
     owner = _single_owner(owned)
@@ -97,7 +97,7 @@ def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
 
 
 def _single_owner(metadata: Object) -> str:
-    """The uid of the only owner, which is what tells apart the many objects that are made for one other each."""
+    """The uid of the only owner, which distinguishes objects that are each made for one owner."""
     owners = metadata.get("ownerReferences")
     if not isinstance(owners, list) or len(owners) != 1:
         return ""
@@ -106,7 +106,7 @@ def _single_owner(metadata: Object) -> str:
 
 
 class _Creation:
-    """The entries of an object that was created, from which those of others with the same structure are made."""
+    """The entries of a created object, from which those of others with the same structure are made."""
 
     __slots__ = ("_entries", "_owner")
 
@@ -143,7 +143,7 @@ def note_update(call: Call, new: Object, old: Object, context: Context) -> None:
 
 
 def same_but_for_times(new: Object, old: Object) -> bool:
-    """Whether writing would change nothing but when which manager last wrote."""
+    """Whether writing would change nothing but the times of the managers' last writes."""
     one, other = new["metadata"], old["metadata"]
     if {**new, "metadata": None} != {**old, "metadata": None}:
         return False

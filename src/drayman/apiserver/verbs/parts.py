@@ -1,7 +1,7 @@
 """Writes of parts of an object: several endpoints, one revision.
 
-The outcome is that of a patch through each endpoint, one after the other, with the rules of each; only what lies between is never
-written.
+The outcome is that of a patch through each endpoint, one after the other, with the rules of each; only the intermediate states are
+never written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def endpoint_calls(call: Call, parts: Parts) -> list[tuple[Call, Parts]]:
 
 
 def _through(call: Call, endpoint: Subresource | None) -> Call:
-    """The same call by way of another endpoint."""
+    """The same call through another endpoint."""
     return Call(
         call.core,
         call.resource,

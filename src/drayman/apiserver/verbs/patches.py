@@ -1,7 +1,7 @@
 """The verb patch: four ways to say what should change, one way to write it.
 
-A patch is applied to the object in the version of the request, the outcome is read as if it had been sent as a whole, and then
-replaces the object like any update. Apply also creates what is not there.
+A patch is applied to the object in the version of the request. The outcome is read as if it had been sent as a whole, and then
+replaces the object like any update. Apply also creates objects that do not exist.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ async def patch(call: Call) -> Result:
 
 
 def patched_value(schema: Callable[[], Message], media: str, current: Object, change: Json) -> Json:
-    """A value with a patch applied. Strategic merges go by the schema."""
+    """A value with a patch applied. Strategic merges use the schema."""
     if media == JSON_PATCH:
         return apply_json_patch(current, change)
     if media == MERGE_PATCH:
@@ -139,8 +139,8 @@ def reread(call: Call, patched: Json, duplicates: tuple[str, ...] = ()) -> Objec
 
 
 def _check_kind(call: Call, patched: Json) -> None:
-    """Refuse a patch that makes an object say it is of another kind. Raises BodyError, which for a kind that exists is what
-    the object lacks to be one."""
+    """Refuse a patch that changes the kind of an object. Raises BodyError, which for an existing kind says what
+    the object lacks to be of that kind."""
     kind = call.resource.kind_in(call.version)
     if not isinstance(patched, dict):
         return
@@ -162,7 +162,7 @@ def _check_kind(call: Call, patched: Json) -> None:
 
 
 def _unfit(patched: Json, why: str) -> StatusError:
-    """A patch that makes something of an object that it cannot be."""
+    """The error for a patch with an outcome that is not a valid object."""
     shown = encode(dict(sorted(patched.items())) if isinstance(patched, dict) else patched).decode()
     return invalid(Subject(), [invalid_field("patch", shown, why)])
 
@@ -206,7 +206,7 @@ async def _apply(call: Call, config: Json) -> Result:
 
 
 def _report_duplicates(call: Call) -> None:
-    """Keys that a configuration has twice: an error, warnings or nothing, as asked. Raises StatusError 400."""
+    """Keys that occur twice in a configuration: an error, warnings or nothing, as requested. Raises StatusError 400."""
     duplicates = call.patch.duplicates if call.patch is not None else ()
     if duplicates and call.write.field_validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
@@ -215,7 +215,7 @@ def _report_duplicates(call: Call) -> None:
 
 
 def _decoded(call: Call, obj: Object, version: str) -> Object:
-    """What apply made, without the nulls it leaves where fields were taken away."""
+    """The result of apply, without the nulls it leaves where fields were removed."""
     codec, kind = call.resource.codec, call.resource.hub_kind
     kind = kind if version == kind.version else call.resource.kind_in(version)
     try:
@@ -229,7 +229,7 @@ def _decoded(call: Call, obj: Object, version: str) -> Object:
 
 
 def _located(call: Call, value: Object) -> Object:
-    """An applied object that is where it was applied to. Raises StatusError 400."""
+    """An applied object with the name and namespace it was applied to. Raises StatusError 400."""
     value["metadata"] = dict(value.get("metadata") or {})
     meta.check_name(call, value["metadata"])
     meta.check_namespace(call, value["metadata"])

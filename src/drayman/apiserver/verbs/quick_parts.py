@@ -1,10 +1,10 @@
-"""The short way for writes of parts, such as an allocation, a reservation or a condition.
+"""The fast path for writes of parts, such as an allocation, a reservation or a condition.
 
 `drayman bench schedule` on SchedulingWithResourceClaimTemplate/2000pods_100nodes takes 35 % more CPU of the server without it.
 
-The rules for whole objects copy, default, normalise and check everything, of which a write of parts changes next to nothing. Here the
-new object shares with the old one all but the metadata or the status that holds its parts, and the strategy of the endpoint judges the
-parts by themselves. It can only say that all is surely right: whenever it is not sure, the long way decides, and says what is wrong.
+The rules for whole objects copy, default, normalise and check everything, while a write of parts changes almost nothing. Here the
+new object shares with the old one all but the metadata or the status that holds its parts, and the strategy of the endpoint judges
+only the parts. It can only say that they are certainly valid: if it is not sure, the slow path decides, and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WRITERS_KEPT: Final = 1 << 10
 
 
 def changed_quickly(calls: Sequence[tuple[Call, Parts]], old: Object) -> Object | None:
-    """The object with its parts replaced, endpoint by endpoint; None where that takes the rules for whole objects.
+    """The object with its parts replaced, endpoint by endpoint; None if that needs the rules for whole objects.
 
     `old` is not changed, and the result shares most of it. Where nothing changes, the result is `old` itself.
     """
@@ -61,14 +61,14 @@ def _one_endpoint(
         return None
     changed: list[Path] = []
     for holder in {path[0] for path in parts}:
-        # Only now: what was filled in because of a part has its place too.
+        # Only now: what was filled in because of a part has to be in order too.
         new[holder] = in_order(message_at(message, holder), new[holder])
         changed += _changed_members(holder, old, new)
     return _noted(call, changed, new, old, context) if changed else old
 
 
 def _replaced(message: Message, parts: Parts, old: Object) -> Object | None:
-    """A copy of what holds the parts, with the parts in the form that they are kept in."""
+    """A copy of what holds the parts, with the parts in stored form."""
     nested: Object = {holder: {} for holder, _ in parts}
     for (holder, name), value in parts.items():
         nested[holder][name] = value
@@ -92,7 +92,7 @@ def _writer(message: Message, name: str) -> Callable[[Json, Object], None]:
 
 
 def _changed_members(holder: str, old: Object, new: Object) -> list[Path]:
-    """The paths of members that are not what they were: parts, and what was filled in because of them."""
+    """The paths of members that changed: parts, and what was filled in because of them."""
     before, after = old[holder], new[holder]
     found: list[Path] = []
     for name in {**before, **after}:
@@ -105,7 +105,7 @@ def _changed_members(holder: str, old: Object, new: Object) -> list[Path]:
 def _noted(
     call: Call, changed: list[Path], new: Object, old: Object, context: Context
 ) -> Object | None:
-    """The object with its writer as the owner of what changes, past admission."""
+    """The object with its writer as the owner of what changes, after admission."""
     part = call.subresource.name if call.subresource is not None else ""
     before = old["metadata"].get("managedFields")
     if before:
@@ -134,7 +134,7 @@ def _owners(
     writer: Manager,
     now: str,
 ) -> list[Object] | None:
-    """Who owns what once `writer` has changed some members, or None where that takes the rules for whole objects."""
+    """Who owns what once `writer` has changed some members, or None if that needs the rules for whole objects."""
     kind = f"{manager.api_version} {manager.kind}"
     shape = manager.versions.shapes[manager.api_version]
     if not any(name in old[holder] for holder, name in changed):

@@ -1,4 +1,4 @@
-"""Get and list: stored bytes handed on, for any revision that is still known."""
+"""Get and list: stored bytes passed on, for any revision that is still available."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Stored
 
 FUTURE_WAIT_S: Final = 3.0
-"""How long a read waits for a revision that is still to come."""
+"""How long a read waits for a future revision."""
 _POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A list, or a part of one. `remaining` is None where it is not known or nothing remains."""
+    """A list, or a part of one. `remaining` is None if unknown or if nothing remains."""
 
     items: Sequence[Stored]
     revision: int
@@ -62,7 +62,7 @@ def selector_of(call: Call) -> Selector:
 
 
 def select(call: Call, items: Sequence[Stored]) -> Sequence[Stored]:
-    """Those of the items that a call selects."""
+    """The items that a call selects."""
     selector = selector_of(call)
     if selector.is_empty:
         return items
@@ -161,7 +161,7 @@ def _page(call: Call, items: Sequence[Stored], revision: int, limit: int) -> Sto
 
 
 async def wait_for(call: Call, revision: int) -> None:
-    """Wait a little for a revision that is still to come. Raises StatusError 504."""
+    """Wait a little for a future revision. Raises StatusError 504."""
     store = call.core.store
     waited = 0.0
     while store.revision < revision:

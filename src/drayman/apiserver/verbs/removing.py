@@ -1,7 +1,7 @@
-"""The last change of an object and its deletion, as one.
+"""The last change of an object and its deletion, in one write.
 
-Where nothing else keeps the object, its last form differs from the one before only by what was taken away. Nobody will ever
-read who owned which field of it or validate it again, so that is not worked out: it is removed, as it then is.
+If nothing else keeps the object, its last form differs from the previous one only by what was removed. No one will ever read the
+field owners of that form or validate it again, so neither is done: the object is removed in that form.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def remove_after(call: Call, body: PartsBody) -> Result:
 
 
 def _reduced(call: Call, old: Object, parts: Parts) -> Object | None:
-    """The object without some members of its metadata and status. None where a part is anything but such a member to take away."""
+    """The object without some members of its metadata and status. None if a part is anything but such a member to remove."""
     if call.kind != call.resource.hub_kind or call.resource.codec is not None:
         return None
     last = dict(old)

@@ -44,7 +44,7 @@ async def update(call: Call) -> Result:
 
 
 def check_uid(call: Call, existing: Stored, uid: str | None) -> None:
-    """Refuse to replace another object of the same name. Raises StatusError 409."""
+    """Refuse to replace a different object of the same name. Raises StatusError 409."""
     found = existing.value["metadata"]["uid"]
     if uid and uid != found:
         raise conflict(call.subject, precondition_text(call, "UID", uid, found))
@@ -60,9 +60,9 @@ def precondition_text(call: Call, what: str, wanted: str, found: str) -> str:
 
 
 async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = True) -> Stored:
-    """Write what `change` makes of an object. Answers the object as it is where nothing changes.
+    """Write the result of `change` for an object. Returns the existing object if nothing changes.
 
-    `owns` tells whether the change is to be noted in managedFields, which apply does itself.
+    `owns` says whether to record the change in managedFields, which apply does itself.
     """
     new, operations = plan_replacement(call, existing, change, owns=owns)
     if not operations:
@@ -83,7 +83,7 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
 def plan_replacement(
     call: Call, existing: Stored, change: Change, *, owns: bool = True
 ) -> tuple[Object, list[Operation]]:
-    """The object as it will be, and the operation that makes it so; none where it is so already."""
+    """The object as it will be, and the operation that writes it; none if nothing changes."""
     context, old = call.context, decode(existing.data)
     new = change(decode(existing.data))
     if meta.without_duplicate_owners(new["metadata"]):
@@ -110,7 +110,7 @@ def _admitted(call: Call, new: Object, old: Object, context: Context) -> Admitte
 
 
 def _check_version(call: Call, new: Object, existing: Stored) -> None:
-    """Optimistic concurrency. Raises StatusError 409, or 422 where the kind must not be replaced blindly."""
+    """Optimistic concurrency. Raises StatusError 409, or 422 if the kind must not be replaced without a version."""
     version = meta.version_of(new["metadata"])
     if version == 0 and call.resource.requires_version_on_update:
         error = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
@@ -125,7 +125,7 @@ def _prepared(call: Call, new: Object, old: Object, context: Context) -> Object:
     metadata.pop("generation", None)
     if "generation" in old["metadata"]:
         metadata["generation"] = old["metadata"]["generation"]
-    # Those before the strategy looks, as rules about deletion read them; whatever it restores is the old object's anyway.
+    # These come before the strategy, as rules about deletion read them; whatever it restores is from the old object anyway.
     meta.keep_on_update(metadata, old["metadata"])
     strategy.prepare_for_update(new, old, context)
     new = normalised(call.resource, new)

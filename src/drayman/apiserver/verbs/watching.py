@@ -1,7 +1,7 @@
-"""Watches: the present state if asked for, then every change, in the form the client wants.
+"""Watches: the current state if requested, then every change, in the form the client wants.
 
-Events of objects that are sent as they are stored are put together from bytes. With a selector an object that stops matching is
-deleted for this watcher, and one that starts to is added.
+Events of objects that are sent as stored are assembled from bytes. With a selector, an object that stops matching is reported to
+this watcher as deleted, and one that starts to match as added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drayman.cluster.embedded.store import Subscription
 BOOKMARK_INTERVAL_S: Final = 60.0
 BOOKMARK_BEFORE_END_S: Final = 2.0
 SHORTEST_S: Final = 1800
-"""A watch without a timeout ends after this long at the least and twice this long at the most."""
+"""A watch without a timeout ends after at least this long and at most twice this long."""
 LARGEST_BATCH: Final = 128
 LARGEST_BATCH_BYTES: Final = 256 * 1024
 SMALL_EVENT: Final = 512
@@ -59,9 +59,9 @@ class Watch:
     subscription: Subscription | None = None
 
     async def batches(self) -> AsyncGenerator[list[WatchEvent], None]:
-        """Everything there is to tell, until the time is up. The last batch may be an error.
+        """All events, until the time is up. The last batch may be an error.
 
-        History is subscribed to here rather than before: an answer that nobody begins to read has nothing to clean up.
+        History is subscribed to here rather than before: an answer that is never read has nothing to clean up.
         """
         try:
             self.subscription = self._subscribe()
@@ -124,7 +124,7 @@ class Watch:
         return WatchEvent("DELETED", self._last(event.previous, event.revision))
 
     def _last(self, previous: Stored, revision: int) -> Stored:
-        """An object as it last matched, at the revision of the change that ended that."""
+        """An object as it last matched, at the revision of the change that ended the match."""
         encode = stored_form(previous.value, self.call.resource.hub_kind)
         return Stored(previous.key, revision, encode(revision))
 
@@ -151,7 +151,7 @@ async def _next(subscription: Subscription, seconds: float) -> Sequence[Event] |
 
 
 def start_watch(call: Call) -> Watch:
-    """Begin a watch. Raises StatusError for what the client did wrong; history that is gone is an event instead."""
+    """Begin a watch. Raises StatusError for what the client did wrong; missing history is reported as an event instead."""
     selector = selector_of(call)
     store, options = call.core.store, call.selection
     version = parse_version(options.resource_version) if options.resource_version else 0
@@ -173,7 +173,7 @@ def _gone(asked: int, oldest: int) -> WatchEvent:
 
 
 def _parts(events: Iterable[WatchEvent]) -> Iterator[list[WatchEvent]]:
-    """Events a few at a time, so that no more than that waits in memory for a client that reads slowly."""
+    """Events a few at a time, to limit what waits in memory for a client that reads slowly."""
     part: list[WatchEvent] = []
     size = 0
     for event in events:

@@ -1,6 +1,6 @@
 """The extension libraries of Kubernetes' CEL environment, as of version 1.36.
 
-A module has one library: for each function its signatures, what it does, and what it costs before and after the fact.
+Each module has one library: the signatures of each function, what it does, and its estimated and actual cost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["INCLUDES", "kubernetes_libraries"]
 
 
 def kubernetes_libraries() -> tuple[Library, ...]:
-    """In the order in which the environment adds them. `INCLUDES` depends on a feature gate and is not among them."""
+    """In the order in which the environment adds them. `INCLUDES` depends on a feature gate and is not included."""
     return (
         URLS,
         REGEX,

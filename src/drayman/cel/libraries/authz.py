@@ -1,6 +1,6 @@
 """The authorizer's functions.
 
-Selectors have no authorizer, so none of these can ever be called with a value of its types. But they are declared, which shows: on an
+Selectors have no authorizer, so none of these can ever be called with a value of its types. But they are declared, which is visible: on an
 attribute, whose type is unknown before run time, `x.allowed()` compiles, and fails where upstream's does.
 """
 

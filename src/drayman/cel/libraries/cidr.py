@@ -1,4 +1,4 @@
-"""`cidr()`: an address and the length of a prefix, kept as written, so bits behind the prefix survive."""
+"""`cidr()`: an address and the length of a prefix, kept as written, so bits after the prefix survive."""
 
 from __future__ import annotations
 

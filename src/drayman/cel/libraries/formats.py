@@ -77,7 +77,7 @@ def named(name: str) -> OptionalValue:
 
 
 def validate(format: FormatValue, text: str) -> OptionalValue:
-    """The reasons why the text does not have the format; nothing if it has."""
+    """The reasons why the text does not have the format; none if it does."""
     reasons: list[object] = [*format.reasons(text)]
     return OptionalValue(reasons) if reasons else NONE
 

@@ -1,8 +1,8 @@
 """`"%s has %d".format([name, count])`, as version 2 of the strings extension does it.
 
-That version writes `%f` and `%e` for readers of American English: thousands get commas, infinity is a sign, and an exponent is a
-raised power of ten. The number in `%.3e` is not the precision, which is always six, but the width. Both are odd and both are
-kept, because stored expressions compare with the result. A number above `MAX_PRECISION` is refused, where upstream wraps.
+That version writes `%f` and `%e` for readers of American English: thousands get commas, infinity is a sign, and an exponent is a raised
+power of ten. The number in `%.3e` is the width, not the precision, which is always six. Both are odd and both are kept, because stored
+expressions compare with the result. A number above `MAX_PRECISION` is refused, where upstream wraps.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Clause(Struct, frozen=True):
 
 
 def parse(format: str) -> Iterator[Clause]:
-    """The clauses in order, then one without a letter for the text behind them. Raises EvaluationError."""
+    """The clauses in order, then one without a letter for the text after them. Raises EvaluationError."""
     text, position = "", 0
     while (percent := format.find("%", position)) >= 0:
         text += format[position:percent]
@@ -107,7 +107,7 @@ def _write(clause: Clause, value: object) -> str:
 
 
 def validate(checked: ast.Checked) -> Iterator[tuple[ast.Expr, str]]:
-    """Finds calls of a constant format with a literal list that can never work, and the node that is to blame."""
+    """Finds calls of a constant format with a literal list that can never work, and the faulty node."""
     for node in ast.walk(checked.expr):
         if isinstance(node, ast.Call) and node.function == "format":
             yield from _check_call(node, lambda expr: checked.types.get(expr.id, DYN))

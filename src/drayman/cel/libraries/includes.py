@@ -1,4 +1,4 @@
-"""`x.includes(v)`, for attributes that may be lists or single values alike. Part of DRAListTypeAttributes."""
+"""`x.includes(v)`, for attributes that may be lists or single values. Part of DRAListTypeAttributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drayman.cel.types import BOOL, DYN
 from drayman.cel.values import LISTS
 
 MAX_VALUES = 48
-"""Most values all attributes of a device may have together."""
+"""The maximum number of values that all attributes of a device may have together."""
 
 
 def includes(target: object, value: object) -> bool:

@@ -1,4 +1,4 @@
-"""`ip()`: addresses as Go's `netip` reads them, less zones and IPv4 in IPv6, which Kubernetes refuses."""
+"""`ip()`: addresses as Go's `netip` reads them, without zones and IPv4 in IPv6, which Kubernetes refuses."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def is_link_local_multicast(value: IpValue) -> bool:
 
 
 def is_global_unicast(value: IpValue) -> bool:
-    """Private addresses are global in this sense: the word only excludes what has no single host behind it."""
+    """Private addresses are global in this sense: the term only excludes addresses that do not denote a single host."""
     address = value.address
     return not (
         address.is_unspecified

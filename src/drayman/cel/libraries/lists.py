@@ -50,7 +50,7 @@ def slice_list(items: ListValue, start: int, end: int) -> list[object]:
 
 
 def flatten(items: object, depth: object = 1) -> list[object]:
-    """Opens `depth` levels of lists in the list. A list without lists in it is as good as any other."""
+    """Flattens `depth` levels of lists in the list. A list that contains no lists is allowed too."""
     if not isinstance(items, LISTS) or not isinstance(depth, int):
         raise EvaluationError(f"no such overload: flatten({type_name(items)}, {type_name(depth)})")
     if depth < 0:
@@ -109,7 +109,7 @@ def reverse(items: ListValue) -> list[object]:
 
 
 def distinct(items: ListValue) -> list[object]:
-    """Every value once, where it comes first."""
+    """Every value once, at its first position."""
     kept: list[object] = []
     for item in items:
         if not any(same(item, other) for other in kept):

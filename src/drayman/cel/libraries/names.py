@@ -1,4 +1,4 @@
-"""What Kubernetes takes for a name, a label or a date. Each check gives the reasons why a text is none, or nothing.
+"""What Kubernetes accepts as a name, a label or a date. Each check gives the reasons why a text is not one, or nothing.
 
 The reasons are visible to expressions (`format.dns1123Label().validate(x).value()`), so they are Kubernetes' own words. Lengths count
 bytes.
@@ -79,12 +79,12 @@ def dns1035_label(text: str) -> list[str]:
 
 
 def as_prefix(text: str) -> str:
-    """A text that something will be appended to may end with a dash; with this it passes for a whole name."""
+    """A text that something will be appended to may end with a dash; this makes it pass as a whole name."""
     return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
 
 
 def qualified_name(text: str) -> list[str]:
-    """A label key: a name, with a domain and a slash before it or without."""
+    """A label key: a name, optionally preceded by a domain and a slash."""
     prefix, slash, name = text.partition("/")
     if "/" in name:
         rule = _unlike(_KEY_RULE, _KEY, "MyName", "my.name", "123-abc")

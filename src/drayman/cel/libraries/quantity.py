@@ -1,7 +1,7 @@
 """`quantity()`: resource quantities in expressions.
 
-`isInteger`, `asInteger` and `asApproximateFloat` do not depend on the amount alone. Upstream keeps a number that is short enough as
-64 bits and a power of ten, and looks at those: `1000m` is no integer, nor is `1.5Gi`, which is too long. `FixedPoint` is that form.
+`isInteger`, `asInteger` and `asApproximateFloat` do not depend on the amount alone. Upstream keeps a number that is short enough as 64 bits
+and a power of ten, and looks at those: `1000m` is not an integer, nor is `1.5Gi`, which is too long. `FixedPoint` is that form.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class QuantityValue(Opaque):
 
     @classmethod
     def of(cls, quantity: Quantity) -> QuantityValue:
-        """A quantity of the API, which knows its text."""
+        """From a quantity of the API, which keeps its text."""
         return cls(quantity, fixed_point(str(quantity)))
 
     def equals(self, other: object) -> bool:
-        # Upstream hands out sums behind a pointer, which its equality does not know on the right-hand side.
+        # Upstream returns sums as pointers, which its equality does not recognise on the right-hand side.
         if not isinstance(other, QuantityValue) or other.computed:
             raise no_such_overload()
         return self.quantity == other.quantity
@@ -197,7 +197,7 @@ def _member(
     result: Type,
     others: tuple[Type, ...] = (),
 ) -> Function:
-    """A member function; the variants differ in the type of the argument, which `others` has, if any."""
+    """A member function; the variants differ in the type of the argument, if any, given by `others`."""
     arguments: list[tuple[Type, ...]] = [(other,) for other in others] or [()]
     overloads = tuple(
         Overload(id, (QUANTITY, *argument), result, implementation, member=True)

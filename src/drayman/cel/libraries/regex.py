@@ -20,7 +20,7 @@ class _Match(Protocol):
 
 
 class _BytesPattern(Protocol):
-    """A compiled pattern searches bytes too, at half the price of text."""
+    """A compiled pattern searches bytes too, at half the cost of text."""
 
     def finditer(self, text: bytes) -> Iterator[_Match]: ...
 
@@ -44,7 +44,7 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
 
 
 def _matches(text: bytes, pattern: _BytesPattern) -> Iterator[bytes]:
-    """Go's rules: no empty match directly behind another match, and none within a character."""
+    """Go's rules: no empty match directly after another match, and none within a character."""
     previous_end = -1
     for match in pattern.finditer(text):
         start, end = match.start(), match.end()
@@ -60,7 +60,7 @@ def _is_continuation(byte: bytes) -> bool:
 
 
 def _find_all_cost(args: Sequence[object], result: object) -> int:
-    """A match takes a while, however short it is, so many of them are charged one by one."""
+    """Even a short match takes time, so many of them are charged one by one."""
     return regex_cost(args, result) + max(0, actual_size(result) - FREE_GROWTH)
 
 

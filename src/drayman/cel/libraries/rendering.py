@@ -25,7 +25,7 @@ ESCAPES = {
 
 
 class Unrenderable(Exception):
-    """A value that has no text. `type_name` is what it is instead."""
+    """A value that has no text form. `type_name` is its type."""
 
     def __init__(self, type_name: str) -> None:
         super().__init__(type_name)
@@ -35,8 +35,8 @@ class Unrenderable(Exception):
 def render(value: object) -> str:
     """A value on its own: strings as they are, lists and maps in CEL's syntax.
 
-    Lists may share parts, so that a small one can have an endless text: the steps are counted, and too many of them end in
-    CostLimitError. Raises Unrenderable.
+    Lists may share parts, so that a small one can have an enormous text: the steps are counted, and too many of them end in CostLimitError.
+    Raises Unrenderable.
     """
     match value:
         case str():
@@ -136,7 +136,7 @@ def _decoded(value: bytes) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string literal, with everything escaped that does not print."""
+    """A string literal, with all non-printing characters escaped."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

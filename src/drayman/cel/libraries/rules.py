@@ -31,10 +31,10 @@ from drayman.cel.types import TypeKind
 from drayman.cel.values import LISTS, MapValue
 
 FREE_GROWTH = 4096
-"""By how much a result may exceed its arguments for nothing: an attribute in an attribute, 64 by 64 characters."""
+"""By how much a result may exceed its arguments at no cost: an attribute in an attribute, 64 by 64 characters."""
 
 MAX_STEPS = 1_000_000
-"""Values may share parts, so that walking over a small one can take forever; nothing that takes longer is affordable."""
+"""Values may share parts, so that walking over a small one can take forever; anything longer than this is too expensive."""
 
 _LIST_CALL = 1 + LIST_CREATE
 
@@ -50,7 +50,7 @@ def nominal_cost(args: Sequence[object], result: object) -> int:
 def traversal_estimate(
     position: int = 0, passes: int = 1, *, keeps_size: bool = False
 ) -> EstimateRule:
-    """Walking over the string at `position`; with `keeps_size` the result is as long as that at most."""
+    """Walking over the string at `position`; with `keeps_size`, the result is at most as long."""
 
     def estimate(args: Sequence[CostNode]) -> CallEstimate:
         size = args[position].size
@@ -116,12 +116,12 @@ def regex_cost(args: Sequence[object], result: object) -> int:
 
 
 def matching_cost(text_size: int, pattern_size: int) -> int:
-    """Of a regular expression search. An empty text still costs as much as the pattern."""
+    """The cost of a regular expression search. An empty text still costs as much as the pattern."""
     return math.ceil((1.0 + text_size) * STRING_TRAVERSAL) * math.ceil(pattern_size * REGEX_LENGTH)
 
 
 def new_list_estimate(work: SizeEstimate, factor: float = 1.0) -> CallEstimate:
-    """Building a list at `factor` for each unit of work, which upstream takes for the size of the result too."""
+    """Building a list at `factor` for each unit of work, which upstream also takes as the size of the result."""
     return CallEstimate(work.cost(factor) + fixed_cost(_LIST_CALL), work)
 
 
@@ -138,7 +138,7 @@ def literal_int(node: CostNode, default: int) -> int:
 
 
 def growth_cost(size: int, inputs: int) -> int:
-    """The charge for a result that is much larger than what went in."""
+    """The charge for a result that is much larger than its inputs."""
     return max(0, math.ceil((size - inputs - FREE_GROWTH) * STRING_TRAVERSAL))
 
 

@@ -89,7 +89,7 @@ def compare_to(left: SemverValue, right: SemverValue) -> int:
 
 
 def _signed(number: int) -> int:
-    """The number in 64 bits with a sign, to which upstream converts it unchecked."""
+    """The number as a signed 64-bit integer, to which upstream converts it unchecked."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -108,7 +108,7 @@ def patch(value: SemverValue) -> int:
 def _reading(
     name: str, ids: tuple[str, str], implementation: Callable[..., object], result: Type
 ) -> Function:
-    """A function of a text, with or without the flag that asks to normalize it."""
+    """A function of a text, with or without the flag to normalize it."""
     overloads = (
         Overload(ids[0], (STRING,), result, implementation),
         Overload(ids[1], (STRING, BOOL), result, implementation),

@@ -1,4 +1,4 @@
-"""The sets extension: lists taken as sets."""
+"""The sets extension: lists treated as sets."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from drayman.cel.libraries.rules import (
 from drayman.cel.types import INT, STRING, list_of
 from drayman.cel.values import LISTS, ListValue, check_size, type_name
 
-# Unicode's White_Space. Python's own strip() takes the information separators U+001C to U+001F for space as well.
+# Unicode's White_Space. Python's own strip() also treats the information separators U+001C to U+001F as space.
 _SPACE = (
     "\t\n\v\f\r \x85\xa0\u1680"
     + "".join(map(chr, range(0x2000, 0x200B)))
@@ -68,7 +68,7 @@ def last_index_of(text: str, part: str) -> int:
 
 
 def last_index_of_before(text: str, part: str, start: int) -> int:
-    """The last occurrence that begins at `start` or before; -1 where `start` is behind the end."""
+    """The last occurrence that begins at `start` or before; -1 if `start` is past the end."""
     if not part:
         return start
     if start < 0:

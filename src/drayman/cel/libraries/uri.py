@@ -1,7 +1,7 @@
 """URLs, taken apart as Go's `net/url` does it (Go 1.26).
 
-Everything happens on bytes, because escapes such as `%ff` need not be text; what leaves this module is text again. Two entry points
-decide what is a URL at all: `parse_request`, which wants an absolute URL or path, and `parse`, which splits off a fragment.
+Everything happens on bytes, because escapes such as `%ff` need not be text; what leaves this module is text again. Two entry points decide
+what is a URL at all: `parse_request`, which requires an absolute URL or path, and `parse`, which splits off a fragment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STRICT_PORT_SCHEMES = (b"http", b"https")
 
 
 class Part(Enum):
-    """The parts of a URL that are escaped each in their own way."""
+    """The parts of a URL, each of which has its own escaping rules."""
 
     PATH = auto()
     HOST = auto()
@@ -58,7 +58,7 @@ class Url(Struct, frozen=True):
     forced_query: bool = False
     query: bytes = b""
     raw_fragment: bytes = b""
-    rooted: bool = False  # `scheme:/path`: nothing stands for a host, not even emptiness
+    rooted: bool = False  # `scheme:/path`: there is no host, not even an empty one
 
     @property
     def hostname(self) -> str:
@@ -174,7 +174,7 @@ def _parse_authority(scheme: bytes, authority: bytes) -> tuple[tuple[bytes, ...]
 def _parse_host(scheme: bytes, host: bytes) -> bytes:
     if b"[" in host:
         return _parse_bracketed(host)
-    # A host has no colon but the one before the port. Schemes with lists of hosts may break that, these must not.
+    # A host has no colon except before the port. Schemes with lists of hosts may break that rule, these must not.
     find = host.find if scheme in _STRICT_PORT_SCHEMES else host.rfind
     if (colon := find(b":")) >= 0:
         _check_port(host[colon:])
@@ -214,7 +214,7 @@ def _split_port(host: bytes) -> tuple[bytes, bytes]:
 
 
 def unescape(raw: bytes, part: Part) -> bytes:
-    """Raises ValueError for a malformed escape, and in hosts for whatever must not be there."""
+    """Raises ValueError for a malformed escape, and in hosts for any character that is not allowed there."""
     if part in (Part.HOST, Part.ZONE):
         for byte in _ESCAPE.sub(b"", raw):
             if byte < _NON_ASCII and byte not in _HOST:
@@ -240,7 +240,7 @@ def escape(plain: bytes, part: Part) -> bytes:
 
 
 def _as_written(raw: bytes, part: Part) -> bytes:
-    """The text as it was, if that is a proper way to write it; otherwise in the standard way."""
+    """The text as it was, if that is a valid encoding; otherwise the standard encoding."""
     if all(byte in _SUB_DELIMITERS or byte in _PLAIN[part] for byte in raw):
         return raw
     return escape(unescape(raw, part), part)

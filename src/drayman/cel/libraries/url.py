@@ -1,4 +1,4 @@
-"""`url()` and what a URL consists of."""
+"""`url()` and the parts of a URL."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _MAP_KV = types.map_of(_K, _V)
 
 
 def contains(value: object, container: object) -> bool:
-    """`value in container`. An element that cannot be compared with the value is not it."""
+    """`value in container`. An element that cannot be compared with the value does not match."""
     if isinstance(container, MapValue):
         return container.has(value)
     if not isinstance(container, LISTS):

@@ -48,7 +48,7 @@ _ORDERED = (bool, str, bytes, Timestamp, Duration)
 
 
 def compare(left: object, right: object) -> int:
-    """-1, 0 or 1. Raises EvaluationError for values that have no order among each other."""
+    """-1, 0 or 1. Raises EvaluationError for values that have no order between them."""
     if is_number(left) and is_number(right):
         if isinstance(left, float) or isinstance(right, float):
             left, right = float(left), float(right)  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def _unequal(left: object, right: object) -> bool:
 
 
 def _ordering(name: str, function: str, direct: Callable[..., bool]) -> Function:
-    """`direct` is Python's own operator, which serves wherever both values have one type that is ordered throughout."""
+    """`direct` is Python's own operator, used where both values have the same, totally ordered type."""
 
     def run(left: object, right: object) -> bool:
         return direct(compare(left, right), 0)

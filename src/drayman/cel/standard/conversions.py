@@ -1,4 +1,4 @@
-"""Conversions between the scalar types, by calls of a type's name; `type` and `dyn`.
+"""Conversions between the scalar types, called by the name of the type; `type` and `dyn`.
 
 Texts are read as Go reads them, which is stricter than Python (no spaces, no `1_000`) and in places laxer (`0x1p-2`).
 """

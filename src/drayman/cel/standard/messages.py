@@ -1,7 +1,7 @@
 """The messages of Protocol Buffers that every environment knows, and that become plain values: `google.protobuf.Int64Value{value: 1}`.
 
-Hardly anybody writes them, but stored expressions may, and then they have to compile. A wrapper such as `Int64Value` has a type of
-its own, which fits wherever the wrapped type does and also takes null; its value is that of the wrapped type.
+They are rarely written, but stored expressions may contain them, and then they have to compile. A wrapper such as `Int64Value` has a type
+of its own, which fits wherever the wrapped type does and also takes null; its value is one of the wrapped type.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _duration(fields: Fields) -> Duration:
 
 
 def _json(value: object) -> object:
-    """The value as it is after a passage through JSON. Raises EvaluationError for what JSON has no form for."""
+    """The value after conversion to JSON and back. Raises EvaluationError for what JSON cannot represent."""
     if value is None or isinstance(value, bool | float | str):
         return value
     if isinstance(value, int):
@@ -126,7 +126,7 @@ def _json_field(name: str, of: tuple[type, ...], empty: object) -> Callable[[Fie
 
 
 def _value(fields: Fields) -> object:
-    """Of several fields the last one counts: they are alternatives."""
+    """The last of several fields counts: they are alternatives."""
     last = next(reversed(list(fields)), "null_value")
     return None if last == "null_value" else _json(fields[last])
 

@@ -1,4 +1,4 @@
-"""Optional values. `or` and `orValue` are lazy in their argument, which the interpreter sees to."""
+"""Optional values. `or` and `orValue` are lazy in their argument, which the interpreter handles."""
 
 from __future__ import annotations
 

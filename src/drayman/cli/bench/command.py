@@ -123,7 +123,7 @@ def _list(as_json: bool) -> None:
 
 @asynccontextmanager
 async def _server(connection: Connection | None) -> AsyncIterator[Server]:
-    """The server that is named, or one of our own."""
+    """The named server, or one of our own."""
     from drayman.cli.bench.serving import Server, address_of, embedded
 
     if connection is None:
@@ -136,14 +136,14 @@ async def _server(connection: Connection | None) -> AsyncIterator[Server]:
 async def _measured(
     workload: Workload, connection: Connection | None, progress: Progress
 ) -> tuple[Measured, int | None]:
-    """The figures, and the most memory that the server has had."""
+    """The figures, and the server's peak memory."""
     from drayman.cli.bench.scheduling import run
     from drayman.cli.bench.wire import Crew, RequestError
     from drayman.cluster import ListOptions
     from drayman.cluster.resources import NODES
 
     async with _server(connection) as server, client_of(server.connection) as client:
-        # The first request by the client that says in words why there is no answer.
+        # The first request uses the client that explains in words why there is no answer.
         await client.list(NODES, options=ListOptions(limit=1))
         try:
             async with Crew(server.address) as crew:

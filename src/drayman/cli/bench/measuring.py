@@ -47,14 +47,14 @@ class Measured:
 
 
 def throughput(bound: Sequence[float], started: float) -> list[float]:
-    """One value a second. A run that is over before a whole second can be counted has none: how soon one pod is bound is no throughput."""
+    """One value a second. A run that ends before a whole second can be counted has none: how soon one pod is bound is not throughput."""
     seconds = ceil(max(bound, default=started) - started)
     counts = [0] * max(seconds, 1)
     for moment in bound:
         counts[min(int(moment - started), len(counts) - 1)] += 1
     samples: list[float] = []
     empty = 0
-    # The last second is not a whole one.
+    # The last second is incomplete.
     for count in counts[1:-1]:
         if not count:
             empty += 1
@@ -65,7 +65,7 @@ def throughput(bound: Sequence[float], started: float) -> list[float]:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many percent of all values do not exceed; 0 where there are none."""
+    """The smallest value that this percentage of all values does not exceed; 0 where there are none."""
     if not values:
         return 0.0
     ordered = sorted(values)

@@ -28,11 +28,11 @@ _PATHS: Final = {
     "taint rules": "/apis/resource.k8s.io/v1beta2/devicetaintrules",
 }
 _STALLED_S: Final = 60.0
-"""Without a pod being bound for so long, a run is given up."""
+"""If no pod is bound for this long, a run is aborted."""
 
 
 class Progress(Protocol):
-    """What is told while a run goes on."""
+    """Progress reports during a run."""
 
     def begin(self, what: str, total: int) -> None: ...
 
@@ -51,11 +51,11 @@ class _Pod(ApiStruct):
 _LEAN_PODS: Final[Resource[_Pod]] = Resource(
     "", "v1", "pods", "Pod", namespaced=True, codec=StructCodec(_Pod), complete=False
 )
-"""Pods with as much of them as is measured."""
+"""Pods, decoded only as far as needed for measuring."""
 
 
 class Bindings:
-    """Follows the pods and tells who has been bound."""
+    """Follows the pods and records which have been bound."""
 
     def __init__(self) -> None:
         self._unbound: set[str] = set()
@@ -79,7 +79,7 @@ class Bindings:
                 self._progress.set()
 
     async def all_bound(self) -> None:
-        """Returns when everybody expected is bound. Raises UserError when nothing happens for too long."""
+        """Returns when all expected pods are bound. Raises UserError when nothing happens for too long."""
         while self._unbound:
             self._progress.clear()
             try:
@@ -131,7 +131,7 @@ async def _set_up(workload: Workload, crew: Crew, progress: Progress) -> None:
 
 
 async def _untaint(connection: Connection, node: Any) -> None:
-    """New nodes are tainted until somebody has found them ready; nobody looks after these."""
+    """New nodes are tainted until a controller finds them ready; no controller looks after these."""
     patch = msgspec.json.encode({"spec": {"taints": None}})
     path = f"{_PATHS['nodes']}/{node['metadata']['name']}"
     await connection.send("PATCH", path, patch, "merge-patch+json")
@@ -152,9 +152,9 @@ async def _allocate_before(workload: Workload, crew: Crew, progress: Progress) -
 
 @asynccontextmanager
 async def _following(client: Client) -> AsyncIterator[Bindings]:
-    """A watch of the pods while the context lasts. Servers end theirs when they like, so it is one that is resumed."""
+    """A watch of the pods while the context lasts. Servers end watches at any time, so it is resumed."""
     bindings = Bindings()
-    # An informer goes on asking where it may not; whoever waits for the figures is told at once.
+    # An informer retries when it is forbidden to list; here the user is notified at once.
     await client.list(_LEAN_PODS, NAMESPACE, options=ListOptions(limit=1))
     informer = Informer(client, Selection(_LEAN_PODS, NAMESPACE))
     informer.add_handler(bindings.saw)
@@ -171,7 +171,7 @@ async def _create(
     first: int,
     count: int,
 ) -> Measured:
-    """Create pods as fast as the server takes them, and wait until all are bound."""
+    """Create pods as fast as the server accepts them, and wait until all are bound."""
     pods = [workload.pod_object(index, f"pod-{index}") for index in range(first, first + count)]
     await crew.create_all(_CLAIMS, workload.shared_claims(first, count), lambda: None)
     measured = Measured(time.monotonic())
@@ -196,7 +196,7 @@ def _timed(pods: Iterable[Object], measured: Measured) -> Iterable[Object]:
 async def _steady(
     workload: Workload, crew: Crew, bindings: Bindings, progress: Progress
 ) -> Measured:
-    """Over and over: create pods, wait until all are bound, delete them."""
+    """Repeatedly create pods, wait until all are bound, delete them."""
     total = round(workload.steady_s)
     progress.begin("measuring", total)
     measured = Measured(time.monotonic())

@@ -1,4 +1,4 @@
-"""The server that is measured: one of our own in a process of its own, or whatever a kubeconfig names."""
+"""The server that is measured: one of our own in a separate process, or whatever a kubeconfig names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server:
     """Of a server of our own."""
 
     def peak_memory(self) -> int | None:
-        """The most memory that the server has had, in bytes; None where that cannot be told."""
+        """The peak memory of the server, in bytes; None where that is not known."""
         if self.pid is None:
             return None
         try:
@@ -86,7 +86,7 @@ async def _ready(process: asyncio.subprocess.Process, folder: Folder, log: Path)
 
 
 async def address_of(connection: Connection) -> Address:
-    """Where a connection leads, and who we are there. Raises UserError."""
+    """The address and identity of a connection. Raises UserError."""
     from drayman.cluster.errors import ConfigurationError, CredentialsError
 
     try:

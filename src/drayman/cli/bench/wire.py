@@ -1,4 +1,4 @@
-"""HTTP for a benchmark: requests on kept-alive connections, with as little of the client's own work as can be.
+"""HTTP for a benchmark: requests on kept-alive connections, with as little client-side work as possible.
 
 The general client decodes and checks every answer, which on a machine with two cores would be half of what is measured.
 """
@@ -21,12 +21,12 @@ _LIMIT: Final = 1 << 26
 
 
 class RequestError(Exception):
-    """The server refused, or did not answer as HTTP."""
+    """The server refused, or its answer was not HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server is, and who we are there."""
+    """Where the server is, and our identity there."""
 
     url: str
     context: ssl.SSLContext | None
@@ -68,7 +68,7 @@ class Connection:
 
     async def close(self) -> None:
         self._writer.close()
-        with suppress(OSError):  # the other side may have been quicker
+        with suppress(OSError):  # the other side may have closed it first
             await self._writer.wait_closed()
 
     def _write(self, method: str, path: str, body: bytes, kind: str) -> None:
@@ -125,7 +125,7 @@ class Crew:
             await connection.close()
 
     async def send(self, method: str, path: str, body: object = None, kind: str = "json") -> Any:
-        """One request on whichever connection is free; its answer decoded."""
+        """Send one request on any free connection, and decode its answer."""
         connection = await self._free.get()
         try:
             data = msgspec.json.encode(body) if body is not None else b""
@@ -140,7 +140,7 @@ class Crew:
         done: Callable[[], None],
         after: Callable[[Connection, Any], Awaitable[None]] | None = None,
     ) -> None:
-        """Create everything, each connection one object after the other."""
+        """Create everything, one object after another on each connection."""
         waiting = iter(objects)
 
         async def share(connection: Connection) -> None:

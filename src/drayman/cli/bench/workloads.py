@@ -39,7 +39,7 @@ class Workload:
     claims_before: int = 0
     """Allocated before the measurement, without pods."""
     steady_s: float = 0.0
-    """How long pods are created and deleted over and over; 0: they are created once."""
+    """How long pods are repeatedly created and deleted; 0: they are created once."""
     bare_nodes: int = 0
     """Nodes without devices."""
     pools: int = 0
@@ -50,7 +50,7 @@ class Workload:
     """Pods per second to reach."""
 
     def sized(self, nodes: int) -> Workload:
-        """The same workload for another number of nodes. What grows with them does, devices that all nodes share do not."""
+        """The same workload for another number of nodes. What grows with the nodes is scaled; devices that all nodes share are not."""
         if nodes == self.nodes:
             return self
         if self.steady_s and self.pools:
@@ -67,7 +67,7 @@ class Workload:
             pods=scaled(self.pods),
             pods_before=scaled(self.pods_before),
             claims_before=scaled(self.claims_before),
-            # Backtracking pools have no device to spare, and with several of them only a perfect packing serves all pods.
+            # Backtracking pools have no spare device, and with several of them only a perfect packing serves all pods.
             pools=scaled(self.pools) * (2 if self.kind == "backtracking" else 1),
         )
 
@@ -77,7 +77,7 @@ class Workload:
             return nodes * self.devices - self.pods
         return round(self.claims_before * nodes / self.nodes)
 
-    # What is there before anything is measured.
+    # What exists before anything is measured.
 
     def node_objects(self) -> Iterator[Object]:
         for index in range(self.nodes + self.bare_nodes):
@@ -161,7 +161,7 @@ class Workload:
         return make()
 
     def allocated_claims(self) -> Iterator[tuple[Object, Object]]:
-        """Claims that hold devices already, each with the status to give it."""
+        """Claims that already hold devices, each with the status to give it."""
         for index in range(self.claims_before):
             spec = _preallocated_spec() if self.kind == "partitionable" else _one_device()
             claim = _claim(f"init-claim-{index}", spec)

@@ -79,7 +79,7 @@ def status(data_dir: Path | None, output: str) -> None:
 
 
 def _say_what_others_mean(record: Record) -> None:
-    """Where the environment names another cluster, other commands do not talk to the one that was asked about."""
+    """Say so where the environment names another cluster: other commands do not talk to the one that was asked about."""
     try:
         meant = connection_to()
     except QuestionError as error:

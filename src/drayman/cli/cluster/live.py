@@ -43,7 +43,7 @@ REFRESH_S: Final = 1.0
 
 
 def is_wanted(no_color: bool) -> bool:
-    """Whether somebody sits at a terminal that can redraw, and has not asked for plain lines."""
+    """Whether the output is a terminal that can redraw, and plain lines were not requested."""
     if no_color or "NO_COLOR" in os.environ:
         return False
     return sys.stdout is not None and sys.stdout.isatty() and can_redraw(console())
@@ -51,7 +51,7 @@ def is_wanted(no_color: bool) -> bool:
 
 @dataclass(slots=True)
 class RequestCount:
-    """Counts the requests that are done."""
+    """Counts completed requests."""
 
     number: int = 0
 
@@ -60,7 +60,7 @@ class RequestCount:
 
 
 class Rate:
-    """How fast a number grows, between one look at it and the next."""
+    """How fast a number grows between two readings."""
 
     def __init__(self, number: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -74,7 +74,7 @@ class Rate:
 
 
 class LiveStatus:
-    """Follows an instance and puts what there is to know about it into a few lines."""
+    """Follows an instance and summarises it in a few lines."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -95,7 +95,7 @@ class LiveStatus:
         self._instance.server.observers.remove(self._requests)
 
     def lines(self) -> list[tuple[str, str]]:
-        """Each line: what it is about, and what is the case."""
+        """The lines, each with a label and a value."""
         instance, options = self._instance, self._instance.options
         requests = self._request_rate.per_second(self._requests.number)
         changes = self._change_rate.per_second(self._store.revision)
@@ -115,7 +115,7 @@ class LiveStatus:
         ]
 
     def _kubeconfig_in_shell(self) -> str:
-        """The path in as few characters as possible: one that goes on in the next line cannot be copied."""
+        """The path in as few characters as possible: one that continues on the next line cannot be copied."""
         options = self._instance.options
         is_usual = options.durable and options.folder.path == default_folder()
         return "$(drayman kubeconfig --path)" if is_usual else str(self._instance.kubeconfig)
@@ -135,11 +135,11 @@ class LiveStatus:
 
 
 async def show(instance: Instance, stop: asyncio.Event, until: ExitStack) -> None:
-    """Show the status of an instance until it is to stop; the last picture stays.
+    """Show the status of an instance until it is to stop; the last frame stays.
 
-    A status that cannot be shown is no reason to stop: that is said, once. Terminals can be held up, by Ctrl-S for instance, and then
-    whoever writes to one waits. So threads write, one at a time, and the terminal is given back when `until` ends, which should be
-    after the server has.
+    A status that cannot be shown is no reason to stop: that is reported once. Terminals can block, after Ctrl-S for instance, and then
+    writers wait. So threads write, one at a time, and the terminal is restored when `until` ends, which should be after the server has
+    ended.
     """
     screen = until.enter_context(ExitStack())
     try:
@@ -153,13 +153,13 @@ async def show(instance: Instance, stop: asyncio.Event, until: ExitStack) -> Non
 
 
 def _say_last(screen: ExitStack, sentence: str) -> None:
-    """Below the last picture, which would be drawn over the sentence if the terminal were not given back first."""
+    """Print below the last frame, which would be drawn over the sentence if the terminal were not restored first."""
     screen.close()
     say(sentence)
 
 
 async def _draw(instance: Instance, stop: asyncio.Event, screen: ExitStack) -> None:
-    """Draw once a second, on a terminal that is given back when `screen` ends."""
+    """Draw once a second, on a terminal that is restored when `screen` ends."""
     from rich.live import Live
 
     loop = asyncio.get_running_loop()
@@ -181,7 +181,7 @@ async def _draw(instance: Instance, stop: asyncio.Event, screen: ExitStack) -> N
 
 
 def _give_back(live: Live) -> None:
-    """Leave the terminal as it was found, if it is still there."""
+    """Restore the terminal, if it still exists."""
     try:
         live.stop()
     except OSError:
@@ -189,7 +189,7 @@ def _give_back(live: Live) -> None:
 
 
 def uptime(seconds: float) -> str:
-    """A duration as clocks show it, with days once there are some."""
+    """A duration as clocks show it, with days if there are any."""
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)

@@ -1,7 +1,7 @@
-"""What a running cluster holds, in numbers that are kept rather than counted again each time.
+"""What a running cluster holds, in numbers that are maintained rather than counted again each time.
 
-Once a second somebody looks; in between thousands of objects may change, or none of a hundred thousand. So each tally is taken once
-and then follows the changes, and of every object only the member that matters is decoded.
+The numbers are read once a second; in between, thousands of objects may change, or none of a hundred thousand. So each tally is taken once
+and then follows the changes, and only the relevant member of every object is decoded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Node(msgspec.Struct, frozen=True):
 
 
 class _Allocation(msgspec.Struct, frozen=True):
-    """That there is one is all there is to know."""
+    """Only whether there is one matters."""
 
 
 class _ClaimStatus(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class _Slice(msgspec.Struct, frozen=True):
     spec: _SliceSpec | None = None
 
 
-# Members of the same name differ between kinds, `spec.devices` for one, so each kind has a decoder of its own.
+# Members of the same name differ between kinds, `spec.devices` for one, so each kind has its own decoder.
 _decode_pod: Final = msgspec.json.Decoder(_Pod).decode
 _decode_node: Final = msgspec.json.Decoder(_Node).decode
 _decode_claim: Final = msgspec.json.Decoder(_Claim).decode
@@ -108,7 +108,7 @@ class Tally:
             self._sums.update(self._read(stored.data))
 
     def refresh(self) -> Mapping[str, int]:
-        """The sums as they are now, without those that are zero."""
+        """The current sums, without those that are zero."""
         try:
             for event in self._changes.pending():
                 if event.previous is not None:

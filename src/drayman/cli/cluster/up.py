@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from drayman.apiserver.instance.control_plane import ControlPlane
 
 _PATIENCE_S: Final = 60.0
-"""For how long a process in the background may get no further with its start."""
+"""How long a background process may make no progress while starting."""
 _LABEL: Final = "starting"
 _POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
@@ -127,7 +127,7 @@ def up(
             folder = Folder(
                 Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drayman-")))
             )
-        _prepare(folder)  # before the server is loaded, which takes longer than saying no
+        _prepare(folder)  # before the server is loaded, which takes longer than refusing
         from drayman.apiserver.instance import Options
 
         parts = None
@@ -164,7 +164,7 @@ def _control_plane(
 
 
 def _refuse_running(folder: Folder) -> None:
-    """Raises UserError if a cluster runs there. The lock of the store would refuse a second one, but does not know its address."""
+    """Raises UserError if a cluster runs there. The store's lock would refuse a second one, but does not know the first one's address."""
     running = folder.running()
     if running is not None:
         raise UserError(
@@ -180,7 +180,7 @@ def _prepare(folder: Folder) -> None:
 
 
 async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
-    """Serve until a signal comes. `until` ends after everything else, and with it what is shown."""
+    """Serve until a signal arrives. `until`, and with it the display, ends after everything else."""
     begun = time.monotonic()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -224,8 +224,8 @@ async def _started(options: Options, stop: asyncio.Event) -> Instance | None:
 def _relax_collector() -> None:
     """Look for garbage in cycles less often.
 
-    Objects of the API are trees, which go away by themselves; a busy server makes tens of thousands of them a second, and the
-    collector would walk what is in memory again and again to find next to nothing. That takes five to eight per cent of the time.
+    API objects are trees, which are freed without the collector; a busy server makes tens of thousands of them a second, and the collector
+    would repeatedly walk all of memory to find next to nothing. That takes five to eight per cent of the time.
     """
     gc.collect()
     gc.freeze()
@@ -243,7 +243,7 @@ def _print_ready(instance: Instance, seconds: float) -> None:
 
 
 def _detach(folder: Folder, ephemeral: bool) -> None:
-    """Start the same command without --detach in a session of its own, and wait until it is ready."""
+    """Start the same command without --detach in its own session, and wait until it is ready."""
     if ephemeral:
         raise click.UsageError(
             "--detach needs a data directory to be found again by; leave --ephemeral out"
@@ -266,7 +266,7 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
     try:
         record = _wait_ready(folder, child)
     except (KeyboardInterrupt, UserError):
-        # Not where the terminal goes away: the child is to outlive that.
+        # Not when the terminal is closed: the child is to outlive it.
         child.terminate()
         raise
     click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
@@ -275,7 +275,7 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
 
 
 def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
-    """The record of the child once it is ready. Raises UserError if it ends before, or gets no further."""
+    """The record of the child once it is ready. Raises UserError if it ends before, or makes no progress."""
     seen: Record | None = None
     deadline = time.monotonic() + _PATIENCE_S
     with gauged(_LABEL) as gauge:

@@ -1,1 +1,1 @@
-"""`drayman demo`: a cluster of simulated nodes, the pods of the examples, and what becomes of them."""
+"""`drayman demo`: a cluster of simulated nodes, the pods of the examples, and their outcome."""

@@ -1,4 +1,4 @@
-"""The command: run the examples on a cluster, then tell where each pod's devices are and why the last one waits."""
+"""The command: run the examples on a cluster, then show where each pod's devices are and why the last one waits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _acts(result: Result) -> list[Act]:
 
 
 def _explain(result: Result, act: Act) -> Explanation:
-    """As `drayman explain` does. Versions say nothing about a cluster that is gone by now."""
+    """As `drayman explain` does. Versions mean nothing for a cluster that no longer exists."""
     from drayman.explain.pod import explain_pod
 
     return msgspec.structs.replace(explain_pod(result.world, act.pod), evidence={})
@@ -129,7 +129,7 @@ def _tell_granted(out: Console, result: Result, act: Act) -> None:
 
 
 def _places(result: Result) -> dict[tuple[str, str, str], str]:
-    """Where each device is, for those that say it."""
+    """Where each device is, for those that publish it."""
     places = {}
     for node in result.hardware.nodes:
         for item in node.slices:

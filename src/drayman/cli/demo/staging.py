@@ -28,7 +28,7 @@ from drayman.questions.reading import read_world
 PROFILES: Final = "dgx-h100=1,dgx-h100-mig=1,example-shared=1"
 NAMESPACE: Final = "default"
 PATIENCE_S: Final = 20.0
-"""After this long the demo shows what there is; it ends by itself in any case."""
+"""After this long the demo shows what it has; it always ends."""
 
 _RESOURCES: Final = {
     "Pod": generic("v1", "pods", "Pod"),
@@ -40,7 +40,7 @@ _RESOURCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A file, and what its first sentence says of it."""
+    """A file, and the description in its first sentence."""
 
     name: str
     title: str
@@ -87,7 +87,7 @@ def _title(text: str) -> str:
 
 
 def play() -> Result:
-    """Run everything and let the cluster go."""
+    """Run everything and shut the cluster down."""
     with gauged("running the examples") as gauge:
         return asyncio.run(_play(gauge))
 
@@ -118,7 +118,7 @@ async def _cluster(hardware: HardwareCluster) -> AsyncIterator[Client]:
 
 
 async def _settled(client: Client, names: Sequence[str], gauge: Gauge) -> dict[str, Pod]:
-    """The pods once all but the last run, and the last runs or waits for good."""
+    """The pods once all but the last run, and the last runs or waits permanently."""
     *others, last = names
     found: dict[str, Pod] = {}
     try:

@@ -1,4 +1,4 @@
-"""The command: read the cluster, explain one object, say by the exit status whether it waits."""
+"""The command: read the cluster, explain one object, and show by the exit status whether it waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from drayman.explain.answer import Explanation
 
 Answer: TypeAlias = "tuple[Explanation, float]"
-"""An explanation, and when the cluster was as it says."""
+"""An explanation, and the time at which the cluster was read."""
 PENDING: Final = 1
 """The exit status for something that waits."""
 
@@ -86,7 +86,7 @@ def explain(
         if watch:
             from drayman.cli.explain.following import show_each
 
-            await show_each(client, subject, where, output_format)  # until something ends it
+            await show_each(client, subject, where, output_format)  # until it is ended
         world = await read_for(client, subject, where)
         return explanation_of(world, subject, where), world.now
 

@@ -1,4 +1,4 @@
-"""An explanation as text for people: the answer first, then the grounds, then what would help."""
+"""An explanation as text for people: the answer first, then the evidence, then what would help."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_OBSTACLES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An explanation that fits wherever it is printed. `now` is when the cluster was read."""
+    """An explanation, drawn for any width. `now` is when the cluster was read."""
 
     explanation: Explanation
     now: float
@@ -103,7 +103,7 @@ def unseen(what: tuple[str, ...]) -> RenderableType:
 
 
 def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
-    """What the answer rests on, and what to do about it."""
+    """What the answer is based on, and what to do about it."""
     if explanation.spelling:
         found = [_spelling(each) for each in explanation.spelling]
         yield section("spelling", "", *found)
@@ -170,7 +170,7 @@ def _nearest(miss: Miss) -> RenderableType:
 
 
 def _obstacles(miss: Miss) -> Iterator[RenderableType]:
-    """What is in the way of which devices; those with the same in their way together."""
+    """What is in the way of which devices, grouped by obstacle."""
     together: dict[str, list[str]] = {}
     for device, why in miss.blocked.items():
         together.setdefault(why, []).append(device)
@@ -186,7 +186,7 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     for number, remedy in enumerate(explanation.remedies[:MOST_REMEDIES], start=1):
         lines += _remedy(number, remedy, width)
     if not lines and explanation.headline.reason.kind is Outlook.HELD:
-        return  # the sentence says who has to do what
+        return  # the sentence already says what has to be done
     if not lines:
         lines.append(prose("Nothing is known that a search confirms.", indent=INDENT))
     if explanation.untried:
@@ -215,7 +215,7 @@ def _remedy(number: int, remedy: Remedy, width: int) -> Iterator[RenderableType]
 
 
 def _evidence(explanation: Explanation) -> RenderableType:
-    """The versions of what was read. Most lists are of the same, which is told once."""
+    """The versions of what was read. Most lists have the same version, which is printed once."""
     versions = explanation.evidence
     usual, number = Counter(versions.values()).most_common(1)[0]
     others = [f"{name} at {version}" for name, version in versions.items() if version != usual]

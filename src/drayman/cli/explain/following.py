@@ -34,7 +34,7 @@ async def show_each(
 
 @contextmanager
 def _showing(output_format: str | None) -> Iterator[Show]:
-    """Where explanations go: drawn over one another on a terminal, after one another elsewhere."""
+    """Where explanations go: drawn over each other on a terminal, one after another elsewhere."""
     if output_format:
         yield lambda found, _: _print_document(found, output_format)
         return

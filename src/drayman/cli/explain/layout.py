@@ -1,4 +1,4 @@
-"""Pieces that the drawing of an explanation is made of.
+"""Building blocks for drawing an explanation.
 
 Names and selectors come from the cluster, so they are never read as markup, and control characters in them are spelt out. Only the named
 colours of the terminal are used, and none that vanishes on a dark or a light background.
@@ -24,7 +24,7 @@ from drayman.api.times import seconds_of
 from drayman.cli.errors import printable
 
 AS_SEEN: Final = ", as far as you may see"
-"""After an answer that what is hidden from the asker may turn into another."""
+"""Follows an answer that might differ with what is hidden from the user."""
 INDENT: Final = 2
 WIDEST_PROSE: Final = 120
 """Sentences over the whole width of a large screen are hard to read."""
@@ -39,13 +39,13 @@ _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 def plain(text: str) -> str:
-    """As one line that does nothing to the terminal."""
+    """As one line that does not control the terminal."""
     return printable(re.sub(r"\s+", " ", text).strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """Something drawn without blanks at the ends of lines, which show where text is copied or piped."""
+    """Something drawn without trailing blanks, which show where text is copied or piped."""
 
     content: RenderableType
 
@@ -61,7 +61,7 @@ class Trimmed:
 
 
 def prose(*parts: str | tuple[str, str], indent: int = 0, mark: str = "") -> RenderableType:
-    """Words, each part with a style of its own, wrapped and indented; all to the right of the mark."""
+    """Words, each part with its own style, wrapped and indented; all to the right of the mark."""
     text = Text()
     for part in parts:
         words, style = part if isinstance(part, tuple) else (part, "")
@@ -76,21 +76,21 @@ def prose(*parts: str | tuple[str, str], indent: int = 0, mark: str = "") -> Ren
 
 
 def section(title: str, note: str, *content: RenderableType) -> RenderableType:
-    """A heading with what is below it, and an empty line before."""
+    """A heading with its content, and an empty line before."""
     return Group("", prose((title, "bold"), (f" ({note})" if note else "", "dim")), *content)
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a row, of many only the first."""
+    """Names in a row; if there are many, only the first."""
     shown = [plain(name) for name in names[:MOST_NAMES]]
     rest = len(names) - len(shown)
     return ", ".join([*shown, f"and {rest:,} more"] if rest > 0 else shown)
 
 
 def devices_listed(devices: Sequence[str], node: str = "", between: str = "; ") -> str:
-    """Devices in a row. Driver and pool are told once for those that have them in common; other pools come after `between`.
+    """Devices in a row. Driver and pool are given once for devices that share them; other pools come after `between`.
 
-    On a node that is named already, devices of its own pools go by their names, unless two drivers have the same.
+    On a node that is already named, devices of its own pools are listed by name alone, unless two drivers use the same name.
     """
     names = Counter(device.rpartition("/")[2] for device in devices)
     pools: dict[str, list[str]] = {}
@@ -131,9 +131,9 @@ def age(since: str, now: float) -> str:
 
 
 def shell(command: str, indent: int, width: int) -> Iterator[Text]:
-    """A command over as many lines as it needs, so that it can be copied as it stands.
+    """A command over as many lines as it needs, so that it can be copied unchanged.
 
-    It is broken between words, and within JSON after commas, where blanks mean nothing. What is too long even so stays whole, and the
+    It is broken between words, and within JSON after commas, where blanks mean nothing. What is still too long stays whole, and the
     terminal shows it on several lines.
     """
     room = max(width - indent - 2, 1)
@@ -177,5 +177,5 @@ def _is_json(word: str) -> bool:
 def _words(command: str) -> list[str]:
     """The words of a command line as they are written, with their quotes."""
     found = _WORD.findall(command)
-    # Quotes that have no end: better one long line than a wrong one.
+    # Unclosed quotes: better one long line than a wrong one.
     return found if " ".join(found) == command else [command]

@@ -1,4 +1,4 @@
-"""What is to be explained, as people type it: the ways of kubectl."""
+"""What is to be explained, typed as for kubectl."""
 
 from __future__ import annotations
 

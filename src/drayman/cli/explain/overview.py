@@ -1,4 +1,4 @@
-"""What is told about many objects at once: what waits in a namespace, and a node with its devices."""
+"""What is shown about many objects at once: what waits in a namespace, and a node with its devices."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from drayman.reasons.wording import counted
 
 OVERVIEWS: Final = ("Namespace", "Cluster")
 MOST_ROWS: Final = 20
-"""Of one reason; the rest is counted."""
+"""Listed for one reason; the rest is only counted."""
 
 
 def waiting(
     explanation: Explanation, styles: Mapping[Outlook | None, str]
 ) -> Iterator[RenderableType]:
-    """By reason, who waits."""
+    """What waits, by reason."""
     everywhere = explanation.kind == "Cluster"
     for reason, group in groupby(explanation.parts, key=lambda part: part.headline.reason):
         parts = list(group)
@@ -34,7 +34,7 @@ def waiting(
         yield ""
         yield title
         yield from _rows(parts, everywhere=everywhere)
-    # Anything may make pods, and not all of that can be asked about.
+    # Anything may make pods, and not all of it can be explained.
     first = next((part for part in explanation.parts if part.kind.lower() in KINDS), None)
     if first is not None:
         command = f"drayman explain {_name(first)} -n {plain(first.namespace)}"
@@ -42,7 +42,7 @@ def waiting(
 
 
 def node(explanation: Explanation) -> Iterator[RenderableType]:
-    """The devices of a node, and who waits and does not go there."""
+    """The devices of a node, and the pods that wait and do not go there."""
     if explanation.taints:
         words = ", ".join(map(plain, explanation.taints))
         yield prose(("taints: ", "dim"), words)
@@ -51,7 +51,7 @@ def node(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def passed_by(explanation: Explanation) -> Iterator[RenderableType]:
-    """Who waits, and what keeps them from a node."""
+    """The pods that wait, and what keeps them from a node."""
     if explanation.parts:
         rows = _rows(explanation.parts, everywhere=True)
         yield section("who waits", "and why not here", *rows)
@@ -65,7 +65,7 @@ def _rows(parts: Sequence[Explanation], *, everywhere: bool) -> Iterator[Rendera
     for part in parts[:MOST_ROWS]:
         name = _name(part)
         text = Text(f"{plain(part.namespace)} {name}" if everywhere and part.namespace else name)
-        if part.count > 1:  # what has no pods yet stands for itself
+        if part.count > 1:  # a workload without pods stands for itself
             text.append(f" ({counted(part.count, 'pod')})", "dim")
         found.add_row(text, Text(plain(part.headline.sentence), "dim"))
     yield indented(found)

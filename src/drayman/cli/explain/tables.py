@@ -1,4 +1,4 @@
-"""The parts of an explanation that are tables: what is left after each test, who holds what, which nodes were in question."""
+"""The parts of an explanation that are tables: what is left after each test, what holds what, which nodes were candidates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NODES: Final = 6
 _DEVICES: Final = 9
 _LEAST_DETAIL: Final = 12
 _BESIDE: Final = INDENT + _NODES + _DEVICES + 3 * 2
-"""Columns of the terminal that are taken by numbers and gaps."""
+"""Columns of the terminal that numbers and gaps take up."""
 
 
 def table() -> Table:
@@ -44,7 +44,7 @@ class _Row:
     nodes: int
     devices: int | None
     is_end: bool = False
-    """Whether nothing passes here that passed before."""
+    """Whether nothing that passed before passes here."""
 
 
 def funnels(explanation: Explanation, width: int) -> Iterator[RenderableType]:
@@ -73,7 +73,7 @@ def _device_rows(found: Funnel) -> tuple[str, list[_Row]]:
     for step in found.steps:
         rows.append(_Row(step.test, _detail(step), step.nodes, step.devices, step.nodes == 0))
         if step.nodes == 0:
-            break  # nothing comes to the tests below
+            break  # nothing reaches the tests below
     wanted = f"{found.wanted:,} wanted" if found.wanted else "all wanted"
     return f"claim {plain(found.claim)}, request {plain(found.request)}: {wanted}", rows
 
@@ -110,7 +110,7 @@ def _losses(lost: Mapping[str, int]) -> str:
 
 
 def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
-    """Who has what, and for how long already."""
+    """The holders, what they hold, and for how long."""
     drawn = table()
     drawn.add_column("held by", overflow="fold")
     drawn.add_column("devices", overflow="fold")
@@ -119,7 +119,7 @@ def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
     found = explanation.holders
     for holder in found[:MOST_HOLDERS]:
         priority = "" if holder.priority is None else str(holder.priority)
-        # A line for each pool: the sign between two would not always find room behind the first.
+        # A line for each pool: the separator would not always fit after the first.
         devices = devices_listed(holder.devices, between="\n")
         drawn.add_row(_holder(holder), devices, priority, age(holder.since, now))
     yield indented(drawn)
@@ -143,7 +143,7 @@ def _holder(holder: Holder) -> Text:
 
 
 def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
-    """The nodes that were in question, and what counted."""
+    """The nodes that were candidates, and what counted."""
     drawn = table()
     drawn.add_column("", no_wrap=True, style="bold green")
     drawn.add_column("node", overflow="fold")
@@ -174,7 +174,7 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
 
 
 def _qualities(found: Sequence[Alternative]) -> list[str]:
-    """Those in which the nodes differ; where all are alike there is nothing to compare."""
+    """The qualities in which the nodes differ; where all are alike there is nothing to compare."""
     scored = [each.quality for each in found if each.quality]
     names = dict.fromkeys(name for quality in scored for name in quality)
     return [name for name in names if len({quality.get(name) for quality in scored}) > 1]

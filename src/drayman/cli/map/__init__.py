@@ -1,1 +1,1 @@
-"""`drayman map`: where the devices of a cluster are and who has them."""
+"""`drayman map`: where the devices of a cluster are and what holds them."""

@@ -1,4 +1,4 @@
-"""Use as bars: a row of cells that tells at a glance what is used, used in part, tainted and free, also without colour."""
+"""Use as bars: a row of cells that shows at a glance what is used, used in part, tainted and free, even without colour."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SEGMENTS: Final = (
 
 
 def bar(counts: Mapping[State, int], width: int, *, ascii_only: bool) -> Text:
-    """The counts in proportion. Whatever there is has at least one cell, as far as there are cells."""
+    """The counts in proportion. Every nonzero count gets at least one cell, as far as there are cells."""
     from rich.text import Text
 
     numbers = [segment.number(counts) for segment in SEGMENTS]
@@ -53,7 +53,7 @@ def bar(counts: Mapping[State, int], width: int, *, ascii_only: bool) -> Text:
 
 
 def cells_for(numbers: list[int], width: int) -> list[int]:
-    """So many of `width` cells for each number: what is left over by rounding goes to where most was cut off."""
+    """The share of `width` cells for each number: cells left over by rounding go to where most was cut off."""
     total = sum(numbers)
     if not total:
         return [0] * len(numbers)

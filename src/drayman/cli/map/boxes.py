@@ -1,7 +1,7 @@
-"""The map of one node: boxes in boxes, package, NUMA node and PCIe root, with the devices in them and who has each.
+"""The map of one node: boxes in boxes, package, NUMA node and PCIe root, with the devices in them and their holders.
 
-Holders have colours, and their names beside the devices, so that nothing is lost where there is no colour. Partitions stand inside
-their GPU: those that somebody has one by one, the others as what could still be had of each profile.
+Holders have colours, and their names beside the devices, so that nothing is lost without colour. Partitions are shown inside their GPU:
+those that are held one by one, the others as what is still available of each profile.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOLDER_STYLES: Final = (
     "bold cyan",
 )
 SIDE_BY_SIDE: Final = 140
-"""From this width on, NUMA nodes stand beside each other."""
+"""From this width on, NUMA nodes are shown side by side."""
 _LONGEST_NAME: Final = 28
 _STATE: Final = 12
 _REACHED_SHOWN: Final = 8
@@ -100,7 +100,7 @@ class NodeDrawing:
     # --- Boxes ------------------------------------------------------------------------------------
 
     def _packages(self, *, wide: bool) -> list[RenderableType]:
-        """All packages. On a wide terminal there are two boxes beside each other: packages, or the NUMA nodes of the only one."""
+        """All packages. On a wide terminal two boxes are side by side: packages, or the NUMA nodes of the only package."""
         known = [package for package in self._layout.packages if package.number is not None]
         unknown = [package for package in self._layout.packages if package.number is None]
         abreast = wide and len(known) > 1
@@ -179,7 +179,7 @@ class NodeDrawing:
         return line.append("  " + ", ".join(consumed))
 
     def _on_offer(self, unit: Unit) -> Iterator[Text]:
-        """What can still be had of a unit that is offered in parts, by profile."""
+        """What is still available of a unit that is offered in parts, by profile."""
         from rich.text import Text
 
         rest: dict[State, Counter[str]] = {}
@@ -210,7 +210,7 @@ class NodeDrawing:
 
 
 def _has_line(standing: DeviceStanding, unit: Unit) -> bool:
-    """Whether a device is shown by itself: every unit is, and every part of one that somebody has."""
+    """Whether a device is shown by itself: every unit is, and every part of a unit that is held."""
     return len(unit.members) == 1 or standing.state in (State.USED, State.SHARED)
 
 
@@ -230,7 +230,7 @@ def _box(title: str | None, parts: list[RenderableType]) -> RenderableType:
     from rich.panel import Panel
     from rich.text import Text
 
-    # Drivers choose the names: they are text, and no markup or control sequence.
+    # Drivers choose the names: treat them as text, not as markup or control sequences.
     name = None if title is None else Text(printable(title))
     return Panel(Group(*parts), title=name, title_align="left", border_style="dim", padding=(0, 1))
 

@@ -1,4 +1,4 @@
-"""The matrix of one node: how far its devices are apart, as `nvidia-smi topo -m` prints it, with who has what."""
+"""The matrix of one node: how far apart its devices are, as `nvidia-smi topo -m` prints it, with their holders."""
 
 from __future__ import annotations
 

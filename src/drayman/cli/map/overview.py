@@ -1,7 +1,7 @@
 """The map of a cluster: what there is of each kind of device, then blocks and racks as lines with a bar.
 
-Thousands of nodes are hundreds of racks, and those can be read: a line each, under the line of their block. Few nodes are shown one by one,
-and more of them if that is asked for.
+Thousands of nodes make hundreds of racks, which is readable: a line each, under the line of their block. A few nodes are shown one by one,
+and more on request.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Overview:
 
 
 def _lines(found: Floor, kind: DeviceKind, unfold: bool) -> Iterator[_Line]:
-    """Blocks, under each its racks, under each its nodes if they are to be seen. A block of one rack is that rack."""
+    """Blocks, under each its racks, under each its nodes if they are shown. A block of one rack is that rack."""
     for racks in found.blocks:
         depth = 0
         if racks[0].block and len(racks) > 1:
@@ -147,7 +147,7 @@ def _of(counts: Counts, kind: DeviceKind) -> Counter[State]:
 
 
 def _summary(found: Floor, *, ascii_only: bool) -> Iterator[Text]:
-    """What there is in all, a line for each kind."""
+    """The totals, a line for each kind."""
     from rich.text import Text
 
     nodes = sum(len(rack.nodes) for rack in found.racks)
@@ -165,7 +165,7 @@ def _summary(found: Floor, *, ascii_only: bool) -> Iterator[Text]:
 
 
 class _Drawing:
-    """Lines with bars, as wide as the terminal lets them be."""
+    """Lines with bars, as wide as the terminal allows."""
 
     def __init__(self, lines: list[_Line], kind: DeviceKind, out: Console) -> None:
         self._lines = lines

@@ -1,6 +1,6 @@
-"""Showing what a cluster's devices are like, once or again and again. Which cluster it is comes first.
+"""Shows the state of a cluster's devices, once or repeatedly, headed by which cluster it is.
 
-On a terminal that can, `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line
+On a terminal that supports it, `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line
 between, and `-o` prints a document for each.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from drayman.questions.devices.reading import Reading
 
 PAUSE_S: Final = 2.0
-"""Between two looks at the cluster; longer if looking takes longer, so that nobody keeps a large one busy."""
+"""Between two readings of the cluster; longer if reading takes longer, so that a large cluster is not kept busy."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,7 +92,7 @@ def watch_option(function: F) -> F:
 
 
 def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
-    """Read the cluster and show it, with `--watch` until somebody interrupts. Raises UserError."""
+    """Read the cluster and show it, with `--watch` until interrupted. Raises UserError."""
     with ExitStack() as until:
 
         async def work(client: HttpClient) -> None:
@@ -113,7 +113,7 @@ def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
 
 
 def as_text(picture: RenderableType, out: Console) -> str:
-    """What a console would show of a picture, without spaces at the ends of lines."""
+    """What a console would show of a picture, without trailing spaces."""
     with out.capture() as written:
         out.print(picture)
     return "\n".join(line.rstrip() for line in written.get().splitlines())
@@ -174,7 +174,7 @@ class _Screen:
             click.echo(picture.plain(self._out))
 
     def _is_news(self, data: Data) -> bool:
-        """Whether it differs from what was shown last. Ages do not make a difference, and are not in the data."""
+        """Whether it differs from what was shown last. Ages do not count, and are not in the data."""
         if data == self._latest:
             return False
         self._latest = data

@@ -47,7 +47,7 @@ def device_cells(row: DeviceRow) -> tuple[Cell, ...]:
 
 
 def device_state(row: DeviceRow) -> str:
-    """The state, and what does not follow from it: that it is tainted, or its node closed."""
+    """The state, and what does not follow from it: that the device is tainted, or its node takes no pods."""
     words = [row.state.value, *row.node_closed]
     if row.taints and row.state is not State.TAINTED:
         words.append(State.TAINTED)
@@ -55,7 +55,7 @@ def device_state(row: DeviceRow) -> str:
 
 
 def device_holder(row: DeviceRow) -> str:
-    """Who has it, as far as can be seen."""
+    """The holder, as far as can be seen."""
     if row.state is State.UNKNOWN:
         return UNSEEN_HOLDER
     return ",".join(row.holders) or NOTHING

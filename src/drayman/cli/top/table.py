@@ -1,7 +1,7 @@
-"""Tables as kubectl prints them: a line per row, columns as wide as what is in them.
+"""Tables as kubectl prints them: a line per row, columns as wide as their content.
 
-Whatever reads the lines of a pipe wants them whole. On a terminal a line that does not fit is no line any more. So there, if the table is
-too wide, the columns that matter least are left out, and then the longest names are cut, or go on in the next line, until it fits.
+In a pipe, lines are printed whole. On a terminal, a line that is too long would wrap. So if the table is too wide there, the columns that
+matter least are left out, and then the longest names are cut, or continue on the next line, until it fits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _GAP: Final = "  "
 _LEAST: Final = 6
 _LEGIBLE: Final = 10
-"""Columns are made narrower than this only where nothing wider is left to be."""
+"""Columns are made narrower than this only if no wider column is left."""
 _FOLDS: Final = re.compile(r"[^,/:=.-]*[,/:=.-]?")
-"""A name as far as it may be broken: after a sign that people read as the end of a part."""
+"""A piece of a name, up to where it may be broken: after a character that ends a part."""
 
 STYLES: Final = {
     State.USED: "bright_blue",
@@ -44,11 +44,11 @@ class Column:
     is_number: bool = False
     may_be_cut: bool = False
     folds: bool = False
-    """Whether what is too long goes on in the next line, for names that people want whole."""
+    """Whether text that is too long continues on the next line, for names that people want whole."""
     matters: bool = False
     """Whether other columns are made narrower before it, for names that people type."""
     empty: str = ""
-    """A column that has nothing but this is left out."""
+    """A column that contains only this is left out."""
     if_room: bool = False
     """Whether it is left out on a terminal that is too narrow for all columns."""
 
@@ -79,7 +79,7 @@ class Table:
         )
 
     def text(self, width: int) -> Text:
-        """The table with styles, not wider than that if it can be helped."""
+        """The table with styles, no wider than that if possible."""
         if self._excess(self._widths(), width) > 0 and any(c.if_room for c in self._columns):
             return self._without_extras().text(width)
         widths = self._fitting(width)
@@ -93,7 +93,7 @@ class Table:
         )
 
     def _styled(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> Iterator[Text]:
-        """The lines of a row: one, but for columns that fold."""
+        """The lines of a row: one, except for columns that fold."""
         from rich.text import Text
 
         parts = [
@@ -115,7 +115,7 @@ class Table:
         ]
 
     def _fitting(self, width: int) -> list[int]:
-        """The widths of the columns, the widest that may be narrower made so until all fit."""
+        """The widths of the columns, with the widest that may shrink made narrower until all fit."""
         widths = self._widths()
         while self._excess(widths, width) > 0:
             flexible = [
@@ -154,7 +154,7 @@ def _pair(cell: Cell) -> tuple[str, str]:
 
 
 def cut(text: str, width: int) -> str:
-    """The text, its middle left out if it is too long: names differ at either end."""
+    """The text, with its middle left out if it is too long: names differ at either end."""
     if len(text) <= width:
         return text
     front = (width - 1) // 2
@@ -162,7 +162,7 @@ def cut(text: str, width: int) -> str:
 
 
 def folded(text: str, width: int) -> list[str]:
-    """The text in pieces that are not longer than that, broken where parts of a name end if it can be helped."""
+    """The text in pieces that are not longer than that, broken where parts of a name end if possible."""
     pieces = [""]
     for part in filter(None, _FOLDS.findall(text)):
         if pieces[-1] and len(pieces[-1]) + len(part) > width:

@@ -1,10 +1,10 @@
-"""Group commit: one thread makes transactions durable, as many at a time as have come.
+"""Group commit: one thread makes transactions durable, as many at a time as are waiting.
 
 Waiting for the disk takes far longer than writing to it, and takes as long for one transaction as for a hundred. While a commit waits,
-transactions queue; the next commit takes them all. Nobody waits on purpose: a lone writer gets a commit of its own at once.
+transactions queue; the next commit takes them all. There is no deliberate delay: a lone writer gets its own commit at once.
 
-In the time between, the thread tidies up: it removes what history no longer needs and gives free pages back. Under constant load it
-does so too once enough has piled up, so that the file stays bounded.
+Between commits the thread tidies up: it removes what history no longer needs and gives free pages back. Under constant load it also does so
+once enough has piled up, so that the file stays bounded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Transaction(msgspec.Struct, frozen=True):
 
 
 class CommitOutcome(msgspec.Struct, frozen=True):
-    """What became of some transactions, in their order."""
+    """The outcome of some transactions, in their order."""
 
     transactions: Sequence[Transaction]
     error: str | None = None
@@ -63,7 +63,7 @@ class Committer:
     """The thread that writes to a journal, which it owns from here on."""
 
     def __init__(self, journal: Journal, report: Callable[[CommitOutcome], None]) -> None:
-        """`report` is called in the event loop of the last submission, for every transaction once."""
+        """`report` is called in the event loop of the last submission, once for every transaction."""
         self._journal = journal
         self._report = report
         self._queue: SimpleQueue[Transaction | _Signal] = SimpleQueue()
@@ -88,7 +88,7 @@ class Committer:
         self._queue.put(_Signal.TIDY)
 
     def close(self) -> None:
-        """Commit and report all that was submitted, tidy up and close the journal."""
+        """Commit and report everything submitted, tidy up and close the journal."""
         self._queue.put(_Signal.STOP)
         self._thread.join()
         self._deliver()
@@ -114,7 +114,7 @@ class Committer:
             self._tidy()
 
     def _settle(self, batch: list[Transaction]) -> None:
-        """Commit what still can be."""
+        """Commit what can still be committed."""
         doomed = [t for t in batch if t.attempt <= self._failed_attempt]
         if doomed:
             self._conclude(CommitOutcome(doomed, "a write that this one builds on has failed"))
@@ -126,7 +126,7 @@ class Committer:
             self._tidy()
 
     def _next_batch(self, wait: bool) -> tuple[list[Transaction], bool]:
-        """The transactions that have come, waiting for something to come if asked to; and whether to stop after them."""
+        """The waiting transactions, blocking until there is something if asked to; and whether to stop after them."""
         batch: list[Transaction] = []
         events = size = 0
         while events < _MOST_EVENTS and size < _MOST_BYTES:
@@ -147,7 +147,7 @@ class Committer:
         try:
             self._journal.append([_row(event, t.time) for t in batch for event in t.events])
         except Exception as error:
-            # Whatever it was: the callers must hear of it, and the thread go on.
+            # Whatever the error: callers must be notified, and the thread must go on.
             _logger.error("cannot write to %s: %s", self._journal.path, error)
             self._failed_attempt = batch[0].attempt
             return CommitOutcome(batch, f"cannot write to {self._journal.path}: {error}")
@@ -160,7 +160,7 @@ class Committer:
         try:
             loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:
-            # The loop is closed, and with it whoever waited. The store hears of it with the next write, or when it is closed.
+            # The loop is closed, so no caller waits any more. The store learns of it with the next write, or when it is closed.
             _logger.debug("the event loop closed before a commit was reported")
 
     def _has_spare_work(self) -> bool:
@@ -175,7 +175,7 @@ class Committer:
                 self._journal.remove(dead, some[-1].revision)
             self._shrinking = self._journal.shrink()
         except sqlite3.Error as error:
-            # Nothing is lost, the file is only larger than it need be. The next commit is the time to try again.
+            # Nothing is lost; the file is only larger than necessary. It is tried again after the next commit.
             _logger.warning("cannot compact %s: %s", self._journal.path, error)
             self._to_forget.extendleft(reversed(some))
             self._tidy_failed = True

@@ -15,7 +15,7 @@ class StoreError(Exception):
 
 
 class ConflictError(StoreError):
-    """A write expected another revision than the object has. Nothing of its transaction was written.
+    """A write expected a different revision of the object. Nothing of its transaction was written.
 
     `found` is the object as it is, writes under way included, and None where there is none.
     """

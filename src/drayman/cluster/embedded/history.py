@@ -1,10 +1,10 @@
 """The changes of the recent past, for watches that resume and for lists as of an earlier revision.
 
-Every watch reads from here, at a place of its own; nothing is copied to a watcher. So a thousand watchers cost no more memory than
-one, and a slow one cannot make the store grow: when history moves on past its place, it has to list again, as Kubernetes does it.
+Every watch reads from here, at its own position; nothing is copied to a watcher. So a thousand watchers cost no more memory than one, and a
+slow one cannot make the store grow: when history moves on past its position, it has to list again, as in Kubernetes.
 
-History is bounded three ways: by the number of changes, by the bytes that only history keeps alive, and by age. Old changes are
-dropped a few at a time as new ones come, so that no write pays for all of them; a store that nobody writes to keeps what it has.
+History is bounded three ways: by the number of changes, by the bytes that only history keeps alive, and by age. Old changes are dropped a
+few at a time as new ones arrive, so that no write pays for all of them; a store without writes keeps what it has.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from drayman.cluster.embedded.model import Event, EventType, Key, Stored
 from drayman.cluster.embedded.objects import ObjectTable
 
 _VIEWS = 8
-"""Earlier states kept for paging: who pages through a long list asks for the same revision again and again."""
+"""Earlier states kept for paging: a client that pages through a long list asks for the same revision repeatedly."""
 _TRIM_STEP = 64
-"""Changes dropped for age at one time, beside as many as were added."""
+"""Changes dropped for age at one time, in addition to as many as were added."""
 _View = tuple[str, str | None, int]
 """A resource, a namespace or all of them, and a revision."""
 _key_of = attrgetter("key")
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How much history a store keeps. A change goes as soon as any bound is passed."""
+    """How much history a store keeps. A change is dropped as soon as any bound is exceeded."""
 
     changes: int = 100_000
     bytes: int = 256 * 2**20
@@ -38,7 +38,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, gc=False):
-    """A change that is no longer history, and with it the forms of its object that nobody can ask for any more."""
+    """A change that is no longer in history, and the forms of its object that can no longer be requested."""
 
     revision: int
     dead: tuple[int, ...]
@@ -140,7 +140,7 @@ class History:
         return view
 
     def remember(self, objects: ObjectTable, resource: str, namespace: str | None) -> None:
-        """Keep the objects as they are now, for who will ask for them as of this revision."""
+        """Keep the objects as they are now, for later requests as of this revision."""
         wanted = (resource, namespace, self.newest)
         if wanted not in self._views:
             self._views[wanted] = objects.list(resource, namespace)
@@ -148,7 +148,7 @@ class History:
     def _undo(
         self, resource: str, namespace: str | None, revision: int
     ) -> dict[Key, Stored | None]:
-        """What each object changed since was at a revision."""
+        """The state, at a revision, of each object that has changed since."""
         undo: dict[Key, Stored | None] = {}
         for event in self._newest_first(resource):
             if event.revision <= revision:
@@ -183,7 +183,7 @@ class History:
 
 
 def _dead_forms(event: Event) -> tuple[int, ...]:
-    """The revisions of the forms that nobody can see once this change is no longer history."""
+    """The revisions of the forms that cannot be seen once this change is no longer in history."""
     dead = () if event.previous is None else (event.previous.revision,)
     return (*dead, event.revision) if event.type is EventType.DELETED else dead
 
@@ -197,7 +197,7 @@ def _bytes_of(event: Event) -> int:
 def _with_undone(
     current: tuple[Stored, ...], undo: dict[Key, Stored | None], revision: int
 ) -> tuple[Stored, ...]:
-    """What is older than the revision is as it was; all else is in `undo`. Both are in order, which sorting makes use of."""
+    """Objects older than the revision are unchanged; all others are in `undo`. Both are in order, which makes sorting fast."""
     then = [stored for stored in current if stored.revision <= revision]
     then += sorted([stored for stored in undo.values() if stored is not None], key=_key_of)
     return tuple(sorted(then, key=_key_of))

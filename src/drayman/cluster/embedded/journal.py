@@ -1,11 +1,11 @@
 """The store on disk: a SQLite file to which changes are appended and from which dead forms are removed.
 
-SQLite in WAL mode with `synchronous=FULL` gives what durability needs: an append is on disk when its commit returns, and after a crash
-the file holds whole transactions only. One table in the order of revisions makes an append sequential and recovery one scan; a table
-of current objects beside it would be written twice as much and read no faster.
+SQLite in WAL mode with `synchronous=FULL` gives what durability needs: an append is on disk when its commit returns, and after a crash the
+file holds whole transactions only. One table in the order of revisions makes an append sequential and recovery one scan; an additional
+table of current objects would double the writes and make reading no faster.
 
-The rows of a commit go in with one statement. The interpreter's lock is given up around every call into SQLite and may take
-milliseconds to get back while the event loop is busy, so calls are what a commit must not have many of.
+The rows of a commit go in with one statement. The interpreter's lock is released around every call into SQLite and may take milliseconds to
+get back while the event loop is busy, so a commit must make few calls.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Row(NamedTuple):
-    """One form of one object, as it lies on disk."""
+    """One form of one object, as stored on disk."""
 
     revision: int
     key: Key
@@ -69,7 +69,7 @@ class Journal:
             raise
 
     def check(self) -> None:
-        """Look for damage to the file's structure, which rows could vanish by. Raises StoreError."""
+        """Look for damage to the file's structure that could make rows vanish. Raises StoreError."""
         try:
             (verdict,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         except _UNREADABLE as error:
@@ -125,7 +125,7 @@ class Journal:
                 self._connection.execute(_insert(len(some)), _parameters(some))
 
     def remove(self, revisions: Sequence[int], oldest: int) -> None:
-        """Remove forms that nobody can ask for, history now beginning after `oldest`. Raises sqlite3.Error."""
+        """Remove forms that can no longer be requested; history now begins after `oldest`. Raises sqlite3.Error."""
         marks = ",".join("?" * len(revisions))
         with _Transaction(self._connection):
             self._connection.execute("DELETE FROM compaction")
@@ -135,17 +135,17 @@ class Journal:
             self._connection.execute(f"DELETE FROM log WHERE revision IN ({marks})", revisions)
 
     def shrink(self) -> bool:
-        """Give some free pages back to the file system if more than half are free; whether any were. Raises sqlite3.Error."""
+        """Give some free pages back to the file system if more than half are free; returns whether any were. Raises sqlite3.Error."""
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         if free < _SHRINK_PAGES or free * 2 < pages:
             return False
-        # It gives back one page per step, and `execute` takes one step only of what has no result columns.
+        # It gives back one page per step, and `execute` runs only one step of a statement without result columns.
         self._connection.executescript(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})")
         return True
 
     def close(self) -> None:
-        """Release the file; the write-ahead log goes into it."""
+        """Release the file; the write-ahead log is merged into it."""
         try:
             self._connection.close()
         finally:
@@ -153,7 +153,7 @@ class Journal:
 
 
 def damaged(path: Path, detail: str) -> StoreError:
-    """What to say when a file cannot be trusted."""
+    """The error for a file that cannot be trusted."""
     return StoreError(
         f"{path} is damaged ({detail}): restore it from a copy, or move it away to start empty"
     )
@@ -205,11 +205,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file if there is none, readable by its owner only: it holds Secrets. SQLite's own files take over its mode."""
+    """Make the file if there is none, readable by its owner only: it holds Secrets. SQLite's own files inherit its mode."""
     if path.exists():
         os.close(
             os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        )  # says clearly if it is no file or not writable
+        )  # a clear error if it is not a file or not writable
         return
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -233,7 +233,7 @@ def _unreadable(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> StoreE
 
 
 def _one_line(message: str) -> str:
-    """A message that may quote from a damaged file, as something that can be printed."""
+    """A message that may quote from a damaged file, made printable."""
     return "".join(c if c.isprintable() else " " for c in message)
 
 

@@ -1,7 +1,7 @@
-"""One process to a store: an exclusive lock on a file beside it.
+"""One process per store: an exclusive lock on a file beside it.
 
-The lock belongs to the process and goes with it, also after `kill -9`, so there are no stale locks to clear. The file says who holds
-it and stays where it is: removing it would let two processes lock two files of the same name.
+The lock belongs to the process and ends with it, even after `kill -9`, so there are no stale locks to clear. The file names the holder and
+stays in place: removing it would let two processes lock two files of the same name.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ def _lock_path(path: Path) -> Path:
 
 
 def _process(holder: str) -> str:
-    # The holder writes its number just after it got the lock: there is a moment without one.
+    # The holder writes its process id just after it gets the lock, so for a moment there is none.
     return f"process {holder}" if holder else "another process"

@@ -1,9 +1,8 @@
-"""What the store holds and says: objects as bytes, the changes asked for, and the events they become.
+"""What the store holds and reports: objects as bytes, the changes asked for, and the events they become.
 
-Objects are kept as the JSON that is served, so that a get or a list copies bytes and decodes nothing. Who needs to look inside asks
-for `value`, which is decoded once and shared. Who needs a struct asks for it by `read`: the writer who is answered and everybody in the
-process who watches get the same one. Decoded objects take several times the memory of their JSON, so each store bounds how much it
-keeps decoded (`DecodedValues`).
+Objects are kept as the JSON that is served, so that a get or a list copies bytes and decodes nothing. `value` is the decoded object,
+decoded once and shared. `read` gives it as a struct: the writer and all watchers in the process get the same one. Decoded objects take
+several times the memory of their JSON, so each store bounds how much it keeps decoded (`DecodedValues`).
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class DecodedValues:
         self._limit = limit
 
     def remember(self, stored: Stored) -> None:
-        """Note that `stored` now holds a decoded form, or another one besides."""
+        """Note that `stored` now holds a decoded form, or one more."""
         self._recent.append(stored)
         self._bytes += len(stored.data)
         while self._bytes > self._limit:
@@ -69,7 +68,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def value(self) -> dict[str, Any]:
-        """The object decoded. Shared by everybody who asks: to be read only."""
+        """The object decoded. Shared by all callers: do not change it."""
         value = self._value
         if value is None:
             decoded: dict[str, Any] = msgspec.json.decode(self.data)
@@ -84,7 +83,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False, eq=False):
         return False
 
     def read(self, reader: Reader[T]) -> T:
-        """The object as a reader reads it: decoded once, where that cannot be changed, for all who read it the same way."""
+        """The object as a reader reads it. If the result is immutable, it is decoded once for all uses of that reader."""
         known = self._read
         if known is not None and known[0] is reader:
             return cast(T, known[1])
@@ -127,7 +126,7 @@ Operation = Put | Delete
 
 
 class EventType(StrEnum):
-    """What happened to an object, as watches of the Kubernetes API say it."""
+    """What happened to an object, as in watches of the Kubernetes API."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -135,7 +134,7 @@ class EventType(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One change. Every change has a revision of its own, also within a transaction."""
+    """One change. Every change has its own revision, even within a transaction."""
 
     type: EventType
     stored: Stored  # of a deletion: the last form, at the revision of the deletion

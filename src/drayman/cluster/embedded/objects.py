@@ -77,7 +77,7 @@ class ObjectTable:
         return tuple(table.stored[begin:end])
 
     def list_all(self) -> tuple[Stored, ...]:
-        """Every object there is, resource by resource."""
+        """Every object, resource by resource."""
         return tuple(
             stored for table in self._resources.values() for stored in table.by_key.values()
         )

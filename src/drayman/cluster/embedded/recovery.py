@@ -15,7 +15,7 @@ def recover(journal: Journal, history: History, decoded: DecodedValues) -> Objec
     objects: dict[Key, Stored] = {}
     oldest = history.oldest
     for row in journal.rows():
-        # Few resources and namespaces, many objects: share the texts.
+        # Few resources and namespaces, many objects: share the strings.
         resource, namespace, name = row.key
         key = Key(intern(resource), intern(namespace), name)
         stored = Stored(key, row.revision, row.data, decoded)

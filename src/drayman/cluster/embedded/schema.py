@@ -18,8 +18,8 @@ APPLICATION_ID = 0x44524159  # "DRAY"
 # A step is the statements that lead from one version to the next.
 STEPS: tuple[tuple[str, ...], ...] = (
     (
-        # Every form of every object that somebody can still ask for: the present ones, and those that history needs. Deletions
-        # are forms too. The checksum is over all of a row: what was damaged on disk must not be taken for an object.
+        # Every form of every object that can still be requested: the present ones, and those that history needs. Deletions are forms too.
+        # The checksum is over all of a row: what was damaged on disk must not be taken for an object.
         """
         CREATE TABLE log (
             revision INTEGER PRIMARY KEY,
@@ -32,7 +32,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
             data BLOB NOT NULL
         ) STRICT
         """,
-        # At most one row: the revision up to which history is gone. It also keeps a revision from being given out twice when the last
+        # At most one row: the revision up to which history is gone. It also keeps a revision from being assigned twice when the last
         # change was a deletion that has since been forgotten.
         "CREATE TABLE compaction (oldest INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT",
     ),

@@ -1,12 +1,12 @@
 """The embedded store: every object of a cluster, durable, with one revision for all changes.
 
-Objects live in memory; the disk is for recovery. A write is decided at once, in the event loop, against the objects as they will be
-when all writes before it are on disk (`latest`), and gets its revisions there. Then it waits for its commit, together with whatever
-else is under way: one thread commits as many writes at a time as have come (`committing`). Only after that it becomes visible to
-readers and watchers, in the order of revisions, so nobody ever sees what a crash could take back.
+Objects live in memory; the disk is for recovery. A write is decided at once, in the event loop, against the objects as they will be when
+all writes before it are on disk (`latest`), and gets its revisions there. Then it waits for its commit, together with all other writes
+under way: one thread commits as many writes at a time as are waiting (`committing`). Only then does it become visible to readers and
+watchers, in the order of revisions, so nothing that a crash could undo is ever seen.
 
-When a commit fails, every write under way fails with it, for each may have been decided on the outcome of one before it. Their
-revisions are not given out again.
+When a commit fails, every write under way fails with it, because each may depend on the outcome of an earlier one. Their revisions are not
+used again.
 
 A store belongs to one event loop: everything but opening and closing happens there.
 """
@@ -135,7 +135,7 @@ class Store:
         return self._objects.list(resource, namespace)
 
     def list_at(self, resource: str, namespace: str | None, revision: int) -> tuple[Stored, ...]:
-        """`list` as of an earlier revision. Raises TooOldError; a revision still to come is a ValueError."""
+        """`list` as of an earlier revision. Raises TooOldError; a future revision is a ValueError."""
         if revision > self._history.newest:
             raise ValueError(
                 f"revision {revision} is still to come: the store is at {self._history.newest}"
@@ -143,11 +143,11 @@ class Store:
         return self._history.state_at(self._objects, resource, namespace, revision)
 
     def remember_list(self, resource: str, namespace: str | None) -> None:
-        """Make `list_at` of the revision of now cheap: who was given the first part of a list will come for the rest."""
+        """Make `list_at` of the current revision cheap: a caller that got the first part of a list will ask for the rest."""
         self._history.remember(self._objects, resource, namespace)
 
     def list_all(self) -> tuple[Stored, ...]:
-        """Every object there is, resource by resource."""
+        """Every object, resource by resource."""
         return self._objects.list_all()
 
     def count(self, resource: str) -> int:
@@ -159,7 +159,7 @@ class Store:
         return self._subscribe(resource, namespace, since)
 
     def watch_all(self, *, since: int) -> Subscription:
-        """The changes of every resource, those still to come too, in one order. Raises TooOldError."""
+        """The changes of every resource, future ones included, in one order. Raises TooOldError."""
         return self._subscribe(None, None, since)
 
     def _subscribe(self, resource: str | None, namespace: str | None, since: int) -> Subscription:
@@ -172,10 +172,10 @@ class Store:
     # Writing.
 
     async def write(self, operations: Sequence[Operation]) -> tuple[Stored, ...]:
-        """Do all of these or nothing, and return when it is on disk and visible; one result per operation, in order.
+        """Carry out all operations or none, and return when they are on disk and visible; one result per operation, in order.
 
         Raises ConflictError where an object is not at the expected revision (found: None where there is nothing to delete), and
-        StoreError when the disk refused. A caller that is cancelled does not take its write back.
+        StoreError when the disk refused. Cancelling the caller does not undo its write.
         """
         if self._closed:
             raise StoreError("the store is closed")
@@ -220,7 +220,7 @@ class Store:
         self.close()
 
     def _decide(self, operations: Sequence[Operation]) -> tuple[Event, ...]:
-        """The changes that a transaction makes. Decided without a trace: it may still be refused."""
+        """The changes that a transaction makes. Has no side effects: it may still be refused."""
         revision = self._assigned
         decided: dict[Key, Stored | None] = {}
         events: list[Event] = []
@@ -244,14 +244,14 @@ class Store:
             self._apply(outcome.transactions)
             return
         if outcome.transactions[0].attempt == self._attempt:
-            # Whatever was decided since rests on writes that never happened: the committer refuses it too.
+            # Whatever was decided since depends on writes that never happened: the committer refuses it too.
             self._attempt += 1
             self._under_way.clear()
         for transaction in outcome.transactions:
             self._settle(transaction, outcome.error)
 
     def _apply(self, transactions: Sequence[Transaction]) -> None:
-        """Make durable changes visible, in order; then tell those who wrote, then those who watch."""
+        """Make durable changes visible, in order; then notify writers, then watchers."""
         before = self._history.newest
         events = [event for transaction in transactions for event in transaction.events]
         for transaction in transactions:
@@ -266,7 +266,7 @@ class Store:
         self._watchers.wake(events, before)
 
     def _settle(self, transaction: Transaction, error: str | None) -> None:
-        """Tell the caller, unless it has been cancelled or has gone with its loop."""
+        """Notify the caller, unless it was cancelled or its loop is closed."""
         done = self._waiting.pop(transaction.events[-1].revision, None)
         if done is None or done.done() or done.get_loop().is_closed():
             return

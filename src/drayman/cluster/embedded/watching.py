@@ -1,8 +1,8 @@
-"""Watches: each is a place in the history of a resource, and a way to sleep until history goes on.
+"""Watches: each is a position in the history of a resource, and a way to sleep until history goes on.
 
 A watch that has seen everything sleeps under its resource and namespace and is woken by the next change there; until then, changes
-elsewhere move its place along without waking it. While its owner is busy, its place stays and history goes on. Whatever history no
-longer has when the owner comes back is a TooOldError.
+elsewhere advance its position without waking it. While its owner is busy, its position stays and history goes on. If history no longer
+reaches back that far when the owner returns, that is a TooOldError.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Watchers:
         return len(self._open)
 
     def wake(self, events: Iterable[Event], before: int) -> None:
-        """Wake whoever waits for one of these events, the store having been at revision `before` until now."""
+        """Wake the subscriptions that wait for one of these events. The store was at revision `before` until now."""
         scopes: set[_Scope] = {(None, None)}
         for event in events:
             key = event.key
@@ -53,7 +53,7 @@ class Watchers:
         self.take_from_sleep(subscription)
 
     def put_to_sleep(self, subscription: Subscription) -> None:
-        """Nothing is delivered to it until something of its scope changes."""
+        """Nothing is delivered to it until something in its scope changes."""
         self._asleep.setdefault(subscription.scope, set()).add(subscription)
 
     def take_from_sleep(self, subscription: Subscription) -> None:
@@ -91,7 +91,7 @@ class Subscription:
 
     @property
     def revision(self) -> int:
-        """Every event up to this revision was handed out: what a bookmark may say."""
+        """Every event up to this revision has been handed out, so a bookmark may name it."""
         if self._asleep:
             return max(self._place, self._history.newest)
         return self._place

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Answer(ApiStruct):
-    """As much of an answer as tells an object from a Status."""
+    """Enough of an answer to distinguish an object from a Status."""
 
     kind: str = ""
     api_version: str = ""
@@ -61,7 +61,7 @@ class HttpClient(Client):
 
     @property
     def connection(self) -> Connection:
-        """Whom it talks to, and as whom."""
+        """The server it talks to, and as which user."""
         return self._transport.connection
 
     @property

@@ -1,4 +1,4 @@
-"""Where an API server is and how to be known there: what a kubeconfig context or a pod's own files come down to."""
+"""Where an API server is and how to authenticate there, as a kubeconfig context or a pod's own files say."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from drayman.cluster.kube.credentials import ANONYMOUS, ClientCertificate, Crede
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How the server proves who it is. Without a CA of its own, by the system's."""
+    """How the server proves who it is. Without its own CA, by the system's."""
 
     ca: bytes | None = None
     """PEM."""
     insecure: bool = False
-    """Take anybody's word for it. Only ever by an explicit `insecure-skip-tls-verify`."""
+    """Accept any certificate. Only with an explicit `insecure-skip-tls-verify`."""
     server_name: str = ""
     """The name in the server's certificate, where it is not that of the address."""
 
@@ -41,7 +41,7 @@ class Connection:
     """What people call it: `context prod`."""
 
     def __str__(self) -> str:
-        """As people are told which cluster it is."""
+        """The cluster as shown to people."""
         return f"{self.name} ({self.server})" if self.name else self.server
 
     @property
@@ -50,7 +50,7 @@ class Connection:
 
     @property
     def begins_with_tls(self) -> bool:
-        """Whether to the server, or to the proxy on the way to it."""
+        """Whether TLS is used to the server or to the proxy in front of it."""
         return self.uses_tls or self.proxy.startswith("https://")
 
 
@@ -64,7 +64,7 @@ def tls_context(trust: Trust, certificate: ClientCertificate | None) -> ssl.SSLC
         raise ConfigurationError(
             f"certificate-authority is not a PEM certificate: {error}"
         ) from error
-    # From Python 3.13 on certificates must keep every rule of RFC 5280, and those of many clusters do not.
+    # From Python 3.13 on certificates must follow every rule of RFC 5280, and those of many clusters do not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if trust.insecure:
         context.check_hostname = False
@@ -75,7 +75,7 @@ def tls_context(trust: Trust, certificate: ClientCertificate | None) -> ssl.SSLC
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    # OpenSSL's binding reads certificate and key from files only. The folder is private to the user and gone at once.
+    # OpenSSL's binding reads certificate and key from files only. The folder is private to the user and removed at once.
     with tempfile.TemporaryDirectory(prefix="drayman-") as folder:
         chain, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
         chain.write_bytes(certificate.chain)

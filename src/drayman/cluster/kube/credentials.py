@@ -1,7 +1,7 @@
 """Who we are to the server, also where that changes while we run.
 
 Tokens of service accounts are rotated in their file every hour, and exec plugins hand out tokens and certificates that expire. So
-the client asks for the current credential before each request, and says so when the server refuses one.
+the client asks for the current credential before each request, and reports when the server refuses one.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Credentials(Protocol):
         ...
 
     def refused(self, credential: Credential) -> bool:
-        """The server answered 401 to a credential. Tells whether `current` may now give a better one."""
+        """The server answered 401 to a credential. Returns whether `current` may now give a better one."""
         ...
 
 
 class StaticCredentials(Struct, frozen=True):
-    """The same for ever."""
+    """Credentials that never change."""
 
     credential: Credential = Credential()
 
@@ -67,7 +67,7 @@ ANONYMOUS: Final = StaticCredentials()
 
 
 def bearer(token: str) -> str:
-    """Raises CredentialsError for a text that cannot stand in a header."""
+    """Raises CredentialsError for text that is not allowed in a header."""
     # Anything but visible ASCII would end the header or be mangled on the way.
     if not token or not all("!" <= character <= "~" for character in token):
         raise CredentialsError("a bearer token must be of visible ASCII characters, without spaces")
@@ -80,7 +80,7 @@ def basic(username: str, password: str) -> str:
 
 
 class TokenFileCredentials(Struct):
-    """A token in a file that somebody else keeps fresh."""
+    """A token in a file that another process keeps fresh."""
 
     path: Path
     certificate: ClientCertificate | None = None
@@ -95,7 +95,7 @@ class TokenFileCredentials(Struct):
         return self._credential
 
     def refused(self, credential: Credential) -> bool:
-        """The file may hold a newer token than the one remembered; it is worth a look if that one is not new itself."""
+        """The file may hold a newer token than the one remembered; it is read again unless that one is itself new."""
         if self._credential is credential:
             self._credential = None
         return True

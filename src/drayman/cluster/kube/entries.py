@@ -1,4 +1,4 @@
-"""What stands in a kubeconfig file, member by member.
+"""The contents of a kubeconfig file, member by member.
 
 Members that are not known here are ignored, as kubectl does: tools keep settings of their own in these files.
 """

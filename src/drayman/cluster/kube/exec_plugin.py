@@ -29,9 +29,9 @@ EXEC_VERSIONS: Final = (
     "client.authentication.k8s.io/v1beta1",
 )
 EXPIRY_MARGIN: Final = timedelta(seconds=10)
-"""A credential is renewed so long before it expires: a request must not be overtaken on its way."""
+"""How long before it expires a credential is renewed, so that it does not expire during a request."""
 TIMEOUT_SECONDS: Final = 120.0
-"""Long enough for somebody to log in with a browser."""
+"""Long enough for a person to log in with a browser."""
 
 
 class ExecStatus(ApiStruct):

@@ -1,7 +1,7 @@
 """Reading kubeconfig files.
 
-A kubeconfig names clusters, users, and contexts that join one of each. Several files (KUBECONFIG is a list) count as one: of two
-entries of the same name the first wins. Paths inside a file are relative to the file, not to where we run.
+A kubeconfig names clusters, users, and contexts that join one of each. Several files (KUBECONFIG is a list) count as one: the first of two
+entries with the same name wins. Paths inside a file are relative to the file, not to where we run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Kubeconfig:
             self.contexts.setdefault(context.name, context.context)
 
     def connection(self, context: str = "") -> Connection:
-        """What a context comes down to; without a name, the current one. Raises ConfigurationError."""
+        """The connection for a context; without a name, for the current one. Raises ConfigurationError."""
         name = context or self.current_context
         if not name:
             raise ConfigurationError("the kubeconfig has no current-context; name one")

@@ -1,8 +1,7 @@
 """The events of a watch out of a stream of bytes.
 
-A watch is a line of JSON per event. Lines are cut out of whatever pieces the network delivers, with a bound on their length, so
-that a server gone wrong cannot fill our memory. A stream that ends within a line was cut off, and says so instead of ending as
-if the server had meant it.
+A watch is a line of JSON per event. Lines are cut out of whatever pieces the network delivers, with a bound on their length, so that a
+faulty server cannot fill our memory. A stream that ends within a line was cut off, and raises an error instead of ending normally.
 """
 
 from __future__ import annotations

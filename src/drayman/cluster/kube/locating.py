@@ -1,4 +1,4 @@
-"""How to reach the cluster that is meant: by a kubeconfig, or as a pod inside of it.
+"""How to reach the cluster that is meant: by a kubeconfig, or as a pod inside it.
 
 The order is kubectl's: the file that was named, KUBECONFIG, the file in the home directory, and the service account of the pod we
 run in.

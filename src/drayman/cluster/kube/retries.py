@@ -1,10 +1,10 @@
 """Whether a failed request may be sent again, and when.
 
-A request that the server never saw can always be repeated, and so can one that it refused for the moment with the words "come
-back in n seconds". A read can be repeated whatever happened. A write whose fate is unknown is never repeated here: it may have been
-carried out, and only the caller knows what a second time would mean.
+A request that the server never saw can always be repeated, and so can one that it refused for now with "come back in n seconds". A read can
+be repeated whatever happened. A write whose fate is unknown is never repeated here: it may have been carried out, and only the caller knows
+what a second time would mean.
 
-A control loop goes on asking, because the server will come back. Somebody at a terminal wants to know at once that nobody is there: with
+A control loop goes on asking, because the server will come back. A user at a terminal wants to know at once that there is no server: with
 `insists` off, a server that has not answered yet is asked once. One that has answered is only away for a moment.
 """
 
@@ -30,7 +30,7 @@ from drayman.cluster.errors import (
 _PASSING: Final = (InternalError, ServerTimeoutError, TooManyRequestsError, UnavailableError)
 """Refusals that say nothing about the request itself."""
 _NOT_TAKEN: Final = (TooManyRequestsError, UnavailableError)
-"""With a time to come back: the request was turned away at the door."""
+"""With a time to come back: the request was rejected before it was processed."""
 _PATIENT: Final = Backoff(initial=0.1, cap=10.0)
 
 
@@ -42,7 +42,7 @@ class RetryPolicy(Struct, frozen=True):
     patience: float = 60.0
     """The longest Retry-After that is waited for, in seconds; beyond it the refusal is the caller's to handle."""
     insists: bool = True
-    """Whether a server is asked again that has never answered, or that has just let a request wait for too long."""
+    """Whether to ask a server again that has never answered, or that has just let a request wait too long."""
 
     def delay(
         self, error: ClusterError, *, is_read: bool, failures: int, answered: bool = True
@@ -60,7 +60,7 @@ class RetryPolicy(Struct, frozen=True):
 
 
 def _is_absent(error: ClusterError, *, answered: bool) -> bool:
-    """Whether nobody seems to be there, other than for a moment."""
+    """Whether the server seems to be absent, and not just for a moment."""
     if isinstance(error, SilentError):
         return True
     return isinstance(error, UnreachableError) and not answered
@@ -68,7 +68,7 @@ def _is_absent(error: ClusterError, *, answered: bool) -> bool:
 
 def _may_repeat(error: ClusterError, *, is_read: bool) -> bool:
     if isinstance(error, UnreachableError):
-        # Certificates do not become better by asking again.
+        # Asking again does not fix a certificate.
         return not isinstance(error, UntrustedError) and (is_read or not error.outcome_unknown)
     if isinstance(error, StatusError):
         turned_away = isinstance(error, _NOT_TAKEN) and error.retry_after > 0

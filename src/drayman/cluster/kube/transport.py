@@ -51,17 +51,17 @@ _READ_BUFFER: Final = 1 << 18
 _PROBES: Final = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 """A dead peer is noticed after a minute."""
 _WATCH_GRACE: Final = 30.0
-"""Seconds of silence past the end of a watch after which its connection is taken for dead."""
+"""Seconds of silence past the end of a watch after which its connection is considered dead."""
 
 
 class ClientLimits(Struct, frozen=True):
-    """What one client takes of a server, in requests at a time and in seconds."""
+    """What one client uses of a server, in requests at a time and in seconds."""
 
     in_flight: int = 64
     connect_seconds: float = 10.0
     request_seconds: float = 60.0
     silent_seconds: float = 60.0
-    """Without a byte of the answer for so long, the server is taken for dead."""
+    """After this long without a byte of the answer, the server is considered dead."""
 
 
 DEFAULT_LIMITS: Final = ClientLimits()
@@ -156,7 +156,7 @@ class Transport:
     async def _open(
         self, request: HttpRequest, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        """An answer of success, its body still to be read. Credentials that were refused are renewed once."""
+        """A successful answer, its body still to be read. Credentials that were refused are renewed once."""
         credential = await self.connection.credentials.current()
         try:
             return await self._exchange(request, timeout, credential)
@@ -219,7 +219,7 @@ class Transport:
             raise self._unreachable(request, error) from error
 
     def _unreachable(self, request: HttpRequest, error: Exception) -> UnreachableError:
-        """What went wrong, by its class, in words for people."""
+        """The error for what went wrong, by its class, in words for people."""
         what = f"{request.method} {request.path}"
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
             why = _tls_cause(error)
@@ -240,7 +240,7 @@ class Transport:
         return UnreachableError(f"{what}: {why}", outcome_unknown=True, why=why)
 
     def _patience(self, error: TimeoutError) -> float:
-        """For how long an answer was waited for. The limit on silence has an error of its own."""
+        """How long we waited for an answer. The limit on silence has its own error."""
         is_silence = isinstance(error, aiohttp.SocketTimeoutError)
         return self._limits.silent_seconds if is_silence else self._limits.request_seconds
 
@@ -269,12 +269,12 @@ class Transport:
 
 
 def _drop(response: aiohttp.ClientResponse) -> None:
-    """Be done with an answer: a connection whose answer has ended goes back to the pool, of any other nothing more is wanted."""
+    """Release an answer: a connection whose answer has ended goes back to the pool, any other is dropped."""
     if response.content.is_eof():
         response.release()
         return
     if response.connection is not None and response.connection.transport is not None:
-        # Closing would end TLS in agreement with the server, where the session does not wait for it: it could outlive the event loop.
+        # Closing would end TLS by a handshake that the session does not wait for: it could outlive the event loop.
         response.connection.transport.abort()
     response.close()
 
@@ -285,7 +285,7 @@ def _address(connection: Connection, request: HttpRequest) -> URL:
 
 
 def _tls_cause(error: Exception) -> str:
-    """What TLS has against the server, without what aiohttp puts around it."""
+    """Why TLS failed, without what aiohttp adds to it."""
     found = error
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         found = error.certificate_error
@@ -299,7 +299,7 @@ def _tls_cause(error: Exception) -> str:
 
 
 def _cause(error: aiohttp.ClientConnectorError) -> str:
-    """In words for people: aiohttp's own name an object in memory."""
+    """The cause in words for people: aiohttp's own message names an object in memory."""
     number = error.os_error.errno or 0
     cause = os.strerror(number) if number > 0 else error.os_error.strerror
     return (cause or str(error.os_error)).lower()
@@ -322,7 +322,7 @@ def _is_loopback(server: str) -> bool:
 
 
 def _keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A watch may be silent for long: probes tell a quiet server from one that is gone."""
+    """A watch may be silent for long: probes distinguish a quiet server from one that is gone."""
     family, type_, protocol, _, _ = address
     made = socket.socket(family, type_, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

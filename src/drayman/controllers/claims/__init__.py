@@ -1,4 +1,4 @@
-"""ResourceClaims for the pods, and groups of pods, that ask for them by template, and the end of claims that nobody uses any more.
+"""ResourceClaims for the pods, and groups of pods, that ask for them by template, and the end of claims that are no longer used.
 
-What is decided is in `workloads.claims`; `controller` follows the cluster and has the decisions written.
+Decisions are made in `workloads.claims`; `controller` follows the cluster and writes them.
 """

@@ -48,7 +48,7 @@ _log: Final = logging.getLogger(__name__)
 
 COMPONENT: Final = "resource_claim"
 BATCH: Final = 50
-"""What one round takes on: enough to share a commit, few enough that whoever shares the event loop gets a turn."""
+"""What one round takes on: enough to share a commit, few enough that other users of the event loop get a turn."""
 
 Found = Pod | PodGroup | ResourceClaim | None
 Find = Callable[[Key], Awaitable[Found]]
@@ -107,8 +107,8 @@ class ClaimController:
     # --- What is to be done -----------------------------------------------------------------------
 
     async def _attend(self, keys: Sequence[Key]) -> None:
-        """Decides from the caches and writes all of it together. Where the cluster has transactions, what is refused is at once decided
-        again by what the server has."""
+        """Decides from the caches and writes all of it together. Where the cluster has transactions, what is refused is decided again at
+        once from the server's state."""
         refused = await self._write(await self._decisions(keys, self._cached))
         if refused and self._client.transactional:
             _log.info("%d of %d writes were refused: %s", len(refused), len(keys), refused[0][1])
@@ -120,8 +120,7 @@ class ClaimController:
     async def _write(
         self, decisions: Sequence[ClaimDecision]
     ) -> list[tuple[ClaimDecision, ClusterError]]:
-        """What was refused, and with what. Claims that were to be created for it are not expected any more; nor is any where this ends in
-        another way than by answers."""
+        """The refused decisions with their errors. Claims that they would have created are no longer expected; if this raises, none are."""
         try:
             outcomes = await carry_out(self._client, [decision.task for decision in decisions])
         except BaseException:
@@ -139,7 +138,7 @@ class ClaimController:
 
     async def _decisions(self, keys: Sequence[Key], find: Find) -> list[ClaimDecision]:
         decisions: list[ClaimDecision] = []
-        # Claims first: what they release may be what others wait for.
+        # Claims first: pods may be waiting for what they release.
         for key in sorted(keys):
             try:
                 decision = await self._decide(key, await find(key))
@@ -160,7 +159,7 @@ class ClaimController:
         return self._known.claim(key.namespace, key.name)
 
     async def _present(self, key: Key) -> Found:
-        """What a key is about as the server has it now."""
+        """The object of a key as the server has it now."""
         try:
             if key.sort == "pod":
                 return await self._client.get(PODS, key.name, key.namespace)
@@ -197,7 +196,7 @@ class ClaimController:
         return ClaimDecision(key, generation_task(generation), generation)
 
     async def _entries_to_serve(self, user: Pod | PodGroup) -> tuple[PodResourceClaim, ...]:
-        """The entries that lack a claim, after the server was asked where only the cache does not know it."""
+        """The entries that lack a claim, after asking the server about those missing only from the cache."""
         for entry in lacking(user, self._known):
             name = claim_of(user, entry)
             if name and self._known.claim(user.metadata.namespace, name) is None:

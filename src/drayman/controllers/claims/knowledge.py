@@ -1,7 +1,7 @@
 """What the claim controller knows of the cluster: the caches, and what it has itself just done.
 
-A claim that was created a moment ago may not be in the cache yet, and a pod that is gone is no longer there. Both are
-remembered here, or a claim would be generated twice and the server asked about every pod that ever was.
+A claim that was created a moment ago may not be in the cache yet, and a pod that is gone is no longer there. Both are remembered here;
+otherwise a claim would be generated twice and the server asked about every pod that ever existed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Knowledge:
         self._gone[user.metadata.uid] = None
 
     def use_of(self, user: Consumer) -> Use:
-        """Whether a pod or a group needs its claims, as far as can be told without asking.
+        """Whether a pod or a group needs its claims, as far as is known without asking.
 
         Another one of the same name proves nothing: it may be the older one, if the cache is behind.
         """

@@ -1,6 +1,6 @@
 """Which pods, groups of pods and claims may need something done after a change.
 
-Every change of a pod passes here, so what needs nothing is told apart at once, from the caches alone.
+Every change of a pod passes here, so what needs nothing is filtered out at once, from the caches alone.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Noticing:
                 self._ask_about_group(group)
 
     def _ask_about_group(self, group: PodGroup) -> None:
-        """About the group, and about its pods: they wait for it, and for the claims that it gets."""
+        """Queues the group and its pods: they wait for it, and for the claims that it gets."""
         meta = group.metadata
         if lacking(group, self._known):
             self._queue.add(Key("podgroup", meta.namespace, meta.name))
@@ -106,8 +106,8 @@ class Noticing:
         }
         for name in {**owned, **dict.fromkeys(names)}:
             claim = owned.get(name)
-            # Of an owner that is gone garbage collection takes away what nothing protects. At the same time one of the two would
-            # only find that the other was faster.
+            # Garbage collection removes unprotected claims of an owner that is gone. If both acted at the same time, one would only find
+            # that the other was faster.
             is_left = is_gone and claim is not None and FINALIZER not in claim.metadata.finalizers
             self._queue.add_after(
                 Key("claim", user.metadata.namespace, name), COLLECTION_SECONDS if is_left else 0.0

@@ -1,8 +1,8 @@
 """Decisions about claims as writes.
 
-Where the cluster has transactions, all that becomes of one pod or one claim is written together, and that of many together with it.
-Elsewhere it takes the calls that Kubernetes itself makes, one after the other, each on the version that the last one returned; and those
-of several pods and claims at the same time.
+Where the cluster has transactions, all changes for one pod or one claim are written together, and many of these at once. Elsewhere it takes
+the calls that Kubernetes itself makes, one after the other, each on the version that the last one returned; calls for several pods and
+claims run at the same time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MANAGER: Final = "kube-controller-manager"
 _AS_CONTROLLER: Final = WriteOptions(field_manager=_MANAGER)
 _APPLY: Final = WriteOptions(field_manager=STATUS_MANAGER, force=True)
 _AT_ONCE: Final = 10
-"""How many tasks are carried out at the same time where each is one for itself."""
+"""How many tasks are carried out at the same time where each is written separately."""
 
 Steps = Callable[[Client], Awaitable[None]]
 
@@ -83,7 +83,7 @@ async def carry_out(client: Client, tasks: Sequence[Task]) -> list[ClusterError 
 
 
 def generation_task(generation: Generation) -> Task:
-    """The claims first: where a status names a claim, there is one."""
+    """The claims come first: a claim that a status names must exist."""
     return Task(_generation_writes(generation), partial(_generate_by_steps, generation))
 
 
@@ -138,7 +138,7 @@ def _entries(generation: Generation) -> list[Json]:
 
 
 def release_task(release: Release) -> Task:
-    """A claim that nothing else holds is given back and gone in one write. Each step fails if somebody changed it since the last one."""
+    """A claim that nothing else holds is released and deleted in one write. Each step fails if the claim changed since the last one."""
     return Task(_release_writes(release), partial(_release_by_steps, release))
 
 
@@ -205,7 +205,7 @@ async def _delete(client: Client, claim: ResourceClaim) -> None:
 
 
 def reservation_task(reservations: Sequence[Reservation]) -> Task:
-    """Adds to the consumers of some claims, if nobody has changed them."""
+    """Adds to the consumers of some claims, if they have not changed."""
     writes = [_reservation(*reservation) for reservation in reservations]
     return Task(writes, partial(write_in_turn, writes=writes))
 

@@ -1,8 +1,8 @@
-"""Lets pods go from nodes with a NoExecute taint, at once or when their patience ends.
+"""Evicts pods from nodes with a NoExecute taint, at once or when their toleration ends.
 
-A pod that does not tolerate a taint is deleted at once; one that tolerates it for so many seconds is deleted that long after the taint
-was added. Deleted means asked to go: on a node that does not answer, a pod stays, terminating and with all that it holds,
-until the node answers or is removed. Only then is it certain that it no longer uses its devices.
+A pod that does not tolerate a taint is deleted at once; one that tolerates it for so many seconds is deleted that long after the taint was
+added. Deleted means asked to go: on a node that does not answer, a pod stays, terminating and holding all its resources, until the node
+answers or is removed. Only then is it certain that it no longer uses its devices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CONDITION: Final = disruption(
 
 
 def leaves_at(pod: Pod, taints: Mapping[Taint, float]) -> float | None:
-    """When a pod has to leave a node with these NoExecute taints, each with its time; None if it may stay for good."""
+    """When a pod has to leave a node with these NoExecute taints, each with its time; None if it may stay."""
     times = []
     for taint, since in taints.items():
         fitting = [t for t in pod.spec.tolerations if tolerates(t, taint)]
@@ -42,7 +42,7 @@ def leaves_at(pod: Pod, taints: Mapping[Taint, float]) -> float | None:
 
 
 def _patience(tolerations: Iterable[Toleration]) -> float | None:
-    """The shortest time that one of several tolerations gives; None where all are without end."""
+    """The shortest time that one of several tolerations gives; None where all are unlimited."""
     limits = (t.toleration_seconds for t in tolerations)
     return min((float(max(0, limit)) for limit in limits if limit is not None), default=None)
 

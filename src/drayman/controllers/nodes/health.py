@@ -1,7 +1,7 @@
 """What a node's silence and its conditions mean: which conditions it should have, and which taints.
 
-A node that has not been heard of for a while may be dead, or only cut off; nobody can tell. So its conditions become Unknown, not
-False, and its taints keep new pods away and let those that are there go when their patience ends.
+A node that has not been heard from for a while may be dead, or only cut off; there is no way to tell. So its conditions become Unknown, not
+False, and its taints keep new pods away and evict those that are there when their toleration ends.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MANAGED: Final = {
     *((key, "NoSchedule") for key in (*_PRESSURES.values(), UNSCHEDULABLE)),
     *((key, effect) for key in (NOT_READY, UNREACHABLE) for effect in ("NoSchedule", "NoExecute")),
 }
-"""Taints that are set and taken away here; all others are somebody else's."""
+"""Taints that are set and taken away here; all others belong to other components."""
 
 
 def conditions_of(node: Node, *, silent: bool, now: float) -> tuple[NodeCondition, ...]:
-    """The conditions of a node; while it is silent, nothing is known of it any more."""
+    """The conditions of a node; while it is silent, they are unknown."""
     if not silent:
         return node.status.conditions
     known = {condition.type_: condition for condition in node.status.conditions}
@@ -97,7 +97,7 @@ def _wanted(
 
 
 def is_accepted(node: Node) -> bool:
-    """Whether a node says that it is ready, and is taken at its word: new ones and silent ones are tainted."""
+    """Whether a node says that it is ready, and is trusted: new ones and silent ones are tainted."""
     return is_ready(node.status.conditions) and not any(
         taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints
     )

@@ -1,8 +1,8 @@
-"""Notices nodes that have gone silent, and says so in their conditions and taints.
+"""Detects nodes that have gone silent, and records it in their conditions and taints.
 
-A node is heard when it renews its lease or writes its status. What counts is when that was noticed here, by this clock; the times
-that nodes write are never compared with it. So after a restart every node has its full time again. A node that never had a
-lease does not promise to be heard, and is left alone.
+A node is heard from when it renews its lease or writes its status. What counts is when that was noticed here, by this clock; the times that
+nodes write are never compared with it. So after a restart every node has its full time again. A node that never had a lease has not
+promised heartbeats, and is left alone.
 
 When all nodes fall silent together the fault is more likely here than there: pods are then not asked to leave.
 """
@@ -45,12 +45,12 @@ class NodeOptions:
 @dataclass(frozen=True, slots=True)
 class _Heard:
     signs: tuple[str, ...]
-    """What the node had written when it was last heard."""
+    """What the node had written when it was last heard from."""
     at: float
 
 
 class NodeLifecycleController(Reconciler[Node]):
-    """Keeps the conditions and taints of nodes true to whether they are heard."""
+    """Keeps the conditions and taints of nodes in line with whether they are heard from."""
 
     resource = NODES
     component = "node-controller"
@@ -83,7 +83,7 @@ class NodeLifecycleController(Reconciler[Node]):
         now = self.clock()
         left = heard.at + self._options.grace - now
         if left <= 0 and is_ready(node.status.conditions):
-            # Before a node is given up the server itself is asked: it may be the cache that is late.
+            # Before a node is given up the server itself is asked: the cache may be late.
             heard = self._listen(node, await self._latest_lease(key[1])) or heard
             left = heard.at + self._options.grace - now
         conditions = conditions_of(node, silent=left <= 0, now=now)
@@ -99,7 +99,7 @@ class NodeLifecycleController(Reconciler[Node]):
             self.queue.add_after(key, left)
 
     async def _welcome(self, node: Node) -> None:
-        """Every node is tainted when it is made. One without a lease is taken at its word when it says that it is ready."""
+        """Every node is tainted when it is made. One without a lease is trusted when it says that it is ready."""
         kept = [t for t in node.spec.taints if (t.key, t.effect) != (NOT_READY, "NoSchedule")]
         if is_ready(node.status.conditions) and len(kept) < len(node.spec.taints):
             await self._write_taints(node, [codec.to_dict(taint) for taint in kept])
@@ -111,7 +111,7 @@ class NodeLifecycleController(Reconciler[Node]):
             return None
 
     def _listen(self, node: Node, lease: Lease | None) -> _Heard | None:
-        """When a node was last heard; None for one that never had a lease."""
+        """When a node was last heard from; None for one that never had a lease."""
         name = node.metadata.name
         heard = self._heard.get(name)
         if lease is None:
@@ -123,7 +123,7 @@ class NodeLifecycleController(Reconciler[Node]):
         return heard
 
     def _is_all_silent(self, now: float) -> bool:
-        """Whether none of several nodes is heard any more."""
+        """Whether none of several nodes is heard from any more."""
         limit = now - self._options.grace
         return len(self._heard) > 1 and all(heard.at <= limit for heard in self._heard.values())
 

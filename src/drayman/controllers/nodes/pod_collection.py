@@ -1,7 +1,7 @@
-"""Removes pods that nobody else will: those of nodes that are gone, and those that end without ever having had a node.
+"""Removes pods that nothing else removes: those of nodes that are gone, and those that end without ever having had a node.
 
-A pod only goes away when its kubelet says that it has ended. Where there is no kubelet, or will never be one again, that is said here.
-A node may be away for a moment only, as while it is registered anew, so its pods have some time; and before they are removed the
+A pod only goes away when its kubelet says that it has ended. Where there is no kubelet, or will never be one again, this controller says
+so. A node may be away for a moment only, as while it is registered again, so its pods have some time; and before they are removed the
 server itself is asked whether the node is gone, not the cache.
 """
 
@@ -81,7 +81,7 @@ class PodCollector(Reconciler[Node]):
             self._gone_since.pop(key[1], None)
 
     async def _remove(self, pod: Pod) -> None:
-        """A pod that had not ended has failed, and not by its own fault."""
+        """A pod that had not ended has failed, through no fault of its own."""
         if not is_finished(pod):
             now = self.clock()
             if not await set_condition(self.client, pod, _CONDITION, now, phase="Failed"):
@@ -100,11 +100,11 @@ class PodCollector(Reconciler[Node]):
 
 
 def _ends_without_node(pod: Pod) -> bool:
-    # What finalizers hold back is not removed by being deleted again.
+    # Deleting again does not remove what finalizers hold back.
     return is_leaving(pod) and not pod.spec.node_name and not pod.metadata.finalizers
 
 
 def _is_given_up(node: Node) -> bool:
-    """Whether somebody who knows has said that a node that is not ready will not come back with its pods."""
+    """Whether a node is not ready and marked as out of service: it will not come back with its pods."""
     out = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
     return out and not is_ready(node.status.conditions)

@@ -35,7 +35,7 @@ class PodsOnNodes:
 async def set_condition(
     client: Client, pod: Pod, condition: dict[str, Json], now: float, *, phase: str = ""
 ) -> bool:
-    """Sets a condition of a pod, and its phase where one is given. False where the pod is gone or another has its name."""
+    """Sets a condition of a pod, and its phase where one is given. False where the pod is gone or another one has its name."""
     told = {**condition, "lastTransitionTime": timestamp_at(now)}
     status: dict[str, Json] = {"conditions": [told]}
     if phase:
@@ -64,5 +64,5 @@ async def delete(client: Client, pod: Pod, *, at_once: bool = False) -> None:
 
 
 def disruption(reason: str, message: str) -> dict[str, Json]:
-    """The condition that tells a pod's owner that it was not its fault."""
+    """The condition that tells a pod's owner that the pod was not at fault."""
     return {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}

@@ -1,5 +1,5 @@
 """Pods leave devices that are tainted with NoExecute.
 
-What is decided is in `taints`, `pools` and `rule_status`, as functions of the objects alone; `controller` follows the cluster and the
+Decisions are made in `taints`, `pools` and `rule_status`, by functions of the objects alone; `controller` follows the cluster and the
 clock.
 """

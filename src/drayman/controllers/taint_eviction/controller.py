@@ -1,8 +1,8 @@
-"""The loop of the eviction controller: whose devices are tainted, until when that is tolerated, and then the eviction.
+"""The loop of the eviction controller: which pods have tainted devices, until when that is tolerated, and then the eviction.
 
-Pods that have to go wait in a table with the time at which they do, and in the queue until then. Whatever changes (a taint, a rule, a
-claim, the pod) has the pods that it concerns looked at again: they may have to go earlier, later, or not at all. Disruption
-budgets are not asked, as in Kubernetes: a broken device does not get better by waiting.
+Pods that have to go wait in a table with the time at which they do, and in the queue until then. After any change (a taint, a rule, a
+claim, the pod) the pods that it concerns are looked at again: they may have to go earlier, later, or not at all. Disruption budgets are not
+consulted, as in Kubernetes: a broken device does not get better by waiting.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _REMEMBERED: Final = 10_000
 
 
 class Key(NamedTuple):
-    """A pod that may have to go, or a rule whose status may have to be told. The uid tells it from a later one of that name."""
+    """A pod that may have to go, or a rule whose status may have to be written. The uid distinguishes it from a later one of that name."""
 
     sort: Literal["pod", "rule"]
     namespace: str
@@ -110,7 +110,7 @@ class TaintEvictionController:
             while True:
                 keys = await self._queue.take(AT_ONCE)
                 try:
-                    # A rule tells what it is about to do before it is done.
+                    # A rule reports what it is about to do before it is done.
                     for key in keys:
                         if key.sort == "rule":
                             await self._attend(key)

@@ -1,4 +1,4 @@
-"""Evicting one pod: it learns why, then it is deleted."""
+"""Evicting one pod: its status says why, then it is deleted."""
 
 from __future__ import annotations
 

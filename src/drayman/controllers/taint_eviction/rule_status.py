@@ -30,7 +30,7 @@ class Counts:
 
 
 def wait_before_update(rule: DeviceTaintRule, now: datetime) -> timedelta:
-    """How long the condition has to be left as it is. Any change of the rule may be told at once."""
+    """How long the condition has to be left as it is. Any change of the rule may be reported at once."""
     condition = current_condition(rule)
     if condition is None or condition.observed_generation != rule.metadata.generation:
         return timedelta(0)
@@ -69,7 +69,7 @@ def new_condition(rule: DeviceTaintRule, counts: Counts, now: datetime) -> Condi
 
 
 def condition_patch(rule: DeviceTaintRule, condition: Condition) -> Patch:
-    """Says it of this rule only, not of a later one of the same name."""
+    """Applies to this rule only, not to a later one of the same name."""
     return apply_patch(
         {
             "apiVersion": DEVICE_TAINT_RULES.api_version,

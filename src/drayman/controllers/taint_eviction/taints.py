@@ -1,9 +1,9 @@
 """When a pod has to leave its devices, and why.
 
-A device is tainted in its ResourceSlice or by a DeviceTaintRule, and a pod leaves at the earliest time at which some taint with effect
-NoExecute on some device of some claim of it is no longer tolerated. Three things differ from Kubernetes 1.36.4, which has them wrong: a
-toleration without effect tolerates NoExecute too, as it does when the scheduler places the pod; pods that got their devices as
-extended resources leave like all others; and a rule without a selector is, here and in the scheduler, a rule about no device.
+A device is tainted in its ResourceSlice or by a DeviceTaintRule, and a pod leaves at the earliest time at which a taint with effect
+NoExecute on a device of one of its claims is no longer tolerated. Three things differ from Kubernetes 1.36.4, which has them wrong: a
+toleration without effect tolerates NoExecute too, as it does when the scheduler places the pod; pods that got their devices as extended
+resources leave like all others; and a rule without a selector selects no device, here and in the scheduler.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FindClaim = Callable[[str, str], ResourceClaim | None]
 
 @dataclass(frozen=True, slots=True, order=True)
 class EvictingTaint:
-    """A taint that drives pods away: of a rule, or else of a device in its slice. In the order in which they are told."""
+    """A taint that drives pods away: of a rule, or else of a device in its slice. In the order in which they are reported."""
 
     is_of_device: bool
     place: tuple[str, str, str, int]
@@ -54,7 +54,7 @@ class EvictingTaint:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """That a pod has to go, from when on, and because of what."""
+    """That a pod has to go, from when, and why."""
 
     when: datetime
     reasons: tuple[EvictingTaint, ...]
@@ -68,7 +68,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Tainted:
-    """All taints there are: of devices in slices, and of rules with the effect NoExecute."""
+    """All taints: of devices in slices, and of rules with the effect NoExecute."""
 
     pools: Pools
     rules: Mapping[str, DeviceTaintRule]
@@ -120,7 +120,7 @@ def claim_eviction(claim: ResourceClaim, tainted: Tainted) -> Eviction | None:
 def _end_of_toleration(
     taint: DeviceTaint, tolerations: Iterable[DeviceToleration]
 ) -> datetime | None:
-    """From when on a taint drives a pod away; None for never. Of several tolerations the shortest counts."""
+    """When a taint begins to drive a pod away; None for never. The shortest of several tolerations counts."""
     seconds: list[int] = []
     for toleration in tolerations:
         if not tolerates(toleration, (taint.key, taint.value, taint.effect)):
@@ -135,7 +135,7 @@ def _end_of_toleration(
 
 
 def _claims_in_use(pod: Pod, find: FindClaim) -> Iterator[ResourceClaim]:
-    """The claims that a pod uses rather than names: made for it where they are generated, and reserved for it."""
+    """The claims that a pod uses, not just names: reserved for it and, where they are generated, made for it."""
     for entry, name in entry_claims(pod):
         claim = find(pod.metadata.namespace, name) if name else None
         if claim is None or not is_reserved_for(claim, pod):

@@ -1,6 +1,6 @@
 """Volumes of an embedded cluster: claims are bound to volumes that exist, and volumes are simulated for classes that provision.
 
-On a real cluster kube-controller-manager and the drivers of storage do this; there nothing here runs.
+On a real cluster kube-controller-manager and the storage drivers do this, and nothing here runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Brings volume claims and volumes together.
 
-A claim and its volume name each other, and both say so in their status. That is written in one transaction, with the volume itself
-where it is made for the claim, so that no half of a binding is ever there to be cleared up.
+A claim and its volume name each other, and both say so in their status. That is written in one transaction, with the volume itself where it
+is made for the claim, so that there is never half a binding to clean up.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
 def _claim_writes(
     claim: PersistentVolumeClaim, volume: PersistentVolume, notes: dict[str, str]
 ) -> list[Write]:
-    """Makes a claim say that it has the volume; nothing if it does."""
+    """Makes a claim say that it has the volume; nothing if it already does."""
     wanted = bound_to(claim, volume)
     annotations = {**wanted.metadata.annotations, **notes}
     parts: dict[Path, Json] = {}

@@ -58,5 +58,5 @@ class EphemeralVolumeController(Reconciler[Pod]):
         try:
             await self.client.create(_CLAIM_VALUES, body)
         except AlreadyExistsError:
-            # Ours of a moment ago; or somebody else's, and the scheduler tells the pod so.
+            # Ours from a moment ago; or not this pod's, which the scheduler reports.
             return

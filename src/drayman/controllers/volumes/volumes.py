@@ -25,7 +25,7 @@ from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 
 
 class VolumeController(Reconciler[PersistentVolume]):
-    """Says in which phase volumes are, and takes back those whose claim is gone."""
+    """Sets the phase of volumes, and reclaims those whose claim is gone."""
 
     resource = PERSISTENT_VOLUMES
     component = "persistentvolume-controller"
@@ -58,7 +58,7 @@ class VolumeController(Reconciler[PersistentVolume]):
                 self.queue.add(("", claim.spec.volume_name))
 
     async def _claim_of(self, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-        """The claim that a volume is meant for. Before it is said to be gone, the server is asked."""
+        """The claim that a volume is meant for. Before it is considered gone, the server is asked."""
         ref = volume.spec.claim_ref
         if ref is None:
             return None
@@ -81,7 +81,7 @@ class VolumeController(Reconciler[PersistentVolume]):
                 await self._set_phase(volume, RELEASED)
 
     async def _let_go(self, volume: PersistentVolume) -> None:
-        """The claim is gone, or has got another volume: this one is for others."""
+        """The claim is gone, or has got another volume: this one is available to others."""
         annotations = dict(volume.metadata.annotations)
         if PROVISIONED_BY in annotations:
             await self._delete(volume)

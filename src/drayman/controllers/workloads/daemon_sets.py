@@ -92,7 +92,7 @@ class DaemonSetController(PodOwner[DaemonSet]):
                 self.tell(daemon_set, "Normal", "SucceededDaemonPod", note)
 
     def _node_changed(self, notice: Notice[Node]) -> None:
-        """A node that came, went or changed what decides about placement concerns every daemon set."""
+        """A node that came, went or changed in a way that affects placement concerns every daemon set."""
         node, old = notice.object, notice.old
         if (
             old is not None

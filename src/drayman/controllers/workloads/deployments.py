@@ -201,7 +201,7 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
     async def _refresh(
         self, deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]
     ) -> ReplicaSet:
-        """Tells the present replica set its revision and what else has changed about the deployment."""
+        """Writes its revision and other changes of the deployment to the present replica set."""
         annotations = annotations_of_new(deployment, new, next_revision(old))
         ready = deployment.spec.min_ready_seconds
         if annotations == new.metadata.annotations and ready == new.spec.min_ready_seconds:

@@ -1,4 +1,4 @@
-"""Keeps the status of disruption budgets, which evictions go by."""
+"""Keeps the status of disruption budgets, which evictions use."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
                 self.queue.add((metadata.namespace, budget.metadata.name))
 
     def _scaled_changed(self, notice: Notice[Any]) -> None:
-        """The size of a workload counts for every budget of its namespace that may be about it."""
+        """The size of a workload affects every budget of its namespace that may cover it."""
         old = notice.old
         if old is not None and old.spec.replicas == notice.object.spec.replicas:
             return

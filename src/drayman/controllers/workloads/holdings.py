@@ -1,9 +1,9 @@
 """Which objects a controller's objects own, up to and including the controller's own writes.
 
-A cache lags behind what its reader has just written. A controller that counted its pods in the cache alone would create them a
-second time. Kubernetes waits until the cache has caught up ("expectations"); here the answers to the controller's own writes
-are taken in at once, and the cache may be late without anybody waiting. Versions decide which of two states of an object is
-newer, and how far the informer has come decides whether an answer is news at all.
+A cache lags behind what its reader has just written. A controller that counted its pods in the cache alone would create them a second time.
+Kubernetes waits until the cache has caught up ("expectations"); here the answers to the controller's own writes are taken in at once, and
+nothing has to wait when the cache is late. Versions decide which of two states of an object is newer, and how far the informer has come
+decides whether an answer is news at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOSE: Final = "workloads:loose"
 
 
 def version_of(text: str) -> int:
-    """A resourceVersion as a number, which since Kubernetes 1.35 they are documented to be; 0 where one is not."""
+    """A resourceVersion as a number, as documented since Kubernetes 1.35; 0 where it is not one."""
     return int(text) if text.isdecimal() else 0
 
 
@@ -36,24 +36,24 @@ class Holdings(Generic[T]):
     """Objects of one kind by the uid of their controller, for controllers of one kind."""
 
     def __init__(self, informer: Informer[T], owner_kind: str, told: Told[T]) -> None:
-        """`told` hears of every change to objects of such controllers and to those without any, after it is taken in."""
+        """`told` is called for every change to objects of such controllers or of none, after it is taken in."""
         self._informer = informer
         self._owner_kind = owner_kind
         self._tell = told
         self._objects: dict[str, T] = {}
         self._owned: dict[str, dict[str, T]] = {}
         self._gone: set[str] = set()
-        """Removed by us; the cache may still tell of changes from before."""
+        """Removed by us; the cache may still report earlier changes."""
         informer.cache.add_indexers({_LOOSE: _home_of_loose})
         informer.add_handler(self._take)
 
     def of(self, owner_uid: str) -> list[T]:
-        """What an object owns, the oldest name first."""
+        """What an object owns, sorted by name."""
         found = self._owned.get(owner_uid, {}).values()
         return sorted(found, key=lambda value: value.metadata.name)
 
     def loose(self, namespace: str) -> list[T]:
-        """The objects of a namespace that nobody controls."""
+        """The objects of a namespace that have no controller."""
         found = self._informer.cache.by_index(_LOOSE, namespace)
         return [value for value in found if value.metadata.uid not in self._objects]
 
@@ -75,7 +75,7 @@ class Holdings(Generic[T]):
             self._gone.add(uid)
 
     def _take(self, notice: Notice[T]) -> None:
-        """Most objects in a cluster are none of this controller's concern, so those are told first."""
+        """Most objects in a cluster do not concern this controller, so those are filtered out first."""
         metadata = notice.object.metadata
         owner = controller_of(metadata) if metadata.owner_references else None
         if (owner is None or owner.kind != self._owner_kind) and metadata.uid not in self._objects:
@@ -117,7 +117,7 @@ class Holdings(Generic[T]):
 
 
 def _home_of_loose(value: HasMetadata) -> tuple[str, ...]:
-    """The namespace of an object that nobody controls."""
+    """The namespace of an object that has no controller."""
     metadata = value.metadata
     if metadata.owner_references and controller_of(metadata) is not None:
         return ()

@@ -30,7 +30,7 @@ from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
 from drayman.workloads.jobs.pods import FINALIZER, is_tracked, pod_of
 
 _STRAYS: Final = ""
-"""The name, which no job has, under which the pods of a namespace are looked at that have lost their job."""
+"""The name, which no job has, under which pods of a namespace that have lost their job are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class JobOptions:
 
 
 class JobController(PodOwner[Job]):
-    """Brings jobs to their end."""
+    """Runs jobs to their end."""
 
     resource = JOBS
     component = "job-controller"
@@ -114,11 +114,11 @@ class JobController(PodOwner[Job]):
             raise refusal
 
     async def _carry_out(self, job: Job, decision: JobDecision) -> ClusterError | None:
-        """Writes the pods. What is refused must not keep those from being counted that have ended."""
+        """Writes the pods. A refusal must not keep pods that have ended from being counted."""
         try:
             if decision.verdict is None or decision.verdict.type_ != FAILING:
-                # Pods that a job gives up because it does not need them are no failures. Without the finalizer they are
-                # never counted, also if nobody lives to write that down.
+                # Pods that a job gives up because it does not need them are not failures. Without the finalizer they are never counted,
+                # even if this process ends first.
                 await self._untrack(decision.delete)
             await self.delete_pods(job, decision.delete)
             await self.create_pods(job, [pod_of(job, seed) for seed in decision.create])
@@ -143,7 +143,7 @@ class JobController(PodOwner[Job]):
         await self.client.delete(JOBS, job.metadata.name, job.metadata.namespace, options=options)
 
     async def _let_orphans_go(self, key: Key, present: str) -> None:
-        """Frees pods that name a job of this name as their controller that no longer exists."""
+        """Frees pods whose controller is a job of this name that no longer exists."""
         for uid in self._owners.get(key, set()) - {present}:
             await self._untrack([pod for pod in self.holdings.of(uid) if is_tracked(pod)])
             self._owners[key].discard(uid)
@@ -151,7 +151,7 @@ class JobController(PodOwner[Job]):
             del self._owners[key]
 
     async def _untrack(self, pods: Sequence[Pod]) -> None:
-        """Takes the job's finalizer off pods. One that is gone needs it no more."""
+        """Takes the job's finalizer off pods. One that is gone is skipped."""
         bundles = [
             Bundle([_untracking(pod)], partial(self._untracking_refused, pod), self._untracked)
             for pod in pods

@@ -1,7 +1,7 @@
-"""What controllers whose objects own others have in common: finding what is theirs, taking it in and letting it go.
+"""What controllers whose objects own others have in common: finding what is theirs, adopting it and releasing it.
 
-An object owns what names it as its controller. What has no controller and matches its selector it adopts; what it owns and no longer
-matches it releases. Both are written with the uid and version of what was seen, so that nobody's change is overwritten.
+An object owns what names it as its controller. It adopts what has no controller and matches its selector, and releases what it owns that no
+longer matches. Both are written with the uid and version of what was seen, so that no other change is overwritten.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class Owner(Reconciler[T], Generic[T, C]):
 
     @abstractmethod
     def selects(self, value: T) -> bool:
-        """Whether an object takes in what has no controller."""
+        """Whether an object adopts what has no controller."""
 
     def owned_changed(self, notice: Notice[C]) -> None:
-        """Hears of each change to what is owned or loose, after the owner was put into the queue."""
+        """Called on each change to what is owned or loose, after the owner was put into the queue."""
 
     async def claim(self, value: T) -> list[C]:
         """What an object owns, after it has adopted and released what it should."""
@@ -133,7 +133,7 @@ class Owner(Reconciler[T], Generic[T, C]):
         self.owned_changed(notice)
 
     def _offer(self, metadata: ObjectMeta) -> None:
-        """Lets those look at something loose who may want it."""
+        """Queues the objects that may adopt something loose."""
         if not metadata.labels:
             return
         for value in self.in_namespace(metadata.namespace):

@@ -50,7 +50,7 @@ class PodOwner(Owner[T, Pod]):
     ) -> None:
         """After something was made or deleted, and when a pod becomes available by the passing of time alone.
 
-        That something was to be made is not enough: in a namespace that goes away it never is, and asking again would never end.
+        It is not enough that something was to be made: in a namespace that is being deleted it never is, and retries would never end.
         """
         if at_once:
             self.queue.add(key)
@@ -58,7 +58,7 @@ class PodOwner(Owner[T, Pod]):
             self.queue.add_after(key, wait)
 
     async def create_pods(self, value: T, bodies: Sequence[JsonObject]) -> None:
-        """Makes pods, few at first. Raises what the first refusal was, after telling of it."""
+        """Makes pods, few at first. Raises the first refusal, after recording an event."""
         begun, size = 0, 1
         while begun < len(bodies):
             batch = bodies[begun : begun + size]
@@ -83,13 +83,13 @@ class PodOwner(Owner[T, Pod]):
             try:
                 return await self.client.write_many(writes)
             except AlreadyExistsError:
-                # Of many random names one is taken now and then; a name that was given stays taken.
+                # Now and then one of many random names is taken; a name that was given stays taken.
                 if any("name" in body["metadata"] for body in batch):
                     raise
         return await self.client.write_many(writes)
 
     async def delete_pods(self, value: T, pods: Sequence[Pod]) -> None:
-        """Deletes pods, these very ones; what is gone already is no error."""
+        """Deletes exactly these pods; one that is already gone is not an error."""
         await write_together(
             self.client,
             [
@@ -118,7 +118,7 @@ class PodOwner(Owner[T, Pod]):
 
 
 def is_namespace_ending(error: ClusterError) -> bool:
-    """Whether a create was refused because its namespace goes away, after which nothing is left to do."""
+    """Whether a create was refused because its namespace is being deleted, after which nothing is left to do."""
     return isinstance(error, ForbiddenError) and any(
         cause.reason == "NamespaceTerminating" for cause in error.causes
     )

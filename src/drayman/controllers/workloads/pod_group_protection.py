@@ -1,4 +1,4 @@
-"""Lets groups of pods go that somebody has deleted, once their pods have ended.
+"""Lets deleted groups of pods go once their pods have ended.
 
 The server gives each a finalizer: the claims that a group shares are reserved for it, and must not be taken from under running pods.
 """
@@ -37,7 +37,7 @@ class PodGroupProtectionController(Protection[PodGroup]):
         group = self.find(key)
         if group is None or not is_leaving(group, _PROTECTION):
             return
-        # A group that is deleted is rare, so no index is kept for it.
+        # Deleted groups are rare, so no index is kept for them.
         if not any(group_key(pod) == key and not is_finished(pod) for pod in self._pods.cache):
             await self.unprotect(group, _PROTECTION)
 

@@ -1,8 +1,8 @@
 """The loop that every controller here has: keys come in, each is compared with what it should be and brought closer.
 
-What to do is decided elsewhere, by pure functions; here is what is the same for all: the queue, the workers, retries, events, and
-writing a status so that it only counts if nobody wrote in between. A controller reads its objects through `find`, which knows the
-answers to its own writes, so that it never acts twice on a state that it has changed itself.
+What to do is decided elsewhere, by pure functions; here is what they share: the queue, the workers, retries, events, and writing a status
+only if there was no other write in between. A controller reads its objects through `find`, which knows the answers to its own writes, so
+that it never acts twice on a state that it has changed itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Reconciler(ABC, Generic[T]):
 
     @abstractmethod
     async def reconcile(self, key: Key) -> None:
-        """Brings one object closer to what it should be. Is called again after each change, and after each failure."""
+        """Brings one object closer to what it should be. Called again after each change, and after each failure."""
 
     async def run(self) -> None:
         """Works until cancelled. Informers have to be running."""
@@ -132,7 +132,7 @@ class Reconciler(ABC, Generic[T]):
         return True
 
     def object_changed(self, notice: Notice[T]) -> None:
-        """Hears of each change to an object of this kind, after it was put into the queue."""
+        """Called on each change to an object of this kind, after it was put into the queue."""
 
     def _changed(self, notice: Notice[T]) -> None:
         if not self.concerns(notice.object):
@@ -154,7 +154,7 @@ class Reconciler(ABC, Generic[T]):
         try:
             await self.reconcile(key)
         except (ConflictError, NotFoundError) as error:
-            # Somebody else was quicker; the cache will tell what they did.
+            # Another writer was quicker; the cache will show what it did.
             _log.debug("%s %s/%s: %s", self.resource.plural, *key, error)
             self.queue.retry(key)
         except ClusterError as error:

@@ -1,4 +1,4 @@
-"""Keeps replica sets, and replication controllers from before there were any, at their number of pods."""
+"""Keeps replica sets, and the older replication controllers, at their number of pods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ K = TypeVar("K", bound=ReplicaKeeper)
 
 
 class _ReplicaController(PodOwner[K]):
-    """Makes and deletes the pods of what has a number of equal ones."""
+    """Makes and deletes the pods of objects that have a number of equal ones."""
 
     def selects(self, value: K) -> bool:
         return value.metadata.deletion_timestamp is None
@@ -47,7 +47,7 @@ class _ReplicaController(PodOwner[K]):
         self.look_again(key, pods, replica_set.spec.min_ready_seconds, at_once=moved)
 
     async def _carry_out(self, replica_set: K, decided: ReplicaPlan) -> ClusterError | None:
-        """Writes the pods. What is refused is told in the status too."""
+        """Writes the pods. Refusals are reported in the status too."""
         try:
             await self.delete_pods(replica_set, decided.delete)
             count = min(decided.create, MOST_PER_ROUND)

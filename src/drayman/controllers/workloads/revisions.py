@@ -32,7 +32,7 @@ class Revisions:
     def __init__(self, client: Client, informers: Informers, owner_kind: str) -> None:
         self._client = client
         informer = informers.informer(CONTROLLER_REVISIONS)
-        # Nobody acts on a revision alone, so nobody is told.
+        # Nothing acts on a revision alone, so nothing is notified.
         self._held: Holdings[ControllerRevision] = Holdings(informer, owner_kind, lambda _: None)
 
     def of(self, uid: str) -> list[ControllerRevision]:
@@ -52,7 +52,7 @@ class Revisions:
         return await self._make(owner, labels, collisions, number)
 
     async def truncate(self, uid: str, live: Collection[str], limit: int | None) -> None:
-        """Deletes the oldest revisions that no pod and no status names, but for so many."""
+        """Deletes the oldest revisions that no pod and no status names, down to the limit."""
         if limit is None:
             return
         spare = [r for r in self.of(uid) if r.metadata.name not in live]

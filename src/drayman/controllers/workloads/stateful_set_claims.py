@@ -1,4 +1,4 @@
-"""The volume claims of a stateful set: made before the pod that uses them, kept or left to go with it as the set says.
+"""The volume claims of a stateful set: made before the pod that uses them, kept or deleted with it as the set says.
 
 Whether a claim outlives its pod is said by its owners: with whenScaled Delete a claim belongs to the pod that is given up, with
 whenDeleted Delete to the set; garbage collection does the rest.
@@ -36,7 +36,7 @@ class VolumeClaims:
         self._claims = informers.informer(VOLUME_CLAIMS).cache
 
     async def ensure(self, stateful_set: StatefulSet, ordinal: int) -> bool:
-        """Makes what claims a pod lacks. False where one is on its way out, and the pod has to wait."""
+        """Makes the claims that a pod lacks. False where one is being deleted, and the pod has to wait."""
         for body in claim_bodies(stateful_set, ordinal):
             found = self._claims.get(body["metadata"]["name"], stateful_set.metadata.namespace)
             if found is None:

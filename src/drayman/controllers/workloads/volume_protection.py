@@ -1,7 +1,7 @@
-"""Lets volume claims and volumes go that somebody has deleted, once nothing uses them.
+"""Lets deleted volume claims and volumes go once nothing uses them.
 
-The server gives each a finalizer, so that a volume is not pulled from under a running pod. Whoever takes the finalizer off again has to
-make sure of that: here, when no pod on a node uses the claim, and no claim names the volume.
+The server gives each a finalizer, so that a volume is not pulled from under a running pod. It is taken off here when no pod on a node uses
+the claim, and no claim names the volume.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class VolumeClaimProtectionController(Protection[PersistentVolumeClaim]):
         claim = self.find(key)
         if claim is None or not is_leaving(claim, _CLAIM_PROTECTION):
             return
-        # A claim that is deleted is rare, so no index is kept for it.
+        # Deleted claims are rare, so no index is kept for them.
         if not any(
             pod.metadata.namespace == key[0] and _uses(pod, claim) for pod in self._pods.cache
         ):

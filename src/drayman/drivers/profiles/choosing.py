@@ -1,4 +1,4 @@
-"""Which hardware a cluster is to have: `dgx-h100=4,./my-node.yaml=2`, and the nodes that come of it."""
+"""Which hardware a cluster is to have: `dgx-h100=4,./my-node.yaml=2`, and the nodes that result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
 """Every profile that comes with the package, by name."""
 
 MOST_NODES: Final = 20_000
-"""More is a slip of the finger; nothing simulates so many in one process."""
+"""More is a typing error; nothing simulates so many in one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class HardwareCluster:
 def parse_profiles(texts: str | Iterable[str]) -> tuple[Wanted, ...]:
     """The profiles that `NAME[=COUNT],...` asks for; a NAME with a slash or a YAML ending is a file. Raises ProfileError.
 
-    The same profile named twice is as many units as both say.
+    The counts of a profile named twice are added.
     """
     counts: dict[str, int] = {}
     for text in (texts,) if isinstance(texts, str) else texts:

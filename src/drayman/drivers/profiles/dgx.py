@@ -1,7 +1,7 @@
 """DGX machines: eight GPUs joined by NVLink, with a network card beside each.
 
 Interface names of the DGX H100 are the vendor's; GPU bus numbers and roots are inferred from the NICs' and may differ on a given machine.
-The H200 has the same board; that of the B200 is taken to be like it.
+The H200 has the same board; the B200's is assumed to be like it.
 """
 
 from __future__ import annotations

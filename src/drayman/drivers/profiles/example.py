@@ -1,6 +1,6 @@
 """The example driver of Kubernetes SIG Node: fake GPUs, network cards and CPUs, each kind a driver of its own.
 
-The driver is told at installation how its GPUs are offered; each of the settings that its manifests ask for is a profile.
+How the driver offers its GPUs is set at installation; each of the settings that its manifests ask for is a profile.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _offered(
 
 
 def _amount(value: Quantity, step: str, *, shared: bool) -> DeviceCapacity:
-    """A capacity; of a shared device, in steps of which any number can be had, and all of it by default."""
+    """A capacity; for a shared device, in steps of which any number can be requested, and all of it by default."""
     if not shared:
         return DeviceCapacity(value=value)
     unit = Quantity.parse(step)

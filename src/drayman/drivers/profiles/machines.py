@@ -24,7 +24,7 @@ EPHEMERAL_STORAGE: Final = "1Ti"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is the same for every node of a hardware, devices apart."""
+    """What is the same for every node of one kind of hardware, except the devices."""
 
     instance_type: str
     cpus: int
@@ -35,7 +35,7 @@ class Machine:
     threads_per_core: int = 2
     labels: Mapping[str, str] = field(default_factory=dict)
     huge_pages: str = "0"
-    """Memory set aside in pages of 2 MiB, as programs want it that drive devices without the kernel."""
+    """Memory set aside in pages of 2 MiB, as needed by programs that drive devices without the kernel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def consumption(
 
 @lru_cache(maxsize=256)
 def counter_set(gpu: str, amounts: Amounts) -> CounterSet:
-    """All there is of a GPU."""
+    """Everything a GPU has."""
     counters: Mapping[str, Counter] = dict(_counters(amounts, 0, MEMORY_SLICES))
     return CounterSet(name=counter_set_name(gpu), counters=dict(counters))
 

@@ -1,6 +1,6 @@
 """GB200 NVL72: a rack of eighteen trays with four GPUs each, all 72 in one NVLink clique.
 
-A tray's GPUs hang on their CPUs by NVLink-C2C and never share a PCIe root with a network card: only the NUMA node aligns them.
+A tray's GPUs are attached to their CPUs by NVLink-C2C and never share a PCIe root with a network card: only the NUMA node aligns them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Profiles that users write: a YAML file that describes a node and its devices in the words of the API.
+"""Profiles that users write: a YAML file that describes a node and its devices in the terms of the API.
 
 Devices and counter sets are templates. `count: 8` makes eight of one, `each: [...]` one for every entry, and `$(name)` in any text stands
-for a value of that entry, or for `index`, `node` and `uuid`, which are always there. A value that is nothing but `$(name)` keeps its
-type, so that `int: $(index)` is a number. The file is checked when it is read, by the rules that the API server applies to the slices that
-come of it.
+for a value of that entry, or for `index`, `node` and `uuid`, which are always there. A value that is nothing but `$(name)` keeps its type,
+so that `int: $(index)` is a number. The file is checked when it is read, by the rules that the API server applies to the resulting slices.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class _Reading:
         return ProfileError(f"{self.document.file}:{line}: {path or KIND}: {message}")
 
     def convert(self, type_: type[_T], value: Json, path: str) -> _T:
-        """A part of the file as what it is to be. Raises ProfileError, also for fields that mean nothing."""
+        """A part of the file, converted to its type. Raises ProfileError, also for unknown fields."""
         for unknown in unknown_fields(type_, value):
             raise self.error(_below(path, unknown), "there is no such field")
         try:

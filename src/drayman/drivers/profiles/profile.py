@@ -10,7 +10,7 @@ from drayman.drivers.profiles.machines import Spot
 
 
 class ProfileError(Exception):
-    """A profile cannot be had. The message is one line that names it, the file and the field where there are any, and what is allowed."""
+    """A profile cannot be used. The message is one line that names it, the file and the field where there are any, and what is allowed."""
 
 
 def stand_alone(profile: str, unit: int) -> tuple[Spot, ...]:
@@ -20,7 +20,7 @@ def stand_alone(profile: str, unit: int) -> tuple[Spot, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of hardware. A unit of it is what `--profile NAME=1` makes: mostly one node, for a rack-scale machine all of its nodes."""
+    """One kind of hardware. A unit of it is what `--profile NAME=1` makes: usually one node, for a rack-scale machine all of its nodes."""
 
     name: str
     summary: str

@@ -1,4 +1,4 @@
-"""Asking for less: fewer devices, or less of what one can give. The most that fits is found by halving."""
+"""Asking for less: fewer devices, or less of what one can give. The most that fits is found by bisection."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lower_counts(case: Case) -> Iterator[Remedy]:
 
 
 def fixed_counts(case: Case) -> Iterator[Remedy]:
-    """A number of devices for requests that want all there are, of which some are not to be had."""
+    """A number of devices for requests that want all devices, of which some are not available."""
     for written in case.written:
         for ask in written.asks():
             if ask.spec.allocation_mode == _ALL:
@@ -67,7 +67,7 @@ def lower_capacities(case: Case) -> Iterator[Remedy]:
 
 
 def _best(values: Sequence[V], attempt: Callable[[V], Remedy | None]) -> Remedy | None:
-    """What the last of the ascending values gives that helps. If one helps, so do those before it."""
+    """The result for the last of the ascending values that helps. If one helps, so do those before it."""
     low, high = 0, len(values)
     best = attempt(values[0]) if values else None
     if best is None:

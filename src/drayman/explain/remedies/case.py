@@ -1,4 +1,4 @@
-"""One pod that does not fit, with all that remedies are worked out from."""
+"""One pod that does not fit, with everything that remedies are derived from."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ class Rephrasing(Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class Case:
-    """A pod, what it asks for, and what nodes said to that."""
+    """A pod, what it asks for, and what the nodes answered."""
 
     world: World
     pod: Pod
     demand: Demand
     verdicts: Mapping[str, Verdict]
     nodes: Sequence[NodeState]
-    """All that are in question, the nearest first."""
+    """All candidates, the nearest first."""
     trials: Trials
     written: tuple[Written, ...]
     users: Users
@@ -163,7 +163,7 @@ def written_of(pod: Pod, demand: Demand, world: World) -> tuple[Written, ...]:
         if template and world.template(claim.metadata.namespace, template) is not None:
             places.insert(0, (_TEMPLATE, template))
         if not places:
-            continue  # made from a template that is gone since: nothing is left to be changed
+            continue  # made from a template that no longer exists: nothing is left to change
         kind, name = places[0]
         title = f"template {name}" if kind == _TEMPLATE else f"claim {name}"
         known = found.get(places[0])

@@ -1,7 +1,7 @@
 """Which remedies are tried, in which order, and how many are named.
 
-Families come in the order in which people would consider them: what somebody has still to do or has got wrong, then what costs nothing
-but patience or some closeness, then asking for less, then taking from others, then giving up what was asked for.
+Families come in the order in which people would consider them: what is still to be done or is a mistake, then what costs nothing but
+patience or some closeness, then asking for less, then taking from others, then giving up what was asked for.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def remedies_for(
 
 
 def remedies_for_job(world: World, job: Job) -> RemedyReport:
-    """What would make a job that has no pods get on."""
+    """What would let a job without pods make progress."""
     if not job.spec.suspend:
         return RemedyReport()
     nodes = nearest_first(world.state, {})
@@ -136,7 +136,7 @@ def _report(
 ) -> RemedyReport:
     found: list[Remedy] = []
     for family in families:
-        # Two families may come to the same: a pod that makes room may also be the one that keeps a claim where it is.
+        # Two families may give the same result: a pod that makes room may also be the one that keeps a claim where it is.
         new = (r for r in family if all(r.operations != known.operations for known in found))
         found += islice(new, min(_MOST_OF_A_FAMILY, MOST_REMEDIES - len(found)))
         if len(found) == MOST_REMEDIES or trials.is_spent:

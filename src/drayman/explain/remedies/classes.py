@@ -1,4 +1,4 @@
-"""Device classes: another one that serves a request, and names that are nearly those of classes."""
+"""Device classes: another one that serves a request, and names that are close to those of classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drayman.inventory.bitsets import positions
 _ALIKE: Final = 0.6
 _MOST_CLASSES: Final = 6
 _MOST_NODES: Final = 16
-"""Nodes whose devices tell which drivers stand behind a class."""
+"""How many nodes are inspected for the drivers behind a class."""
 
 
 def other_classes(case: Case) -> Iterator[Remedy]:
@@ -57,7 +57,7 @@ def dropped_alternatives(case: Case) -> Iterator[Remedy]:
 
 
 def alike(one: str, other: str) -> float:
-    """How much two names are alike, from 0 to 1. That they end in the same domain says nothing."""
+    """How similar two names are, from 0 to 1. A common domain at the end does not count."""
     first, second = one.lower().split("."), other.lower().split(".")
     while min(len(first), len(second)) > 1 and first[-1] == second[-1]:
         del first[-1], second[-1]
@@ -65,7 +65,7 @@ def alike(one: str, other: str) -> float:
 
 
 def similar(name: str, others: Iterator[str]) -> list[str]:
-    """Those of the names that are like a name, the most alike first."""
+    """The names that are similar to a name, the most similar first."""
     scored = sorted((-alike(name, other), other) for other in others if other != name)
     return [other for score, other in scored if -score >= _ALIKE]
 

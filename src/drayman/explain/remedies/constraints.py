@@ -12,7 +12,7 @@ from drayman.explain.remedies.patching import cut, put
 
 _STANDARD: Final = "resource.kubernetes.io/"
 _LOOSER: Final = {f"{_STANDARD}pcieRoot": f"{_STANDARD}numaNode"}
-"""What devices have in common that are not as close together."""
+"""What devices that are further apart have in common."""
 
 
 def relaxed_constraints(case: Case) -> Iterator[Remedy]:

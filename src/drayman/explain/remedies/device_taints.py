@@ -1,7 +1,7 @@
-"""Devices that somebody keeps pods away from: tolerate that, or have the taints taken off.
+"""Devices that are tainted: tolerate the taints, or have them removed.
 
-Which taints have to go is found as for pods that are in the way: all that are on a node are thought away, then put back one by one as
-long as the pod still fits.
+Which taints have to go is found as for pods that are in the way: all taints on a node are disregarded, then put back one by one as long as
+the pod still fits.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _culprits(case: Case, view: NodeView) -> list[_Rule | _Published]:
 def _needed(
     case: Case, node: NodeState, culprits: list[_Rule | _Published]
 ) -> list[_Rule | _Published]:
-    """Those of the culprits without which it cannot be done."""
+    """The culprits that have to be removed."""
     gone = list(culprits)
     for culprit in culprits:
         rest = [other for other in gone if other is not culprit]

@@ -1,4 +1,4 @@
-"""Jobs that have what is needed, and will give it back by themselves."""
+"""Jobs that hold what is needed, and will give it back when they end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FAR: Final = float("inf")
 
 
 class _Ending(Struct, frozen=True):
-    """A job, all that goes with it, and when that will be at the latest."""
+    """A job, what is freed with it, and when that will be at the latest."""
 
     job: Job
     users: tuple[User, ...]
@@ -110,7 +110,7 @@ def _job_of(pod: Pod) -> str | None:
 
 
 def _end(job: Job, pods: Sequence[Pod]) -> float:
-    """When the pods that run now will have ended, as far as somebody has said."""
+    """When the pods that run now will have ended, as far as that is declared."""
     begun, most = seconds_of(job.status.start_time), job.spec.active_deadline_seconds
     deadline = _FAR if begun is None or most is None else begun + most
     if (job.spec.completions or 0) > job.status.succeeded + len(pods):
@@ -125,4 +125,4 @@ def _end_of_pod(pod: Pod) -> float:
     try:
         return begun + parse_duration(text)
     except ValueError:
-        return _FAR  # the annotation is of no use to the simulated node either
+        return _FAR  # the simulated node cannot use the annotation either

@@ -1,4 +1,4 @@
-"""Deleting what is in the way: pods that use what is needed, and claims that nobody uses."""
+"""Deleting what is in the way: pods that use what is needed, and claims that no pod uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:
 
 
 def released_claims(case: Case) -> Iterator[Remedy]:
-    """Claims that have their devices where the pod cannot go: without those who use them they are allocated anew."""
+    """Claims that have their devices where the pod cannot go: without the pods that use them, they are allocated again."""
     for claim in case.demand.held:
         user = case.users.of_claim(claim)
         if user is None or not user.pods:
@@ -90,7 +90,7 @@ def _delete_command(claim: ResourceClaim) -> str:
 
 
 def _returning(pods: Sequence[Pod]) -> str:
-    """A warning for pods that somebody would make anew."""
+    """A warning for pods that a controller would recreate."""
     again = "it" if len(pods) == 1 else "them"
     makers = {maker: None for pod in pods if (maker := maker_of(pod)) is not None}
     jobs = [f"job/{maker.name}" for maker in makers if maker.kind == "Job"]

@@ -12,7 +12,7 @@ from drayman.placement.state import ClusterState
 def nearest_first(
     state: ClusterState, verdicts: Mapping[str, Verdict], only: str | None = None
 ) -> list[NodeState]:
-    """All nodes, or the only one that is in question."""
+    """All nodes, or the only candidate."""
     if only is not None:
         return [state.nodes[only]] if only in state.nodes else []
     kinds: dict[Hashable, list[NodeState]] = {}
@@ -25,7 +25,7 @@ def nearest_first(
 
 
 def free_devices(state: ClusterState, node: NodeState) -> int:
-    """How many devices of a node nobody has anything of."""
+    """How many devices of a node are entirely free."""
     view = state.inventory.view(node.node, state.ledger)
     return len(view.hardware.records) - (view.in_use | view.shared).bit_count()
 

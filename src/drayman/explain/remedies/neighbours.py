@@ -1,4 +1,4 @@
-"""Rules between pods that leave no node: affinity, anti-affinity, spreading. A rule left out, or turned into a wish."""
+"""Rules between pods that leave no node: affinity, anti-affinity, spreading. A rule dropped, or turned into a preference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def dropped_affinity(case: Case) -> Iterator[Remedy]:
 
 
 def loosened_spread(case: Case) -> Iterator[Remedy]:
-    """Spread constraints that the pod could have as wishes."""
+    """Spread constraints that the pod could have as preferences."""
     constraints = case.pod.spec.topology_spread_constraints
     strict = [i for i, each in enumerate(constraints) if each.when_unsatisfiable == _STRICT]
     helped = False

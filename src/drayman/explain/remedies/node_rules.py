@@ -1,4 +1,4 @@
-"""Nodes that somebody keeps pods away from, or that the pod itself does not want: lift that."""
+"""Nodes that keep pods away, or that the pod itself excludes: lift that rule."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MOST_NODES: Final = 8
 _MOST_KINDS: Final = 4
 _OWN_DOMAINS: Final = ("kubernetes.io", "k8s.io")
 _CONDITIONS: Final = "node.kubernetes.io/"
-"""Taints that say how a node is. They go when that changes, not when somebody takes them off."""
+"""Taints that describe the state of a node. They go when that changes, not when a person removes them."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def uncordoned_nodes(case: Case) -> Iterator[Remedy]:
-    """A node that takes no pods at the moment, and has what this one needs."""
+    """A node that takes no pods at the moment, but has what this one needs."""
     cordoned = (node for node in case.nodes if node.facts.shape.unschedulable)
     for node in islice(cordoned, _MOST_NODES):
         taints = [t for t in node.node.spec.taints if t.key != UNSCHEDULABLE_TAINT.key]
@@ -142,7 +142,7 @@ def _with_node(
 
 
 def _repelling(case: Case, node: NodeState) -> list[Taint]:
-    """The taints of a node that keep the pod away and that somebody has put there."""
+    """The taints of a node that keep the pod away and were set by a person."""
     taints = node.facts.shape.taints
     if not taints:
         return []
@@ -151,7 +151,7 @@ def _repelling(case: Case, node: NodeState) -> list[Taint]:
 
 
 def _lacking(case: Case, wanted: Mapping[str, str]) -> Iterator[NodeState]:
-    """Nodes that could be given the labels: they do not say something else, and it is not for Kubernetes to say."""
+    """Nodes that could be given the labels: they have no other value for them, and Kubernetes does not set them itself."""
     for node in case.nodes:
         missing = _missing(node, wanted)
         if missing and not any(
@@ -167,7 +167,7 @@ def _missing(node: NodeState, wanted: Mapping[str, str]) -> dict[str, str]:
 
 
 def _conditions(term: NodeSelectorTerm) -> Iterator[tuple[int, str]]:
-    """The conditions of a term that has others besides, and what to say."""
+    """The conditions of a term that has several, and how to describe each."""
     if len(term.match_expressions) + len(term.match_fields) < 2:
         return
     for index, condition in enumerate(term.match_expressions):

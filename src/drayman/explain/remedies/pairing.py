@@ -1,7 +1,7 @@
-"""Two changes at once, for pods that no single one helps: a misspelt selector in a cluster that is full as well, for example.
+"""Two changes at once, for pods that no single change helps: a misspelt selector in a cluster that is full as well, for example.
 
 The first of the two is always another way to ask. Such changes are collected by going through the families without trying anything; then
-each is taken for granted, and a second one is looked for.
+each is assumed in turn, and a second one is looked for.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ASKING: Final[tuple[_Family, ...]] = (
 def paired(
     case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake] = ()
 ) -> Iterator[Remedy]:
-    """Pairs of changes that help: one for the first change of each family that is good for one, and none the other way round too."""
+    """Pairs of changes that help: one for the first change of each family that allows one, and no pair in both orders."""
     told: set[frozenset[str]] = set()
     tried = 0
     for changes in _changes(case, spelling, mistakes):
@@ -76,7 +76,7 @@ def paired(
 
 
 def _with_second(case: Case, change: Rephrasing) -> Remedy | None:
-    """What helps a pod that asks differently already."""
+    """What helps a pod that already asks differently."""
     second = _after(case, change)
     if second.demand.impossible is not None:
         return None
@@ -97,7 +97,7 @@ class _Collector(Case):
 def _changes(
     case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake]
 ) -> Iterator[list[Rephrasing]]:
-    """The changes of each family, as far as they are ways to ask."""
+    """The changes of each family that are ways to ask."""
     collector = _Collector(
         case.world,
         case.pod,
@@ -114,7 +114,7 @@ def _changes(
     )
     for family in (*corrections, *_ASKING):
         collector.changes = []
-        deque(family(collector), maxlen=0)  # nothing is found; this is for what is noted on the way
+        deque(family(collector), maxlen=0)  # nothing is found; this is for what gets recorded
         yield collector.changes
 
 

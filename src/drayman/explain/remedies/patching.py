@@ -1,7 +1,7 @@
 """Changes of objects as JSON patches.
 
-A remedy is told as patches, so it is tried with them too: what is searched with is what the patch makes of the object, never something
-that was built beside it.
+A remedy is reported as patches, so it is tried with them too: the search uses what the patch makes of the object, never something built
+separately.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def put(value: object, *path: str | int) -> Step:
 
 
 def cut(*path: str | int) -> Step:
-    """Take something out that is there."""
+    """Remove something that exists."""
     return {"op": "remove", "path": pointer(*path)}
 
 
 def under(prefix: str, patch: Patch) -> Patch:
-    """The same changes in something that is a part of something else."""
+    """The same changes for something that is part of a larger object."""
     return tuple({**step, "path": f"{prefix}{step['path']}"} for step in patch)
 
 

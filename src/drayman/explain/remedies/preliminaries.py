@@ -1,7 +1,7 @@
-"""Pods that no node is looked for yet: what they wait for, and whether they would fit then.
+"""Pods for which no node is looked for yet: what they wait for, and whether they would fit then.
 
-A name that stands for nothing is most often a misspelt one, so names that exist and are like it are tried. What does not exist at all
-cannot be tried, and is not named.
+A name that refers to nothing is usually misspelt, so similar names that exist are tried. What does not exist at all cannot be tried, and is
+not named.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def resumed_job(world: World, job: Job, trials: Trials) -> Iterator[Remedy]:
 
 
 def other_scheduler(world: World, pod: Pod, trials: Trials) -> Iterator[Remedy]:
-    """A pod that is left to somebody who may not exist."""
+    """A pod that is left to a scheduler that may not exist."""
     name = pod.spec.scheduler_name
     if name and name != DEFAULT_SCHEDULER:
         sentence = f"leave the pod to {DEFAULT_SCHEDULER} instead of {name}"
@@ -131,10 +131,10 @@ def _renamings(
 def _changed(
     world: World, pod: Pod, trials: Trials, sentence: str, patch: Patch, *, by_patch: bool = False
 ) -> Iterator[Remedy]:
-    """The change, if the pod fits with it. `by_patch`: Kubernetes lets it be made to a pod that exists."""
+    """The change, if the pod fits with it. `by_patch`: Kubernetes allows the change on an existing pod."""
     changed = patched(pod, patch)
     if waiting(world, changed) is not None:
-        return  # for something else besides
+        return  # for something else as well
     fit = trials.first_fit(trials.demand(changed))
     if fit is not None:
         metadata = pod.metadata

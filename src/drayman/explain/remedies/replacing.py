@@ -1,6 +1,6 @@
 """A pod that has lost its node or its devices: another in its place.
 
-Deleting it gives back what only it uses. Whoever has made it makes another, and that one is placed as if the first had never been.
+Deleting it gives back what only it uses. Its controller makes another, which is placed as if the first had never existed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from drayman.reasons.reason import Reason
 from drayman.workloads.makers import maker_of
 
 _AT_ONCE: Final = ("Deployment", "ReplicaSet", "Job")
-"""What makes another pod while the first is still on its way out. A node that does not answer keeps it there."""
+"""What makes another pod while the first is still being deleted. A node that does not answer keeps it there."""
 
 
 def replaced_pod(world: World, pod: Pod, reason: Reason) -> Iterator[Remedy]:

@@ -65,7 +65,7 @@ def lower_extended(case: Case) -> Iterator[Remedy]:
 
 
 def dropped_ports(case: Case) -> Iterator[Remedy]:
-    """Ports of the node that the pod could do without."""
+    """Node ports that the pod could do without."""
     for group, index, container in _containers(case):
         for number, port in enumerate(container.ports):
             if port.host_port:
@@ -107,7 +107,7 @@ def _rounded(name: str, left: int) -> int:
 
 
 def _lowering(case: Case, name: str, left: int) -> tuple[Patch, str] | None:
-    """The change after which the pod asks for so much in total; None where no single container can give as much up."""
+    """The change after which the pod asks for so much in total; None where no single container can give up as much."""
     total = _total(case, name)
     pod_level = case.pod.spec.resources
     if pod_level is not None and name in pod_level.requests:
@@ -132,7 +132,7 @@ def _lowering(case: Case, name: str, left: int) -> tuple[Patch, str] | None:
 def _set(group: str, index: int, container: Container, name: str, amount: str) -> Patch:
     steps: list[Step] = [put(amount, "spec", group, index, "resources", "requests", name)]
     if "/" in name and name in container.resources.limits:
-        # What a node counts in whole pieces has to have its limit where its request is.
+        # What a node counts in whole units must have its limit equal to its request.
         steps.append(put(amount, "spec", group, index, "resources", "limits", name))
     return tuple(steps)
 

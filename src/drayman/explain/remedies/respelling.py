@@ -1,4 +1,4 @@
-"""Names that no device has, written like ones that devices have."""
+"""Names that no device has, but that resemble names that devices have."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def respelt(expression: str, corrections: Mapping[str, str]) -> str:
 
 
 def _corrections(spelling: Sequence[Spelling]) -> Iterator[tuple[str, dict[str, str]]]:
-    """For each text with names that do not exist the replacements to be tried. Several names are corrected together."""
+    """For each text with names that do not exist, the replacements to try. Several names are corrected together."""
     texts: dict[str, dict[str, Spelling]] = {}
     for each in spelling:
         if each.similar:

@@ -1,4 +1,4 @@
-"""Selectors written otherwise, wherever they stand: in requests and in classes."""
+"""Selectors rewritten wherever they occur: in requests and in classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drayman.explain.values import ALL, Correction, Mistake, Rewriting, rewritte
 
 
 def corrected_values(case: Case, mistakes: Sequence[Mistake]) -> Iterator[Remedy]:
-    """Values that devices have in place of ones that none has. Where several are wrong in one selector, all at once."""
+    """Values that devices have in place of values that none has. Where several are wrong in one selector, all are corrected at once."""
     together: dict[str, list[Mistake]] = {}
     for mistake in mistakes:
         if mistake.told.among == ALL:

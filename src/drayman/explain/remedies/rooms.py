@@ -1,7 +1,7 @@
 """Room for a pod on a node where others are in the way: the fewest and least important of them that would have to go.
 
-As in preemption, but for a person to decide, so priority is no limit: everybody could go, and the most important are given back first.
-Among equals it is tried both ways: giving back those with few devices first leaves the fewest victims, giving back those with many first
+As in preemption, but for a person to decide, so priority is no limit: all users are removed, and the most important are put back first.
+Among equals both orders are tried: putting back those with few devices first leaves the fewest victims, putting back those with many first
 frees no more than is needed.
 """
 
@@ -26,20 +26,20 @@ MOST_NODES: Final = 6
 _MOST_WEIGHED: Final = 512
 """Nodes among which those are chosen."""
 _MOST_USERS: Final = 40
-"""On a node with more of them than this, it is left to people to choose."""
+"""On a node with more users than this, the choice is left to people."""
 _MOST_TWICE: Final = 16
-"""With more of them than this, they are given back in one order only."""
+"""With more users than this, they are put back in one order only."""
 
 
 class Room(Struct, frozen=True):
-    """Who would have to leave a node, and what the pod then gets there."""
+    """The users that would have to leave a node, and what the pod then gets there."""
 
     node: NodeState
     users: tuple[User, ...]
     fit: Fit
 
     def cost(self, namespace: str) -> tuple[int, int, int, int, int]:
-        """Less is better: the least important, the fewest, the asker's own, and no more devices than needed."""
+        """Less is better: the least important, the fewest, the pod's own namespace, and no more devices than needed."""
         pods = [pod for user in self.users for pod in user.pods]
         return (
             max(user.priority for user in self.users),
@@ -57,7 +57,7 @@ def rooms(case: Case) -> list[Room]:
 
 
 def _promising(case: Case) -> list[NodeState]:
-    """Nodes where those in the way seem to be least important."""
+    """Nodes where the users in the way seem to be least important."""
     resolvable = (node for node in case.nodes if _is_resolvable(case, node))
     wanted = sum(
         max((sub.count for sub in request.first_available), default=1)
@@ -92,7 +92,7 @@ def _room(case: Case, node: NodeState) -> Iterator[Room]:
     orders = [_order(present, 1)]
     if len(present) <= _MOST_TWICE:
         orders.append(_order(present, -1))
-    # Who has none of what is missing is hardly ever in the way.
+    # A user with none of what is missing is hardly ever in the way.
     idle = [user for user in present if not user.devices] if case.demand.open else []
     attempts = (RoomSearch(node, tuple(order), unlikely=tuple(idle)) for order in orders)
     found = [
@@ -105,5 +105,5 @@ def _room(case: Case, node: NodeState) -> Iterator[Room]:
 
 
 def _order(users: Sequence[User], sign: int) -> list[User]:
-    """In which order users are given back: pods that are going anyway last."""
+    """The order in which users are put back: pods that are being deleted anyway come last."""
     return sorted(users, key=lambda u: (u.is_leaving, -u.priority, sign * u.devices, u.age))

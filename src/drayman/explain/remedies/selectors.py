@@ -1,4 +1,4 @@
-"""Selectors that ask for too much: one of several conditions left out, or a whole selector."""
+"""Selectors that ask for too much: drop one of several conditions, or a whole selector."""
 
 from __future__ import annotations
 

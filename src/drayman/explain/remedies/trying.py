@@ -1,8 +1,8 @@
-"""Trying changes out: does the pod fit somewhere, asked like this, on the state as it is at the moment?
+"""Trying changes out: does the pod fit somewhere, asking like this, on the current state?
 
 A cluster has thousands of nodes and a pod dozens of possible remedies, so not every remedy is tried on every node: the ones that came
 closest are looked at first, the first that fits is the answer, and nodes that look alike to a question (`allocator.signature`) share
-theirs. What was left out is noted and told.
+theirs. What was left out is recorded and reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Fit(Struct, frozen=True):
 
 
 class Trials:
-    """Puts questions to nodes, and counts."""
+    """Asks nodes, and counts the searches."""
 
     def __init__(
         self, state: ClusterState, now: float, nodes: Sequence[NodeState], searches: int
@@ -53,7 +53,7 @@ class Trials:
 
     @property
     def is_spent(self) -> bool:
-        """Whether as many searches were made as may be."""
+        """Whether the limit of searches has been reached."""
         return self._left <= 0 or self._looks_left <= 0
 
     def demand(self, pod: Pod) -> Demand:
@@ -66,7 +66,7 @@ class Trials:
     def ask(
         self, pod: Pod, claims: Sequence[ResourceClaim], nodes: Sequence[NodeState] | None = None
     ) -> Fit | None:
-        """Where the pod would fit if it and its claims were like this; the nearest nodes are asked unless told which."""
+        """Where the pod would fit if it and its claims were like this; the nearest nodes are asked unless some are given."""
         demand = self.demand_with(pod, claims)
         return self.first_fit(demand, nodes)
 
@@ -89,7 +89,7 @@ class Trials:
         return None
 
     def fit_on(self, demand: Demand, node: NodeState) -> Fit | None:
-        """What the pod gets on a node now; None if it does not fit, or nothing may be searched any more."""
+        """What the pod gets on a node now; None if it does not fit, or the limit of searches has been reached."""
         if self.is_spent or self._placer.is_hopeless(demand):
             return None
         self._left -= 1

@@ -1,8 +1,9 @@
-"""Who uses what a pod needs: pods and claims that can only go together.
+"""Users of what a pod needs: pods and claims that can only be removed together.
 
-A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are one user. A claim with devices that
-no pod uses is a user by itself. Pods that would come back at once (those of daemon sets, and those that a node runs by itself), pods of
-the same controller as the one that waits, which is no better off for them, and those that the asker may not see, are none.
+A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are one user. A claim with devices that no
+pod uses is a user by itself. Pods that would come back at once (those of daemon sets, and those that a node runs by itself), pods of the
+same controller as the one that waits, which gains nothing from removing them, and those that the person asking may not see, are not
+counted.
 """
 
 from __future__ import annotations
@@ -56,18 +57,18 @@ class User(Struct, frozen=True):
 
     @property
     def devices(self) -> int:
-        """How many, or shares of how many, they have."""
+        """How many devices they hold, entirely or in part."""
         found = [claim.status.allocation for claim in self.claims]
         return sum(len(each.devices.results) for each in found if each is not None)
 
     @property
     def is_leaving(self) -> bool:
-        """Whether all of it is on its way out already."""
+        """Whether all of it is already being deleted."""
         return bool(self.pods) and all(is_leaving(pod) for pod in self.pods)
 
     @property
     def age(self) -> str:
-        """Since when the youngest is there, as text that sorts by time."""
+        """When the youngest started, as text that sorts by time."""
         times = [pod.status.start_time or pod.metadata.creation_timestamp for pod in self.pods]
         return max((time or "" for time in times), default="")
 
@@ -84,7 +85,7 @@ class Users:
         return self._world.state
 
     def on(self, node: NodeState) -> list[User]:
-        """Who runs on a node or holds devices that it sees."""
+        """The users that run on a node or hold devices that it sees."""
         found = {user.key: user for user in self._running(node)}
         known = {claim.metadata.uid for user in found.values() for claim in user.claims}
         for user in self._holding(node, known):
@@ -96,7 +97,7 @@ class Users:
         return list({user.key: user for user in found if user is not None}.values())
 
     def of(self, pod: Pod) -> User | None:
-        """The user that a pod belongs to; None if it is not to be thought away."""
+        """The user that a pod belongs to; None if it is not to be removed."""
         return self._closure([pod], [])
 
     def of_claim(self, claim: ResourceClaim) -> User | None:
@@ -115,7 +116,7 @@ class Users:
                 yield user
 
     def _holding(self, node: NodeState, known: set[str]) -> Iterator[User]:
-        """Those who hold devices, but for claims that are known."""
+        """The holders of devices, except for claims that are known."""
         view = self._state.inventory.view(node.node, self._state.ledger)
         if view.hardware.is_vast:
             return
@@ -128,7 +129,7 @@ class Users:
                     yield user
 
     def _closure(self, pods: list[Pod], claims: list[ResourceClaim]) -> User | None:
-        """All that goes together with these."""
+        """Everything that has to be removed together with these."""
         gone: dict[str, Pod] = {}
         released: dict[str, ResourceClaim] = {}
         while pods or claims:

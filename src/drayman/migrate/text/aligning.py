@@ -24,7 +24,7 @@ def align(old: Sequence[Json], new: Sequence[Json]) -> Iterator[Pair]:
 
 
 def _identity(item: Any) -> str:
-    """What tells an item apart: its name, the object it is, or all of it."""
+    """What identifies an item: its name, the object it is, or all of it."""
     if isinstance(item, dict):
         metadata = item.get("metadata")
         if isinstance(metadata, dict):

@@ -1,8 +1,7 @@
 """A file of manifests as its documents, and the file again when some of them changed.
 
-Documents are told apart by the lines that separate them, which YAML allows nowhere else. Each is read on its own, so that one
-that changes leaves the bytes of the others alone. A file of JSON is a stream of objects; it has no comments, so the objects that
-change are written anew, indented as they were.
+Documents are split at their separator lines, which YAML allows nowhere else. Each is read on its own, so changing one leaves the bytes of
+the others alone. A JSON file is a stream of objects; it has no comments, so the objects that change are rewritten, indented as they were.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _MARK: Final = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class DocumentEdit:
-    """What becomes of a document: a value, objects that come before it, and whether it stays at all."""
+    """The result for a document: a value, objects that come before it, and whether it stays at all."""
 
     value: Json
     before: Sequence[Object] = ()
@@ -49,7 +48,7 @@ class Document:
 
     @cached_property
     def tree(self) -> Text | None:
-        """Where things stand in it; None for a document without content and for JSON that is no YAML."""
+        """The positions of its values; None for a document without content and for JSON that is not YAML."""
         if self.value is None:
             return None
         if self.is_json and "\t" in self.text:  # no indentation in YAML
@@ -76,7 +75,7 @@ def read_documents(file: str, text: str) -> list[Document]:
 def write_documents(
     original: str, documents: Sequence[Document], changes: Sequence[DocumentEdit]
 ) -> tuple[str, list[int]]:
-    """The text of a file after changes to its documents, and which of them had to be written anew without comments."""
+    """The text of a file after changes to its documents, and which of them had to be rewritten without comments."""
     if not any(_is_change(each, change) for each, change in zip(documents, changes, strict=True)):
         return original, []
     anew: list[int] = []
@@ -115,7 +114,7 @@ def _split(text: str) -> list[tuple[str, str, int]]:
         body = text[start : match.start()]
         found.append((separator, body, line))
         line += body.count("\n")
-        if _CONTENT_AFTER.match(match.group()):  # the document starts in the line of its separator
+        if _CONTENT_AFTER.match(match.group()):  # the document starts on the line of its separator
             separator, start = "---", match.start() + 3
         else:
             separator, start = match.group(), match.end()
@@ -125,7 +124,7 @@ def _split(text: str) -> list[tuple[str, str, int]]:
 
 
 def _is_directives(body: str) -> bool:
-    """Whether there are only directives, such as the version of YAML, which belong to the document below."""
+    """Whether there are only directives, such as the YAML version, which belong to the document below."""
     lines = [
         line for line in body.split("\n") if line.strip() and not line.lstrip().startswith("#")
     ]
@@ -167,7 +166,7 @@ def _write_json(documents: Sequence[Document], changes: Sequence[DocumentEdit]) 
 
 
 def _body(document: Document, change: DocumentEdit) -> tuple[str, bool]:
-    """The text of a document after a change, and whether all that did not change was kept."""
+    """The text of a document after a change, and whether everything unchanged was kept."""
     tree = document.tree
     if tree is None:
         return document.text, True
@@ -177,15 +176,15 @@ def _body(document: Document, change: DocumentEdit) -> tuple[str, bool]:
     body = patched(tree, document.value, change.value)
     if _says(body, change.value):
         return body, True
-    # Anchors whose other uses must not change, or that are gone, or a layout nobody has thought of.
+    # Anchors whose other uses must not change, or that are gone, or a layout that is not handled.
     return "\n".join(block_lines(change.value)) + "\n", False
 
 
 def _says(body: str, value: Json) -> bool:
-    """Whether this text stands for this value."""
+    """Whether this text parses to this value."""
     try:
         return canonical(_value("", body, 1)) == canonical(value)
-    except DocumentError:  # an alias is left over whose anchor was in what has changed
+    except DocumentError:  # an alias is left whose anchor was in what has changed
         return False
 
 
@@ -206,7 +205,7 @@ def _joined(document: Document, change: DocumentEdit, body: str, *, is_first: bo
 
 
 def _file_header(body: str) -> tuple[str, str]:
-    """The comments at the top of a file that are about the file: all up to a blank line before the object."""
+    """The comments at the top of a file that are about the file: everything up to a blank line before the object."""
     lines = body.split("\n")
     top = next(
         (n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), 0

@@ -1,4 +1,4 @@
-"""Entries of a mapping that go somewhere else: their lines are copied, with their comments, instead of written anew."""
+"""Entries of a mapping that move elsewhere: their lines are copied, with their comments, instead of rendered again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Object = dict[str, Json]
 
 
 class Moving:
-    """What a mapping loses, and where it turns up again: one level deeper or higher, or by another name."""
+    """What a mapping loses, and where it reappears: one level deeper or higher, or under another name."""
 
     def __init__(
         self, text: Text, node: Mapping, removed: Iterable[MappingEntry], old: Object
@@ -46,12 +46,12 @@ class Moving:
         return any((key, canonical(item)) in self._on_offer for key, item in value.items())
 
     def take(self, key: str, value: Json, column: int) -> list[str] | None:
-        """The lines of an entry that moves to a column; None where nothing like it is going."""
+        """The lines of an entry that moves to a column; None where no such entry is leaving."""
         entry = self._on_offer.get((key, canonical(value)))
         return None if entry is None else self._copied(entry, key, column)
 
     def take_renamed(self, key: str, value: Json, column: int) -> list[str] | None:
-        """The same for an entry of another name that has this value and that nobody else took."""
+        """The same for an entry of another name that has this value and is not taken yet."""
         entry = self._by_value.get(canonical(value))
         if entry is None or self.is_taken(entry):
             return None
@@ -69,11 +69,11 @@ class Moving:
         return _moved([*self.gap(entry), head, *text.lines[first + 1 : last + 1]], column - own)
 
     def is_taken(self, entry: MappingEntry) -> bool:
-        """Whether an entry went as a whole."""
+        """Whether an entry was moved as a whole."""
         return any(entry is each for each in self._taken)
 
     def remaining_comments(self, entry: MappingEntry) -> list[str]:
-        """The comments of an entry that did not go along with a part of it."""
+        """The comments of an entry that did not move with a part of it."""
         text = self._text
         inside = [each for each in self._taken if entry.start <= each.start < entry.end]
         gone = {
@@ -86,7 +86,7 @@ class Moving:
 
 
 def _gaps(text: Text, node: Mapping, above: int) -> dict[int, int]:
-    """For each entry, by where it starts, the first of the lines between the one before it and itself."""
+    """For each entry, by its start, the first line after the entry before it."""
     gaps: dict[int, int] = {}
     for entry in node.entries:
         gaps[entry.start] = min(above, text.first_line(entry))

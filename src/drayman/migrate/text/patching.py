@@ -1,11 +1,11 @@
-"""Carrying the change of a value into its text.
+"""Applying the change of a value to its text.
 
 The old value, the new one and the tree of the old text are walked together. Entries that stay are copied with the comments above
 them. Entries that moved one level deeper or higher, as the fields of a request do between versions, are copied too, shifted. What
-is new is rendered. What went leaves its comments behind, because nobody but the author can tell whether they still apply.
+is new is rendered. What is removed leaves its comments behind, because only the author knows whether they still apply.
 
-Lines are built with the columns they have in the document. The first line of a list's item is the exception: what stands before
-the item in it, the dash and maybe more dashes, is put back when the item is complete.
+Lines are built with the columns they have in the document. The first line of a list item is the exception: what precedes the item on it,
+one or more dashes, is put back when the item is complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drayman.migrate.text.tree import Mapping, MappingEntry, Node, Scalar, Seque
 Object = dict[str, Json]
 _Lines = list[str]
 _MERGE: Final = "<<"
-"""Takes in the entries of another mapping; it is no field, so it is there before and after."""
+"""Merges the entries of another mapping; it is not a field, so it is there before and after."""
 
 
 def patched(text: Text, old: Json, new: Json) -> str:
@@ -46,7 +46,7 @@ class _Patch:
         return [*lines[:first], *self._node(root, old, new), *lines[last + 1 :]]
 
     def _node(self, node: Node, old: Json, new: Json) -> _Lines:
-        """The lines of a node that is a document or an item of a list, and so has its first line's start to itself."""
+        """The lines of a node that is a document or a list item, so nothing else is at the start of its first line."""
         column = self._text.column(start_of(node))
         if self._is_block(node) and _same_shape(old, new) and new:
             return self._collection(node, old, new)
@@ -88,7 +88,7 @@ class _Patch:
     def _arrivals(
         self, keys: Iterable[str], new: Object, column: int, moving: Moving
     ) -> Iterator[str]:
-        """The lines of keys that were not there before."""
+        """The lines of new keys."""
         for key in keys:
             value = new[key]
             if (lines := moving.take(key, value, column)) is not None:
@@ -104,7 +104,7 @@ class _Patch:
                 yield from self._shifted(self._render({key: value}), column)
 
     def _left_behind(self, entry: MappingEntry, column: int, moving: Moving) -> Iterator[str]:
-        """What stays of an entry that went: the comments, unless they went along."""
+        """What stays of a removed entry: the comments, unless they moved with it."""
         if moving.is_taken(entry):
             return
         yield from moving.gap(entry)
@@ -166,7 +166,7 @@ class _Patch:
         """The lines of an item with the dash put before them."""
         text = self._text
         start = text.first_line(item)
-        if start > dash_line:  # the dash stands alone, and its line is none of the item's
+        if start > dash_line:  # the dash is alone, and its line is not part of the item
             header = [self._from(dash_line, dash), *text.lines[dash_line + 1 : start]]
             return [*header, *lines]
         column = text.column(start_of(item))
@@ -184,7 +184,7 @@ class _Patch:
         return start
 
     def _from(self, line: int, column: int) -> str:
-        """A line from a column on; what stands before it is put back by whom it belongs to."""
+        """A line from a column on; what precedes it is put back by the caller it belongs to."""
         return f"{' ' * column}{self._text.lines[line][column:]}"
 
     def _is_block(self, node: Node) -> bool:
@@ -198,7 +198,7 @@ class _Patch:
 
 
 def _added_after(old: Object, new: Object) -> dict[str, list[str]]:
-    """The new keys, by the old key that they follow; those before all old keys under the empty text."""
+    """The new keys, by the old key that they follow; those before all old keys under the empty string."""
     added: dict[str, list[str]] = {}
     after = ""
     for key in new:
@@ -216,7 +216,7 @@ def _same_shape(old: Json, new: Json) -> bool:
 
 
 def _fits_in_line(value: Node, new: Json) -> bool:
-    """Whether a new value can stand where the old one does, in the middle of a line."""
+    """Whether a new value can replace the old one in the middle of a line."""
     if isinstance(value, Scalar):
         is_long = isinstance(new, str) and "\n" in new
         return not isinstance(new, dict | list) and not is_long and not value.is_alias
@@ -232,7 +232,7 @@ def _without_blank_start(lines: _Lines) -> Iterator[str]:
 
 
 def lists_indented(text: Text) -> bool:
-    """Whether dashes stand inside of their key, going by the first list there is."""
+    """Whether dashes are indented below their key, judging by the first list."""
     pending: list[Node] = [text.root]
     while pending:
         node = pending.pop()

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import yaml
 
 _WIDEST: Final = 1 << 20
-"""Columns after which a text would be folded: never, as a selector in two lines is hard to read."""
+"""Columns after which a text would be folded: never, as a selector on two lines is hard to read."""
 
 
 def block_lines(value: Json, *, lists_indented: bool = False) -> list[str]:
-    """A value in block style, from column 0. `lists_indented`: dashes stand two columns inside of their key."""
+    """A value in block style, from column 0. `lists_indented`: dashes are indented two columns below their key."""
     import yaml
 
     written: str = yaml.dump(
@@ -32,7 +32,7 @@ def block_lines(value: Json, *, lists_indented: bool = False) -> list[str]:
 
 
 def flow_text(value: Json) -> str:
-    """A value in one line, with braces and brackets."""
+    """A value on one line, with braces and brackets."""
     import yaml
 
     written: str = yaml.dump(
@@ -47,7 +47,7 @@ def flow_text(value: Json) -> str:
 
 
 def scalar_text(value: Json, style: str) -> str:
-    """A text or number, a text in the quotes that the one before it had."""
+    """A string or number; a string gets the quotes of the one it replaces."""
     if not isinstance(value, str) or not value.isprintable() or style not in ("'", '"'):
         return flow_text(value)
     return (
@@ -58,12 +58,12 @@ def scalar_text(value: Json, style: str) -> str:
 
 
 def json_text(value: Json, like: str) -> str:
-    """A value as JSON, indented as another text is."""
+    """A value as JSON, indented like another text."""
     return json.dumps(value, indent=_indentation(like), ensure_ascii=False)
 
 
 def _indentation(text: str) -> int | str | None:
-    """What one level of a JSON text is indented by; None where it is all in one line."""
+    """What one level of a JSON text is indented by; None where it is all on one line."""
     for line in text.split("\n")[1:]:
         content = line.lstrip()
         if content:
@@ -74,7 +74,7 @@ def _indentation(text: str) -> int | str | None:
 
 @cache
 def _dumper(lists_indented: bool, in_block: bool) -> type[yaml.SafeDumper]:
-    """The writer of YAML, made when first asked for: importing it takes a while."""
+    """The YAML writer, made when first used: importing it takes a while."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -93,7 +93,7 @@ def _dumper(lists_indented: bool, in_block: bool) -> type[yaml.SafeDumper]:
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str, style: str | None) -> yaml.ScalarNode:
-    """Quotes for what Kubernetes takes for something else than a text, which is more than the library knows of."""
+    """Quotes for what Kubernetes would not read as a string, which is more than the library knows of."""
     if not _is_text(text):
         style = "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

@@ -1,4 +1,4 @@
-"""Where everything in a YAML document stands.
+"""The positions of everything in a YAML document.
 
 Built from the parser's events, without recursion. Positions are offsets into the text, and lines are what lies between newline
 characters: the parser itself counts more kinds of line breaks than editors do.
@@ -23,7 +23,7 @@ _FIRST_DASH: Final = re.compile(r"\n[ ]*-")
 
 @dataclass(slots=True)
 class Scalar:
-    """A text, number, truth value or null. An alias is one too: it is a word in the text."""
+    """A string, number, boolean or null. An alias is one too: it is a word in the text."""
 
     start: int
     end: int
@@ -97,15 +97,15 @@ class Text:
         return position - self._starts[self.line(position)]
 
     def first_line(self, node: Node | MappingEntry) -> int:
-        """The line that a node starts in. A block starts with its first key or item, not with an anchor before it."""
+        """The line that a node starts on. A block starts with its first key or item, not with an anchor before it."""
         return self.line(start_of(node))
 
     def last_line(self, node: Node | MappingEntry) -> int:
-        """The line that a node's last character is in."""
+        """The line that a node's last character is on."""
         return self.line(max(node.end - 1, node.start))
 
     def comment(self, line: int) -> str:
-        """The comment in a line, with its `#`; empty where there is none."""
+        """The comment on a line, with its `#`; empty where there is none."""
         content = self.lines[line]
         position = content.find("#")
         while position >= 0:
@@ -189,7 +189,7 @@ class _Builder:
         style = event.style or ""
         if style in _BLOCK_STYLES:
             header = self._text[start:end].partition("\n")[0].partition("#")[0]
-            if "+" not in header:  # the blank lines below it are no part of it
+            if "+" not in header:  # the blank lines below it are not part of it
                 end = start + len(self._text[start:end].rstrip())
         return Scalar(start, end, event.value, style)
 
@@ -210,7 +210,7 @@ class _Builder:
         children: list[MappingEntry] | list[Node] = (
             node.entries if isinstance(node, Mapping) else node.items
         )
-        # The parser ends a block where the next thing starts, beyond comments that may belong to that.
+        # The parser ends a block where the next node starts, after comments that may belong to that node.
         node.end = _span(event)[1] if node.is_flow or not children else children[-1].end
         self._attach(node)
 
@@ -242,7 +242,7 @@ def _is_flow(event: Any) -> bool:
 
 
 def _covered(root: Node, text: str) -> Iterator[tuple[int, int]]:
-    """The stretches of text in which a `#` starts no comment: those of scalars, but for the header line of a block."""
+    """The ranges of text in which a `#` does not start a comment: those of scalars, except for the header line of a block."""
     pending: list[Node] = [root]
     while pending:
         node = pending.pop()

@@ -1,11 +1,11 @@
 """The steps of a decision, in order. The first that refuses ends it; a pod that passes all of them is placed.
 
-Decisions are made in rounds, one after the other, each on top of all before it, and counted at once in the state. What one round has
-decided is written together, so its decisions may rely on each other; those of another round that are still being written may fail.
+Decisions are made in rounds, one after the other, each on top of all before it, and counted at once in the state. The decisions of one
+round are written together, so they may rely on each other; those of another round that are still being written may fail.
 
-The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). A rule that is still to come,
-such as a quota, is a further step. Pods that belong together are decided about one after the other in one round; if one of them finds
-no place, those before it are taken back together (`placements.take_back`).
+The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). A future rule, such as a quota,
+would be a further step. Pods that belong together are decided about one after the other in one round; if one of them finds no place, those
+before it are taken back together (`placements.take_back`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Decider:
         suffix: Suffix | None = None,
         makes_claims_of: Callable[[Pod], bool] = lambda _: True,
     ) -> None:
-        """`makes_claims_of` tells of a pod whether claims are made from its templates here; `suffix` ends their names."""
+        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names."""
         self.state = state
         self.nominations = nominations if nominations is not None else Nominations(state)
         self.demands = Demands(state, binding_timeout_s)
@@ -75,7 +75,7 @@ class Decider:
 
     def placer(self, demand: Demand) -> Placer:
         """Finds nodes for pods of this shape."""
-        # A pod that is tied to a node by its claims is alone in asking for that.
+        # No other pod has the demand of one that is tied to a node by its claims.
         if demand.only_node is not None:
             return self._pinned
         placer = self._placers.get(demand.key)
@@ -94,9 +94,9 @@ class Round:
     """The claims, by uid, that it changes."""
 
     def decide(self, pod: Pod, only: str = "") -> Outcome:
-        """What becomes of the pod. If it has a place, that counts from now on.
+        """Decide about the pod. If it gets a place, that counts from now on.
 
-        `only` names the one node to which the pod can go, as it does for a daemon. The others are not asked.
+        `only` names the one node that the pod can go to, as for a daemon. Other nodes are not asked.
         """
         with ExitStack() as aside:
             outcome = self._considered(Attempt(pod, only, aside))
@@ -105,7 +105,7 @@ class Round:
             return outcome
 
     def consider(self, pod: Pod, only: str = "") -> NoPlacement | Fitting:
-        """What would become of the pod. Changes nothing."""
+        """What would be decided about the pod. Changes nothing."""
         with ExitStack() as aside:
             return self._considered(Attempt(pod, only, aside))
 
@@ -163,7 +163,7 @@ class Attempt:
     pod: Pod
     only: str
     aside: ExitStack
-    """Promises that do not count for the pod, until the end of the attempt."""
+    """Sets promises aside that do not count for the pod, until the end of the attempt."""
     claims: tuple[ResourceClaim, ...] = field(init=False)
     demand: Demand = field(init=False)
     found: Found = field(init=False)
@@ -183,7 +183,7 @@ def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
 
 
 def wait_for_writes(round_: Round, attempt: Attempt) -> BeingWritten | None:
-    """What another round makes of a claim is known when it is written."""
+    """What another round does to a claim is not known until it is written."""
     for claim in attempt.claims:
         uid = claim.metadata.uid
         if uid and uid not in round_.changed and round_.decider.state.is_under_way(claim):
@@ -192,7 +192,7 @@ def wait_for_writes(round_: Round, attempt: Attempt) -> BeingWritten | None:
 
 
 def leave_what_is_promised(round_: Round, attempt: Attempt) -> PromisedAway | None:
-    """A pod may not begin to use a claim that is about to give its devices to somebody more important."""
+    """A pod may not begin to use a claim that is about to give its devices to a more important pod."""
     nominations = round_.decider.nominations
     for claim in attempt.claims if nominations else ():
         nomination = nominations.keeps(claim, attempt.pod)
@@ -202,12 +202,12 @@ def leave_what_is_promised(round_: Round, attempt: Attempt) -> PromisedAway | No
 
 
 def work_out_demand(round_: Round, attempt: Attempt) -> None:
-    """What nodes are to be asked for."""
+    """Work out what to ask of nodes."""
     attempt.demand = round_.demand_with(attempt.pod, attempt.claims)
 
 
 def set_promises_aside(round_: Round, attempt: Attempt) -> None:
-    """What is kept for less important pods, and for the pod itself, is within its reach."""
+    """What is kept for less important pods, and for the pod itself, is available to it."""
     nominations = round_.decider.nominations
     if nominations:
         attempt.aside.enter_context(nominations.as_seen_by(attempt.pod))
@@ -223,7 +223,7 @@ def find_a_node(round_: Round, attempt: Attempt) -> NoNode | None:
 
 
 def do_without_promises(round_: Round, attempt: Attempt) -> NoNode | None:
-    """The pod must fit even if those for whom room is kept never come: it may have wanted their company."""
+    """The pod must fit even if the pods for which room is kept never arrive: it may depend on their presence."""
     decider, demand = round_.decider, attempt.demand
     if not decider.nominations or not demand.needs.shape.social:
         return None

@@ -1,4 +1,4 @@
-"""What is to be written for a pod that has found a node: its claims with their devices, and what its status says of them."""
+"""What is to be written for a pod that has found a node: its claims with their devices, and what its status says about them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def drafted(
     changed += [
         _allocated(claim, None, pod, timestamp, group)
         for claim in demand.held
-        # One that this round reserves for the pod's group must be written before the pod is bound, too.
+        # A claim that this round reserves for the pod's group must also be written before the pod is bound.
         if not is_reserved_for(claim, pod) or state.is_under_way(claim)
     ]
     generated = statuses_of_made(pod, [item.claim for item in made])
@@ -89,7 +89,7 @@ def _allocated(
     timestamp: str,
     group: PodGroup | None = None,
 ) -> ResourceClaim:
-    """The claim with devices, if it has none yet, and with the pod, or its group, among those that use it."""
+    """The claim with devices, if it has none yet, and with the pod, or its group, among its users."""
     status = claim.status
     finalizers = claim.metadata.finalizers
     if allocation is not None:
@@ -145,7 +145,7 @@ def _users(pod: Pod, claim_name: str) -> tuple[str, ...]:
 
 
 def statuses_of_made(pod: Pod, made: Sequence[ResourceClaim]) -> tuple[PodResourceClaimStatus, ...]:
-    """The entries of the pod's status for claims from templates, with those that are made now; nothing if none are."""
+    """The entries of the pod's status for claims from templates, including those that are made now; empty if none are."""
     if not made:
         return ()
     new = (claim.metadata for claim in made)

@@ -1,4 +1,4 @@
-"""The claims of a pod: those that it names, those that were made for it, and drafts of those that its templates stand for."""
+"""The claims of a pod: those it names, those made for it, and drafts of those to be made from its templates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drayman.placement.claims import ClaimLack, ClaimsNotReadyError, claims_of
 from drayman.placement.state import ClusterState
 
 Suffix = Callable[[], str]
-"""Ends the name of a claim with something that no other claim has."""
+"""Gives a unique ending for the name of a claim."""
 
 
 def gathered(
@@ -20,7 +20,7 @@ def gathered(
 ) -> tuple[ResourceClaim, ...]:
     """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError.
 
-    With `suffix`, claims that are still to be made from templates are drafted; without, they are somebody else's to make.
+    With `suffix`, claims that are still to be made from templates are drafted; without it, making them is left to others.
     """
     if not pod.spec.resource_claims:
         return ()
@@ -35,7 +35,7 @@ def gathered(
     claims = claims_of(pod, state.find_claim, draft)
     group = pod.spec.scheduling_group
     if group is not None and claims and state.groups.of(pod) is None:
-        # Only the group can say which of the claims are its own.
+        # Only the group knows which of the claims are its own.
         name = group.pod_group_name or ""
         raise ClaimsNotReadyError(f'pod group "{name}" does not exist', ClaimLack.GROUP, name)
     return claims

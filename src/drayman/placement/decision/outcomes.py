@@ -1,4 +1,4 @@
-"""What a decision about a pod can come to. The list is closed, so that a caller can handle every case."""
+"""The possible outcomes of a decision about a pod. The list is closed, so that a caller can handle every case."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Made(Struct, frozen=True, eq=False):
     claim: ResourceClaim
     """As it will be."""
     holder: str
-    """Under which name the ledger knows its devices before it exists."""
+    """The name under which the ledger holds its devices before it exists."""
 
     @property
     def key(self) -> ClaimKey:
@@ -35,11 +35,11 @@ class Made(Struct, frozen=True, eq=False):
 
 
 class Placement(Struct, frozen=True, eq=False):
-    """A pod that goes to a node, with the claims as they are to be."""
+    """A pod that goes to a node, with its claims as they will be."""
 
     pod: Pod
     needs: PodNeeds
-    """With what its devices take of the node."""
+    """Including what its devices take of the node."""
     node: str
     claims: tuple[ResourceClaim, ...] = ()
     """Those of the pod's claims that change, as they will be."""
@@ -48,11 +48,11 @@ class Placement(Struct, frozen=True, eq=False):
     made: tuple[Made, ...] = ()
     """Claims to be created: from templates, and for extended resources."""
     generated: tuple[PodResourceClaimStatus, ...] = ()
-    """What the pod's status is to say of claims from templates, if some of them are made here."""
+    """What the pod's status is to say about claims from templates, if some of them are made here."""
     extended_status: PodExtendedResourceClaimStatus | None = None
     mapped: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
     volumes: Taken | None = None
-    """What its volume claims get that have no volume yet."""
+    """What its volume claims without a volume get."""
     waits: bool = False
     """Whether others have to make devices or volumes ready before the pod is bound."""
 
@@ -63,14 +63,14 @@ class Placement(Struct, frozen=True, eq=False):
 
     @property
     def devices(self) -> tuple[AllocationResult, ...]:
-        """What the pod gets on its node besides what its claims had before."""
+        """What the pod gets on its node in addition to what its claims had before."""
         had = {claim.metadata.uid for claim in self.held}
         new = [claim for claim in self.claims if claim.metadata.uid not in had]
         new += [item.claim for item in self.made]
         return tuple(c.status.allocation for c in new if c.status.allocation is not None)
 
     def with_claims_made(self, written: Mapping[ClaimKey, ResourceClaim]) -> Placement:
-        """The same once its new claims exist: from there on they are claims like any other."""
+        """The same once its new claims exist: from then on they are ordinary claims."""
         if not self.made:
             return self
         claims = (*self.claims, *(written[made.key] for made in self.made))
@@ -78,7 +78,7 @@ class Placement(Struct, frozen=True, eq=False):
 
 
 def assume(state: ClusterState, placement: Placement, found: Found) -> Placement:
-    """Count a decision in the state. The placement comes back with the volumes that were taken for it."""
+    """Count a decision in the state. Returns the placement with the volumes that were taken for it."""
     if found.plan is not None:
         state.assume_plan(found.plan)
     if found.volumes is not None:
@@ -95,7 +95,7 @@ def assume(state: ClusterState, placement: Placement, found: Found) -> Placement
 
 
 def take_back(state: ClusterState, placement: Placement) -> None:
-    """Decisions are not carried out: nothing of them counts any more. Those that share a claim are taken back together."""
+    """The decision is not carried out and no longer counts. Decisions that share a claim are taken back together."""
     state.remove_pod(placement.uid)
     for made in placement.made:
         state.forget_made(made.key, made.holder)

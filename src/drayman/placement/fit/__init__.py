@@ -1,10 +1,10 @@
-"""Which nodes a pod fits on and which suit it best, devices left aside.
+"""Which nodes a pod fits on and which suit it best, not considering devices.
 
 The rules are those of kube-scheduler's default profile, in its order and words: the node object, ports, resources, volumes, spreading and
-affinity between pods. Left out are spreading that nobody asked for (upstream's system defaults for services and replica sets), limits on
-the number of volumes, the locality of images, and the resizing of running pods, which count by their spec.
+affinity between pods. Not implemented are default spreading (upstream's system defaults for services and replica sets), limits on the
+number of volumes, image locality, and the resizing of running pods, which count by their spec.
 
-Pure: what changes comes in by `NodeUsage` and `Neighbourhood`, which the scheduler keeps up to date.
+Pure: changing state is passed in as `NodeUsage` and `Neighbourhood`, which the scheduler keeps up to date.
 """
 
 from drayman.placement.fit.needs import PodNeeds, PodShape, VolumeRef

@@ -1,7 +1,7 @@
-"""Affinity between pods: what the pod wants near or far, and which placed pods want it far or near.
+"""Affinity between pods: which pods the pod wants near or far, and which placed pods want it near or far.
 
-The pod's required affinity is about single pods that match all its terms at once. The first of a series that wants to be together has
-nobody to join, so where no pod matches and the pod matches its own terms, every node with the labels will do.
+The pod's required affinity is about single pods that match all its terms at once. The first pod of a group that wants to be together has no
+pod to join, so if no pod matches and the pod matches its own terms, every node with the labels will do.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AffinityCheck:
 
     @property
     def scores(self) -> bool:
-        """Whether anybody would rather have the pod here or there."""
+        """Whether the pod or a placed pod has a preference about where it goes."""
         return bool(self._wishes)
 
     def verdict(self, facts: NodeFacts) -> Verdict:

@@ -1,8 +1,8 @@
 """What a pod asks of the node it goes to.
 
-Thousands of pods come from a few templates. What scheduling looks at in the spec is worked out once for each distinct spec and shared:
-the `PodShape`. A shape is compared by identity, so it is a key that costs nothing to hash, and whatever is true of a shape on a node is
-true of all its pods. Labels, namespace and claims are the pod's own and not part of it.
+Thousands of pods come from a few templates. The parts of the spec that matter for scheduling are worked out once for each distinct spec and
+shared: the `PodShape`. A shape is compared by identity, so it is a key that costs nothing to hash, and whatever is true of a shape on a
+node is true of all its pods. Labels, namespace and claims belong to each pod and are not part of it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _MOST_ON_NODES: Final = 1 << 16
 
 
 class VolumeRef(Struct, frozen=True):
-    """A volume by way of a claim: a named one, or one made for the pod and named after it and the volume."""
+    """A volume referred to through a claim: a named one, or one made for the pod and named after it and the volume."""
 
     claim: str
     ephemeral: bool = False
 
 
 class PodShape(Struct, frozen=True, eq=False, weakref=True):
-    """What the spec of a pod asks of nodes. Equal ones are the same object; make them by `PodNeeds.of`."""
+    """What the spec of a pod asks of nodes. Equal shapes are the same object; make them with `PodNeeds.of`."""
 
     cpu: int
     memory: int
@@ -53,12 +53,12 @@ class PodShape(Struct, frozen=True, eq=False, weakref=True):
 
     @property
     def by_name(self) -> bool:
-        """Whether nodes that differ in nothing but their name differ for this pod."""
+        """Whether nodes that differ only in their name differ for this pod."""
         return self.nodes.by_name or bool(self.node_name)
 
     @property
     def social(self) -> bool:
-        """Whether it matters to the pod which other pods are where."""
+        """Whether it matters to the pod where other pods are."""
         return self.affinity is not None or bool(self.spread)
 
 
@@ -86,16 +86,16 @@ class PodNeeds(Struct, frozen=True):
 
     @property
     def key(self) -> PodShape:
-        """Equal for pods that nodes by themselves cannot tell apart."""
+        """Equal for pods that nodes by themselves cannot distinguish."""
         return self.shape
 
     @property
     def social_key(self) -> Hashable:
-        """Equal for pods that nodes cannot tell apart and other pods cannot either."""
+        """Equal for pods that neither nodes nor other pods can distinguish."""
         return self.shape, self.namespace, frozenset(self.labels.items())
 
     def plus(self, more: Mapping[str, int]) -> PodNeeds:
-        """The pod with what its devices take of the node besides. Where the whole pod says what it needs, that is in it."""
+        """The pod including what its devices take of the node. Pod-level requests already include it."""
         return structs.replace(self, shape=_enlarged(self.shape, more))
 
 
@@ -111,7 +111,7 @@ def shape_of(pod: Pod) -> PodShape:
         model = _models[signature] = _intern(_work_out(pod))
     if model.node_name == node_name:
         return model
-    # Pods of one template are on many nodes, and differ in nothing else.
+    # Pods of one template are on many nodes, and differ only in that.
     shape = _on_node.get((model, node_name))
     if shape is None:
         shape = _intern(replace(model, node_name=node_name))
@@ -120,7 +120,7 @@ def shape_of(pod: Pod) -> PodShape:
 
 
 def _signature(pod: Pod) -> Hashable:
-    """All that a shape is made from but the node, as cheap to take as possible: pods of one template have it equal."""
+    """Everything that a shape is made from except the node, as cheap to compute as possible: equal for pods of one template."""
     spec = pod.spec
     claims = pod.status.node_allocatable_resource_claim_statuses
     spread = spec.topology_spread_constraints

@@ -15,7 +15,7 @@ from drayman.placement.fit.verdict import FITS, Cause, Verdict
 
 
 class NeighbourCheck:
-    """Where a pod may go and would rather go, given the pods that are placed."""
+    """Where a pod may go and prefers to go, given the pods that are placed."""
 
     __slots__ = ("_affinity", "_refusal", "_spread")
 
@@ -43,7 +43,7 @@ class NeighbourCheck:
         )
 
     def verdict(self, facts: NodeFacts) -> Verdict:
-        """What the rules say of a node: the first that refuses, in upstream's order."""
+        """What the rules say about a node: the first that refuses, in upstream's order."""
         if self._refusal is not FITS:
             return self._refusal
         if self._spread is not None:
@@ -65,7 +65,7 @@ class NeighbourCheck:
         return 0 if self._affinity is None else self._affinity.score(facts)
 
     def spread_scores(self, candidates: Sequence[NodeFacts]) -> list[int | None]:
-        """How crowded it is around each candidate, None where that cannot be told. Not normalised."""
+        """How crowded the surroundings of each candidate are, None where that is unknown. Not normalised."""
         return (
             [None] * len(candidates)
             if self._spread is None
@@ -74,4 +74,4 @@ class NeighbourCheck:
 
 
 NO_NEIGHBOURS: Final = NeighbourCheck()
-"""For a pod that nobody is concerned about."""
+"""For a pod that no rule about other pods concerns."""

@@ -1,8 +1,8 @@
-"""Which pods are where, as far as other pods care.
+"""Which pods are where, as far as it matters to other pods.
 
-Three things are kept up with each placement: crowds of pods that selectors cannot tell apart, the terms of placed pods by domain (so that
-the anti-affinity of what is there costs one look per distinct term, not per pod), and the tallies that were asked for lately. Most
-clusters have no such terms at all: then `concerns` says so and nothing here is looked at.
+Three things are updated with each placement: crowds of pods that selectors cannot distinguish, the terms of placed pods by domain (so that
+the anti-affinity of placed pods costs one lookup per distinct term, not per pod), and the tallies that were asked for recently. Most
+clusters have no such terms at all: then `concerns` says so and nothing here is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drayman.placement.fit.tally import Crowd, Tally
 from drayman.placement.fit.terms import AffinityTerm, PodTerms, terms_of
 
 _MOST_TALLIES: Final = 128
-"""Each one costs a look with every placement; this many distinct questions are rarely open at once."""
+"""Each one costs a check with every placement; this many distinct questions are rarely open at once."""
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 K = TypeVar("K", bound=Hashable)
@@ -45,7 +45,7 @@ class Neighbourhood:
         self._nodes: dict[str, NodeFacts] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._placed: dict[str, tuple[PodNeeds, str]] = {}  # with the node
-        # As long as no rule is about other pods, they are merely kept. What follows is for when one is.
+        # As long as no rule is about other pods, they are merely recorded. The rest is used only when one is.
         self._is_counting = False
         self._pods: dict[str, _Placed] = {}
         self._on_node: dict[str, dict[str, _Placed]] = {}
@@ -55,7 +55,7 @@ class Neighbourhood:
         self._tallies: Bounded[Hashable, Tally] = Bounded(_MOST_TALLIES)
 
     def set_node(self, facts: NodeFacts) -> None:
-        """A node that came or changed. Pods that were placed on it before count from now on."""
+        """A node was added or changed. Pods that were already placed on it count from now on."""
         old = self._nodes.get(facts.name)
         if old is not None and old.shape is facts.shape and old.labels == facts.labels:
             return
@@ -120,7 +120,7 @@ class Neighbourhood:
             self._count(placed, facts, 1)
 
     def remove(self, uid: str) -> PodNeeds:
-        """A pod left, by its uid. Raises ValueError if it is not placed."""
+        """The pod with this uid left. Raises ValueError if it is not placed."""
         known = self._placed.pop(uid, None)
         if known is None:
             raise ValueError(f"no pod with uid {uid!r} is placed")
@@ -147,7 +147,7 @@ class Neighbourhood:
         return crowd
 
     def _sweep(self) -> None:
-        """Drop crowds that nobody is in any more, once there are as many as pods: the cost is one step per pod that came."""
+        """Drop empty crowds once there are as many as pods: the cost is one step per pod that was added."""
         if len(self._crowds) > 64 + 2 * len(self._pods):
             used = {placed.crowd for placed in self._pods.values()}
             self._crowds = {key: crowd for key, crowd in self._crowds.items() if crowd in used}
@@ -172,7 +172,7 @@ class Neighbourhood:
         return bool(needs.shape.social or self._anti or self._attraction)
 
     def prepare(self, needs: PodNeeds) -> NeighbourCheck:
-        """Everything that decides where the pod may go, as of now. Good until the next placement."""
+        """Everything that decides where the pod may go, as of now. Valid until the next placement."""
         return NeighbourCheck.of(needs, terms_of(needs), self)
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:

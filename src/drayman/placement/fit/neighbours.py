@@ -9,7 +9,7 @@ from drayman.placement.fit.needs import PodNeeds
 from drayman.placement.fit.tally import Tally
 
 DomainCounts = dict[str, int]
-"""How many by domain of a topology. Domains without any have no entry."""
+"""Counts by domain of a topology. Domains without any have no entry."""
 
 
 class Neighbours(Protocol):
@@ -20,11 +20,11 @@ class Neighbours(Protocol):
         ...
 
     def repelling(self, needs: PodNeeds) -> list[tuple[str, DomainCounts]]:
-        """The required anti-affinity of placed pods that is about this pod: topology key and domains."""
+        """The required anti-affinity of placed pods that applies to this pod: topology key and domains."""
         ...
 
     def attracting(self, needs: PodNeeds) -> list[tuple[int, str, DomainCounts]]:
-        """The wishes of placed pods that are about this pod: weight, topology key and how many there are in each domain."""
+        """The preferences of placed pods that apply to this pod: weight, topology key and how many there are in each domain."""
         ...
 
     def tally(self, key: Hashable, make: Callable[[], Tally]) -> Tally:

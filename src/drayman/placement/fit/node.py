@@ -1,7 +1,7 @@
-"""What a node offers to pods, by its object alone.
+"""What a node offers to pods, judging by its object alone.
 
-Nodes of one make differ in their name only. As with pods, what they have in common is one shared object, the `NodeShape`, which is
-compared by identity: a verdict about a pod's shape and a node's shape holds for all of them, unless the pod looks at names.
+Nodes of one model differ only in their name. As with pods, what they have in common is one shared object, the `NodeShape`, compared by
+identity: a verdict about a pod's shape and a node's shape holds for all of them, unless the pod looks at names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drayman.placement.fit.taints import DISCOURAGING, REPELLING
 
 
 class NodeShape(Struct, frozen=True, eq=False, weakref=True):
-    """A node but for its name. Equal ones are the same object; make them by `NodeFacts.of`."""
+    """A node without its name. Equal shapes are the same object; make them with `NodeFacts.of`."""
 
     unschedulable: bool
     taints: tuple[Taint, ...]
@@ -45,7 +45,7 @@ class NodeFacts(Struct, frozen=True):
 
     @property
     def static_key(self) -> NodeShape:
-        """Equal for nodes that no pod can tell apart but by name."""
+        """Equal for nodes that pods can distinguish only by name."""
         return self.shape
 
 

@@ -1,6 +1,6 @@
-"""Which nodes a pod may go to and which it would rather go to, by their labels and names.
+"""Which nodes a pod may go to and which it prefers, by their labels and names.
 
-Unlike elsewhere, a term that cannot be understood is no error here: as upstream, it matches no node and the other terms still count.
+Unlike elsewhere, a term that cannot be understood is not an error here: as upstream, it matches no node and the other terms still count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Labels = Mapping[str, str]
 
 
 class NodeChoice(Struct, frozen=True):
-    """The parsed selector and affinity of a pod. `by_name` tells that they look at what is each node's own."""
+    """The parsed selector and affinity of a pod. `by_name` says that they look at something unique to each node."""
 
     labels: tuple[tuple[str, str], ...] = ()
     terms: tuple[TermMatcher, ...] | None = None

@@ -1,7 +1,7 @@
-"""Ports of the node that containers take for themselves.
+"""Host ports that containers use.
 
-A port taken on one address is free on the others; one taken on all addresses is taken on each. Two pods that are placed by hand may
-share a port all the same, so ports are counted: the second to leave frees it.
+A port taken on one address is free on the others; one taken on all addresses is taken on each. Pods that are placed by hand may still share
+a port, so ports are counted: the last to leave frees it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class UsedPorts:
         return False
 
     def taken(self) -> frozenset[HostPort]:
-        """The ports in use, whoever uses them."""
+        """The ports in use, by any pod."""
         return frozenset(
             (address, protocol, number)
             for (protocol, number), addresses in self._taken.items()

@@ -1,7 +1,7 @@
-"""Whether nodes take pods at all, whatever those ask for.
+"""Whether nodes take pods at all, regardless of what the pods ask for.
 
-The scheduler goes by taints, which follow the conditions of a node after a moment; people go by the conditions. A node is closed as soon as
-one of the two says so.
+The scheduler uses taints, which follow the conditions of a node after a moment; people look at the conditions. A node is closed as soon as
+either says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Closed(StrEnum):
     """Why a node takes no pods."""
 
     NOT_READY = "not-ready"
-    """It says so itself, or has not been heard of for a while."""
+    """It says so itself, or has not reported for a while."""
     CORDONED = "cordoned"
 
     @property
@@ -34,7 +34,7 @@ def is_ready(conditions: tuple[NodeCondition, ...]) -> bool:
 
 
 def closed_by(node: Node) -> tuple[Closed, ...]:
-    """What keeps all pods from a node; nothing where nothing is known against it."""
+    """What keeps all pods off a node; empty if nothing is known to."""
     found = []
     keys = {taint.key for taint in node.spec.taints if taint.effect in REPELLING}
     says_so = any(c.type_ == _READY for c in node.status.conditions)

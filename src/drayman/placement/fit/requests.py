@@ -1,4 +1,4 @@
-"""What a pod asks of a node's resources, added up as Kubernetes does.
+"""What a pod requests of a node's resources, added up as Kubernetes does it.
 
 Containers run together, so they add up. Init containers run one after the other, so the largest counts, together with the sidecars
 (init containers that restart) that were started before it. What the pod as a whole asks for replaces the sum of its containers;
@@ -25,24 +25,24 @@ MEMORY: Final = "memory"
 STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
-# What scoring takes a container to need that says nothing, so that such pods do not all go to one node.
+# What scoring assumes for a container without requests, so that such pods do not all go to one node.
 _UNSAID: Final[_Exact] = {CPU: Fraction(1, 10), MEMORY: 200 * 1024 * 1024}
 _HUGE_PAGES: Final = "hugepages-"
 _ATTACHABLE: Final = "attachable-volumes-"
 
 
 class Requests(Struct, frozen=True):
-    """The sums of a pod: what it is held to, and the cpu and memory that scoring goes by."""
+    """The sums of a pod: what must fit, and the cpu and memory that scoring uses."""
 
     amounts: Amounts
     scoring_cpu: int
     scoring_memory: int
     pod_level: frozenset[str]
-    """Resources that the pod as a whole asks for: what devices bring along does not add to these."""
+    """Resources that the pod as a whole asks for: what its devices take does not add to these."""
 
 
 def requests_of(pod: Pod) -> Requests:
-    """What a pod asks for, the node resources that its claims have taken included."""
+    """What a pod asks for, including the node resources that its claims have taken."""
     pod_level = _pod_level(pod)
     amounts = _total(pod, {}, pod_level)
     unsaid = _UNSAID
@@ -60,7 +60,7 @@ def whole_amounts(quantities: Mapping[str, Quantity]) -> Amounts:
 
 
 def is_counted(name: str) -> bool:
-    """Whether a resource beside cpu, memory and storage is one that nodes run out of."""
+    """Whether a resource other than cpu, memory and storage is one that nodes can run out of."""
     return "/" in name or name.startswith((_HUGE_PAGES, _ATTACHABLE))
 
 

@@ -1,7 +1,7 @@
-"""Which of the nodes that will do is best, by upstream's weights.
+"""Which of the suitable nodes is best, by upstream's weights.
 
-Two kinds of scores are kept apart. Preferences are what users wrote down; the balance is how the cluster is filled. A scheduler that goes
-by preferences first never trades somebody's wish for a few percent of balance.
+Two kinds of scores are kept separate. Preferences are what users wrote down; the balance is how the cluster is filled. A scheduler that
+ranks by preferences first never trades a user's preference for a few percent of balance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPREAD_WEIGHT: Final = 2
 
 
 def has_preferences(needs: PodNeeds, check: NeighbourCheck = NO_NEIGHBOURS) -> bool:
-    """Whether anybody wrote down which nodes are better for the pod. Taints that discourage are for the caller to look at."""
+    """Whether any preference says which nodes are better for the pod. The caller checks soft taints itself."""
     return bool(needs.shape.nodes.preferred or check.scores_affinity or check.scores_spread)
 
 
@@ -64,19 +64,19 @@ def _weigh(totals: list[int], weight: int, scores: Sequence[int]) -> None:
 
 
 def _upwards(scores: list[int]) -> list[int]:
-    """As parts of the highest."""
+    """Relative to the highest."""
     most = max(scores, default=0)
     return [HIGHEST * score // most for score in scores] if most else scores
 
 
 def _downwards(scores: list[int]) -> list[int]:
-    """As parts of the highest, the lowest best."""
+    """Relative to the highest, with the lowest best."""
     most = max(scores, default=0)
     return [HIGHEST - (HIGHEST * score // most if most else 0) for score in scores]
 
 
 def _spanned(scores: list[int]) -> list[int]:
-    """Where each lies between the lowest and the highest."""
+    """The position of each between the lowest and the highest."""
     least, most = min(scores, default=0), max(scores, default=0)
     if least == most:
         return [0] * len(scores)
@@ -84,7 +84,7 @@ def _spanned(scores: list[int]) -> list[int]:
 
 
 def _uncrowded(scores: list[int | None]) -> list[int]:
-    """The least crowded best. Candidates without the labels are worst."""
+    """The least crowded is best. Candidates without the labels are worst."""
     known = [score for score in scores if score is not None]
     least, most = min(known, default=0), max(known, default=0)
     if not most:
@@ -98,7 +98,7 @@ def balance(needs: PodNeeds, facts: NodeFacts, usage: NodeUsage) -> int:
 
 
 def room_score(needs: PodNeeds, facts: NodeFacts, usage: NodeUsage) -> int:
-    """The part of cpu and memory that stays free, the mean of both."""
+    """The mean of the fractions of cpu and memory that stay free."""
     pod, node = needs.shape, facts.shape
     scores = [
         max(there - used, 0) * HIGHEST // there

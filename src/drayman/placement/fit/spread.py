@@ -1,7 +1,7 @@
 """Spreading pods over the domains of a topology.
 
-A domain counts only nodes that the pod could go to, by the policies of each constraint, and that have the labels of all constraints.
-Pods that are on their way out are not counted.
+A domain counts only nodes that the pod could go to, by the policies of each constraint, and that have the labels of all constraints. Pods
+that are being deleted are not counted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SpreadCheck:
 
     @property
     def scores(self) -> bool:
-        """Whether the pod would rather be spread."""
+        """Whether the pod prefers to be spread."""
         return bool(self._soft)
 
     def verdict(self, facts: NodeFacts) -> Verdict:
@@ -72,7 +72,7 @@ def _crowding(facts: NodeFacts, weighed: list[tuple[SpreadTerm, Tally, float]]) 
         domain = (
             facts.name if tally.topology_key == NODE_ITSELF else facts.labels[term.topology_key]
         )
-        # The skew that is allowed waters the differences between domains down.
+        # The allowed skew reduces the differences between domains.
         score += tally.counts.get(domain, 0) * weight + (term.max_skew - 1)
     return math.floor(score + 0.5)
 

@@ -1,6 +1,6 @@
-"""Rules that look at the node object alone: whether it takes pods at all, and whether the pod may and wants to go there.
+"""Rules that look only at the node object: whether it takes pods at all, and whether the pod may and wants to go there.
 
-They depend on nothing that placements change, so their verdicts are kept as long as shapes live.
+They depend on nothing that placements change, so their verdicts are kept as long as the shapes exist.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_VERDICTS: Final = 1 << 16
 
 
 def static_verdict(needs: PodNeeds, facts: NodeFacts) -> Verdict:
-    """What the node object says of a pod: the first rule that refuses, in upstream's order."""
+    """What the node object says about a pod: the first rule that refuses, in upstream's order."""
     pod, node = needs.shape, facts.shape
     if node.unschedulable and not is_tolerated(UNSCHEDULABLE_TAINT, pod.tolerations):
         return Verdict.refusal(Cause.CORDONED, UNSCHEDULABLE)

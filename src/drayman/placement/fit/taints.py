@@ -1,4 +1,4 @@
-"""Taints that keep pods away, and the tolerations that let them come all the same."""
+"""Taints that keep pods away, and the tolerations that admit them anyway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DISCOURAGING: Final = "PreferNoSchedule"
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration is for a taint. An absent effect or key stands for all of them."""
+    """Whether a toleration applies to a taint. An absent effect or key matches all."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -39,7 +39,7 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:
-    """Whether the taint's number is above or below the toleration's. What is no number compares with nothing."""
+    """Whether the taint's number is above or below the toleration's. A value that is not a number never matches."""
     bound, actual = parse_integer(toleration.value), parse_integer(taint.value)
     if bound is None or actual is None:
         return False

@@ -1,7 +1,7 @@
 """How many placed pods of some kind there are in each domain of a topology.
 
-What a pod with affinity or spreading wants to know is a sum over all placed pods. Pods of one template ask for the same sums, one after
-the other, so a sum that was asked for once is kept up with each placement instead of being taken again.
+What a pod with affinity or spreading needs is a sum over all placed pods. Pods of one template ask for the same sums, one after the other,
+so a sum that was asked for once is updated with each placement instead of being computed again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_REMEMBERED: Final = 1 << 12
 
 @dataclass(slots=True, eq=False)
 class Crowd:
-    """Placed pods that no selector can tell apart, and how many of them each node has."""
+    """Placed pods that no selector can distinguish, and how many of them each node has."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -70,7 +70,7 @@ class Tally:
         return verdict
 
     def count(self, facts: NodeFacts, change: int) -> None:
-        """Pods of a crowd that is wanted came to a node, or left it."""
+        """Pods of a counted crowd were added to a node, or left it."""
         _change(self.counts, self.domain(facts), change)
 
     def count_node(self, facts: NodeFacts, change: int) -> None:

@@ -23,7 +23,7 @@ Requirements = tuple[Requirement, ...] | None
 """Key, operator and values of each. None: no selector at all, which matches nothing."""
 
 _HARD_AFFINITY_WEIGHT: Final = 1
-"""What a placed pod's required affinity counts for in the score of pods that it wants near."""
+"""The weight of a placed pod's required affinity in the score of pods that it wants near."""
 
 
 class Selector(Struct, frozen=True, eq=False):
@@ -64,20 +64,20 @@ class SpreadTerm(Struct, frozen=True, eq=False):
 
 
 class PodTerms(Struct, frozen=True):
-    """All that a pod says about others."""
+    """Everything that a pod says about others."""
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     preferred: tuple[tuple[int, AffinityTerm], ...] = ()
-    """With their weights, which are negative for those to stay away from."""
+    """With their weights, which are negative for anti-affinity."""
     hard_spread: tuple[SpreadTerm, ...] = ()
     soft_spread: tuple[SpreadTerm, ...] = ()
     problem: str = ""
-    """Why the terms cannot be understood. Validation rules that out, but not every server that pods come from is known."""
+    """Why the terms cannot be understood. Validation prevents that, but pods may come from any server."""
 
     @property
     def attraction(self) -> Iterable[tuple[int, AffinityTerm]]:
-        """What the pod, once placed, adds to the score of pods that its terms are about."""
+        """What the pod, once placed, adds to the score of pods that its terms match."""
         yield from ((_HARD_AFFINITY_WEIGHT, term) for term in self.affinity)
         yield from self.preferred
 
@@ -163,7 +163,7 @@ def _requirements(selector: LabelSelector | None) -> Requirements:
 
 
 def _same_as_own(needs: PodNeeds, keys: Iterable[str], operator: str) -> tuple[Requirement, ...]:
-    """Requirements on the values that the pod itself has for some labels. Keys that it lacks are left out of account."""
+    """Requirements on the values that the pod itself has for some labels. Keys that it lacks are ignored."""
     return tuple((key, operator, (needs.labels[key],)) for key in keys if key in needs.labels)
 
 

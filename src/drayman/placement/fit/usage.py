@@ -25,7 +25,7 @@ NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class NodeUsage:
-    """The pods of a node and what they use. `revision` changes with each change and never comes back."""
+    """The pods of a node and what they use. `revision` changes with each change and never repeats."""
 
     __slots__ = (
         "cpu",
@@ -97,7 +97,7 @@ class NodeUsage:
 def usage_verdict(
     needs: PodNeeds, facts: NodeFacts, usage: NodeUsage, delegated: frozenset[str] = NOTHING
 ) -> Verdict:
-    """Whether ports and resources are left for a pod. `delegated` are the resources that devices stand in for on this node."""
+    """Whether ports and resources are left for a pod. `delegated` are the resources that devices provide on this node."""
     pod, node = needs.shape, facts.shape
     if pod.ports and usage.ports.conflict(pod.ports):
         return Verdict.refusal(Cause.PORTS, NO_FREE_PORTS, resolvable=True)
@@ -115,7 +115,7 @@ def usage_verdict(
 def _shortage(
     pod: PodShape, node: NodeShape, usage: NodeUsage, delegated: frozenset[str]
 ) -> Verdict:
-    """All resources that are short, together. Where even the empty node would be too small, no pod's leaving helps."""
+    """All resources that are short, together. If even the empty node is too small, evicting pods does not help."""
     amounts = [
         (CPU, pod.cpu, usage.cpu, node.cpu),
         (MEMORY, pod.memory, usage.memory, node.memory),

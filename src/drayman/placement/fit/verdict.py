@@ -1,8 +1,8 @@
-"""What a rule says of a pod on a node: that it fits, or why not.
+"""What a rule says about a pod on a node: that it fits, or why not.
 
-A cycle asks thousands of times and mostly hears the same few answers, so refusals are interned and fitting is one object: the common
-path allocates nothing, and a cache of verdicts is a cache of references. The reasons are in kube-scheduler's words, since people and
-dashboards search for those.
+A cycle asks thousands of times and mostly gets the same few answers, so refusals are interned and "fits" is one object: the common path
+allocates nothing, and a cache of verdicts is a cache of references. The reasons are in kube-scheduler's words, since people and dashboards
+search for those.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REFUSALS: Final = 1 << 12
 
 
 class Cause(IntEnum):
-    """The rule that refuses. In the order in which the rules are asked: the higher, the further the node has come."""
+    """The rule that refuses. In the order in which the rules are evaluated: the higher, the more rules the node has passed."""
 
     NOTHING = 0
     CORDONED = 1
@@ -88,12 +88,12 @@ def insufficient(resource: str) -> str:
 def unschedulable_message(total: int, verdicts: Iterable[Verdict]) -> str:
     """Why no node will do, as kube-scheduler puts it: how many nodes for each reason, in the order of the texts.
 
-    `verdicts` are those of all nodes, or a single one that holds for the pod wherever it goes: that is told without a number.
+    `verdicts` are those of all nodes, or a single one that holds for the pod on any node: that is reported without a number.
     """
     if not total:
         return NO_NODES
     counted: Counter[str] = Counter()
-    # There are thousands of nodes and a few verdicts, which are told apart by identity.
+    # There are thousands of nodes and a few verdicts, which are distinguished by identity.
     for verdict, nodes in Counter(verdicts).items():
         for reason in verdict.reasons:
             counted[reason] += nodes
@@ -102,7 +102,7 @@ def unschedulable_message(total: int, verdicts: Iterable[Verdict]) -> str:
 
 
 def refused_everywhere(total: int, verdict: Verdict) -> str:
-    """The same for a reason that lies with the pod and not with any node."""
+    """The same for a reason that is due to the pod and not to any node."""
     return _available(total, [", ".join(verdict.reasons)]) if total else NO_NODES
 
 

@@ -1,11 +1,11 @@
-"""Which volume fits a claim, and where: the one rule for whoever binds volumes that exist.
+"""Which volume fits a claim, and where: the single rule for everything that binds existing volumes.
 
-A volume fits a claim if it is of the claim's class and mode, large enough, can be accessed in the ways the claim wants, is selected by
-it and is nobody else's. Of those that fit, the smallest is taken, so that large ones are left for large claims. A volume that is set
-aside for the claim comes before all others, and rules them out where it cannot be reached.
+A volume fits a claim if it is of the claim's class and mode, large enough, supports the access modes of the claim, is selected by it and
+does not belong to another claim. Of those that fit, the smallest is taken, so that large ones are left for large claims. A volume that is
+set aside for the claim comes before all others, and excludes them even where it cannot be reached.
 
-Disks of nodes come by the thousand, each with a node affinity of its own. So they are filed by the host they name: a node is asked about
-its own and about those that are tied to nodes in some other way.
+Disks of nodes come by the thousand, each with a node affinity of its own. So they are indexed by the host they name: a node is checked
+against its own and against those that are tied to nodes in some other way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from drayman.placement.fit.node_choice import HOSTNAME
 
 
 class Mismatch(Enum):
-    """Why a volume is not one for a claim. In the order in which it is asked."""
+    """Why a volume does not fit a claim. In the order of the checks."""
 
     TAKEN = "taken"
     TOO_SMALL = "too small"
@@ -53,7 +53,7 @@ class Candidates(Struct, frozen=True):
     """The volumes that fit a claim, wherever they are."""
 
     set_aside: PersistentVolume | None = None
-    """The one that is meant for the claim, and then the only one."""
+    """The volume that is meant for the claim. If set, it is the only candidate."""
     by_host: Mapping[str, tuple[_Ranked, ...]] = {}
     others: tuple[_Ranked, ...] = ()
 
@@ -73,7 +73,7 @@ class Candidates(Struct, frozen=True):
         return None if best is None else best[1]
 
     def first(self) -> PersistentVolume | None:
-        """The volume for the claim where it does not matter from which nodes it is reached."""
+        """The volume for the claim if it does not matter which nodes can reach it."""
         if self.set_aside is not None:
             return self.set_aside
         everywhere = dict(self.others)
@@ -83,12 +83,12 @@ class Candidates(Struct, frozen=True):
 
 
 def candidates(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> Candidates:
-    """The volumes, of those given, that fit a claim."""
+    """Those of the given volumes that fit a claim."""
     fitting = [volume for volume in volumes if mismatch(claim, volume) is None]
     fitting.sort(key=lambda volume: (capacity_of(volume), volume.metadata.name))
     meant = [volume for volume in fitting if is_set_aside(volume, claim)]
     if meant:
-        # People may set several aside. One in which the claim was entered is the one that somebody has chosen.
+        # People may set several aside. One that already carries the claim's uid is the one that was chosen.
         return Candidates(next((each for each in meant if _is_entered(each)), meant[0]))
     by_host: dict[str, list[_Ranked]] = {}
     others: list[_Ranked] = []
@@ -103,7 +103,7 @@ def candidates(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]
 
 
 def mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Mismatch | None:
-    """Why a volume cannot be bound to a claim, nodes left aside; None if it can."""
+    """Why a volume cannot be bound to a claim, regardless of nodes; None if it can."""
     ours = is_set_aside(volume, claim)
     if volume.spec.claim_ref is not None and not ours:
         return Mismatch.TAKEN
@@ -113,7 +113,7 @@ def mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Mismatch
         return Mismatch.OTHER_MODE
     if volume.metadata.deletion_timestamp is not None:
         return Mismatch.DELETED
-    if ours:  # whoever has set it aside has decided about the rest
+    if ours:  # it was set aside for the claim, so the rest is not checked
         return None
     if class_name_of(volume) != class_name_of(claim):
         return Mismatch.OTHER_CLASS
@@ -121,7 +121,7 @@ def mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Mismatch
         return Mismatch.NOT_SELECTED
     if not set(claim.spec.access_modes) <= set(volume.spec.access_modes):
         return Mismatch.ACCESS
-    # One without a phase has not been to a server yet; it will be available there.
+    # A volume without a phase has not been created on a server yet; it will be available there.
     return None if volume.status.phase in ("", AVAILABLE) else Mismatch.NOT_READY
 
 
@@ -157,7 +157,7 @@ def _selects(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 
 def _hosts_of(volume: PersistentVolume) -> tuple[str, ...] | None:
-    """The only hosts that can reach a volume, as those of disks say it; None where it is said in another way."""
+    """The only hosts that can reach a volume, in the form that local disks use; None if its affinity has another form."""
     place = _place_of(volume)
     if place is None or len(place.node_selector_terms) != 1:
         return None

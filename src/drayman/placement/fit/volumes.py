@@ -2,8 +2,8 @@
 
 A claim that is bound to a volume restricts the pod to the nodes that can reach the volume. A claim whose class waits for a pod has no
 volume yet: then a node will do if there is a volume for the claim that can be reached from there, or if one can be provisioned for it.
-Which one is found here too (`VolumeCheck.choose`); to bind it is for the scheduler, and for those who complete what it has begun. A
-claim that is to be bound without regard to pods is waited for.
+Which one is also decided here (`VolumeCheck.choose`); binding it is left to the scheduler and to the controllers that complete the binding.
+A claim that is bound independently of pods is waited for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ZONES: Final = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Labels that say where a volume is, with the name that a node has for the same."""
+"""Labels that say where a volume is, with the node label for the same thing."""
 
 _ZONE_DELIMITER: Final = "__"
 _ELSEWHERE: Final = Verdict.refusal(Cause.VOLUME_ELSEWHERE, NOTHING_TO_BIND)
@@ -75,7 +75,7 @@ class VolumeView(Protocol):
         ...
 
     def capacities(self, storage_class: StorageClass) -> Sequence[CSIStorageCapacity] | None:
-        """What can still be provisioned for a class, and where; None where its provisioner does not say."""
+        """What can still be provisioned for a class, and where; None if its provisioner does not say."""
         ...
 
     def in_use(self, namespace: str, name: str) -> bool:
@@ -84,7 +84,7 @@ class VolumeView(Protocol):
 
 
 class VolumeChoice(Struct, frozen=True):
-    """What a pod's claims that have no volume yet get on a node."""
+    """What a pod's claims without a volume get on a node."""
 
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
     provisions: tuple[PersistentVolumeClaim, ...] = ()
@@ -120,10 +120,10 @@ class OpenClaim(Struct, frozen=True):
                 if matches(capacity.node_topology, facts.labels):
                     yield capacity
             except SelectorError:
-                continue  # upstream leaves it out of account
+                continue  # upstream ignores it
 
     def _suffices(self, capacity: CSIStorageCapacity) -> bool:
-        # The most that a single volume can have is the better word, where it is given.
+        # The maximum size of a single volume is more precise, where it is given.
         limit = capacity.maximum_volume_size or capacity.capacity
         return limit is not None and not limit < requested(self.claim)
 
@@ -139,7 +139,7 @@ class VolumeCheck(Struct, frozen=True):
 
     @property
     def is_indifferent(self) -> bool:
-        """Whether the volumes can be used from all nodes alike."""
+        """Whether the volumes can be used from all nodes."""
         return self.refusal is FITS and not self.open and not any(map(_has_place, self.volumes))
 
     def verdict(self, facts: NodeFacts) -> Verdict:
@@ -182,7 +182,7 @@ NO_VOLUMES: Final = VolumeCheck()
 
 
 def volume_check(needs: PodNeeds, view: VolumeView) -> VolumeCheck:
-    """Where the volumes of a pod can be reached, and where it can have those that it still lacks."""
+    """Where the volumes of a pod can be reached, and where it can get those that it still lacks."""
     volumes: list[PersistentVolume] = []
     opened: dict[str, OpenClaim] = {}
     for ref in needs.shape.volumes:
@@ -203,7 +203,7 @@ def claim_name(needs: PodNeeds, ref: VolumeRef) -> str:
 
 
 def allows(storage_class: StorageClass, facts: NodeFacts) -> bool:
-    """Whether volumes of a class may be made for a node. A class that says nothing of it allows all."""
+    """Whether volumes of a class may be made for a node. A class that does not restrict this allows all."""
     terms = storage_class.allowed_topologies
     return not terms or any(
         all(facts.labels.get(each.key) in each.values for each in term.match_label_expressions)
@@ -215,7 +215,7 @@ def allows(storage_class: StorageClass, facts: NodeFacts) -> bool:
 def _resolve(
     needs: PodNeeds, ref: VolumeRef, view: VolumeView
 ) -> PersistentVolume | OpenClaim | Verdict:
-    """The volume behind a reference, what it takes to get one, or why there is none to go by."""
+    """The volume behind a reference, what it takes to get one, or why there is none."""
     name = claim_name(needs, ref)
     claim = view.claim(needs.namespace, name)
     if claim is None:

@@ -19,9 +19,9 @@ class ClaimRow(ApiStruct, kw_only=True):
     namespace: str
     name: str
     state: str
-    """As kubectl has it."""
+    """As kubectl writes it."""
     node: str | None
-    """The one that its allocation, or all its devices, are on."""
+    """The node that its allocation, or all its devices, are on."""
     devices: tuple[str, ...]
     """As driver/pool/name."""
     devices_gone: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def claim_rows(
 
 
 def claim_row(claim: ResourceClaim, reading: Reading) -> ClaimRow:
-    """What there is to say about a claim."""
+    """The row of a claim."""
     allocation = claim.status.allocation
     results = () if allocation is None else allocation.devices.results
     devices = reading.occupancy.devices

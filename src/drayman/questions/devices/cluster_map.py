@@ -23,7 +23,7 @@ class MappedNode(ApiStruct, kw_only=True):
 
 
 class MappedRack(ApiStruct):
-    """Nodes that their labels put in the same place; None is what no label says."""
+    """Nodes that their labels put in the same place; None for what no label says."""
 
     block: str | None
     rack: str | None
@@ -38,7 +38,7 @@ class ClusterMap(ApiStruct):
     devices: DeviceCounts
     racks: tuple[MappedRack, ...]
     elsewhere: DeviceCounts
-    """Devices that are on no known node: many nodes reach them, or their node is gone."""
+    """Devices that are not on a known node: many nodes reach them, or their node is gone."""
 
 
 def cluster_map(floor: Floor) -> ClusterMap:

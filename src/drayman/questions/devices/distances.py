@@ -1,4 +1,4 @@
-"""How far the devices of one node are apart, as `nvidia-smi topo -m` has it, with who has what."""
+"""How far apart the devices of one node are, as `nvidia-smi topo -m` shows it, with their holders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drayman.simulate.unit_counts import Unit, gather
 from drayman.topology import DeviceKind, Matrix, matrix
 
 _CONNECTED: Final = (DeviceKind.GPU, DeviceKind.NIC)
-"""What the matrix is about; it has processors and the rest only on nodes that have nothing else."""
+"""What the matrix is about; it includes processors and the rest only on nodes that have nothing else."""
 _KINDS: Final = tuple(DeviceKind)
 
 
@@ -71,7 +71,7 @@ class Distances:
 
 
 def distances(reading: Reading, node: Node) -> Distances:
-    """How far the devices of a node are apart."""
+    """How far apart the devices of a node are."""
     own, _ = own_and_reached(reading, node)
     units = gather(own)
     chosen = [unit for unit in units if unit.kind in _CONNECTED] or units

@@ -81,7 +81,7 @@ async def taint_rules(client: Client) -> tuple[DeviceTaintRule, ...]:
 
 
 def is_about(rule: DeviceTaintRule, found: PublishedDevice) -> bool:
-    """Whether a rule taints a device."""
+    """Whether a rule taints the device."""
     from drayman.inventory.taints import selects
 
     return selects(rule, *found.key)

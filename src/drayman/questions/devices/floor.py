@@ -17,12 +17,12 @@ from drayman.topology import DeviceKind, LevelKind, levels
 Counts = Mapping[DeviceKind, Counter[State]]
 
 ORDERS: Final = {"used": (State.USED, State.SHARED, State.PARTITIONED), "free": (State.FREE,)}
-"""What counts as much, for each order but that of names."""
+"""The states that are counted, for each order except by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """A node and its own devices. Those that several nodes reach are no node's own."""
+    """A node and its own devices. Those that several nodes reach belong to none."""
 
     name: str
     counts: Counts
@@ -32,7 +32,7 @@ class NodeUse:
 
 @dataclass(frozen=True, slots=True)
 class Rack:
-    """Nodes that their labels put in the same place. A rack with several NVLink domains is as many of these."""
+    """Nodes that their labels put in the same place. A rack with several NVLink domains is split into as many of these."""
 
     block: str
     rack: str
@@ -61,7 +61,7 @@ class Floor:
 
     racks: list[Rack]
     elsewhere: Counts
-    """Devices that are on no known node: many nodes reach them, or their node is gone."""
+    """Devices that are not on a known node: many nodes reach them, or their node is gone."""
 
     @property
     def counts(self) -> Counts:
@@ -76,7 +76,7 @@ class Floor:
         return list(found.values())
 
     def sorted_by(self, order: str, kind: DeviceKind) -> Floor:
-        """The same with those blocks and racks first that have most devices `used` or `free`; by `name` as it is."""
+        """The same with the blocks and racks first that have the most devices `used` or `free`; unchanged by `name`."""
         if order == "name":
             return self
 
@@ -114,7 +114,7 @@ def total(counts: Iterable[Counts]) -> Counts:
 
 
 def _place(node: Node) -> tuple[str, str, str]:
-    """Block, rack and NVLink domain; the zone stands for the block where no label names one."""
+    """Block, rack and NVLink domain; the zone serves as the block where no label names one."""
     names: dict[LevelKind, str] = {}
     for level in levels(node.metadata.labels):
         names.setdefault(level.kind, level.value)

@@ -15,7 +15,7 @@ from drayman.questions.errors import no_such_node
 
 
 class HeldDevice(ApiStruct):
-    """A device and who holds it."""
+    """A device and what holds it."""
 
     driver: str
     pool: str
@@ -35,7 +35,7 @@ class HeldDevices(ApiStruct):
 async def held_devices(
     client: Client, *, node: str | None = None, driver: str | None = None
 ) -> tuple[HeldDevices, set[str]]:
-    """The devices, or only those of a node or a driver, and the drivers that there are. Raises NoSuchObjectError for an unknown node."""
+    """The devices, or only those of a node or a driver, and the existing drivers. Raises NoSuchObjectError for an unknown node."""
     every = await devices(client)
     chosen = [
         found for found in every if node in (None, found.node) and driver in (None, found.driver)
@@ -49,7 +49,7 @@ async def held_devices(
 
 
 async def _refuse_unknown(client: Client, node: str | None, with_devices: set[str]) -> None:
-    """Raises NoSuchObjectError for a node that does not exist. One that may not be looked for may exist."""
+    """Raises NoSuchObjectError for a node that does not exist. One that the user may not look up may exist."""
     if node is None or node in with_devices:
         return
     try:

@@ -1,6 +1,6 @@
 """One node's devices by where they sit: package, NUMA node, PCIe root.
 
-A level that no driver names is not made up. What is known to be on no NUMA node, or on an unknown one, stands by itself.
+A level that no driver names is not invented. What is known to be on no NUMA node, or on an unknown one, is listed separately.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KINDS: Final = tuple(DeviceKind)
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What hangs on one PCIe root; on none that is known if it has no name."""
+    """What is attached to one PCIe root; an unknown root has no name."""
 
     name: str | None
     units: list[Unit] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """What is close to one memory; None: it is not known to which."""
+    """What is close to one memory; None if it is not known which."""
 
     number: int | None
     roots: dict[str | None, Root] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A processor with its NUMA nodes; None: it is not known which processor they belong to."""
+    """A processor with its NUMA nodes; None if it is not known which processor they belong to."""
 
     number: int | None
     numa_nodes: dict[int | None, NumaNode] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def layout(reading: Reading, node: Node) -> NodeLayout:
 
 
 def unit_locality(unit: Unit) -> Locality:
-    """Where a unit is: its parts are where it is."""
+    """Where a unit is: its parts are in the same place."""
     record = unit.members[0].record
     return locality(record.id.driver, record.device)
 
@@ -115,7 +115,7 @@ def _last(number: int | None) -> tuple[bool, int]:
 
 
 def _packages_of_numa(standings: Iterable[DeviceStanding]) -> dict[int | None, int]:
-    """The package of each NUMA node, from devices whose drivers tell both: those of processors do."""
+    """The package of each NUMA node, from devices whose drivers publish both: those of processors do."""
     found: dict[int | None, int] = {}
     for standing in standings:
         package = _package(standing.record)

@@ -1,4 +1,4 @@
-"""In which order rows stand. Names sort as people do it, and after what is asked for the order is always the same."""
+"""The order of rows. Names sort naturally, and ties under the requested order are always broken the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATES: Final = tuple(State)
 
 
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """A key that sorts names with numbers as people do: node-2 before node-10."""
+    """A key that sorts names with numbers naturally: node-2 before node-10."""
     return tuple(
         (0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part
     )
@@ -35,7 +35,7 @@ def sorted_devices(rows: Iterable[DeviceRow], order: str) -> list[DeviceRow]:
 
 
 def sorted_claims(rows: Iterable[ClaimRow], order: str) -> list[ClaimRow]:
-    """By namespace and name; the oldest first, or those with most devices, if that is asked for."""
+    """By namespace and name; the oldest first, or those with the most devices first, if requested."""
     keys: dict[str, Callable[[ClaimRow], Any]] = {
         "name": lambda row: (),
         "node": lambda row: natural(row.node or ""),
@@ -55,7 +55,7 @@ def sorted_claims(rows: Iterable[ClaimRow], order: str) -> list[ClaimRow]:
 
 
 def sorted_pools(rows: Iterable[PoolRow], order: str) -> list[PoolRow]:
-    """By driver and name, or those first that have most of something."""
+    """By driver and name, or those with the most of something first."""
 
     def most(row: PoolRow) -> int:
         if order == "name":

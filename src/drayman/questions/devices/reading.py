@@ -1,7 +1,7 @@
-"""A cluster's devices at one moment, read with the rights of the asker: what `top` and `map` are about.
+"""A cluster's devices at one moment, read with the user's permissions: what `top` and `map` are about.
 
-Nodes and slices must be readable: without them there is nothing to show. Claims say who has what. Where those of other namespaces may not
-be listed, what the asker's own claims do not have is neither free nor used, as far as anybody can tell, and is shown as unknown.
+Nodes and slices must be readable: without them there is nothing to show. Claims say what is held. Where those of other namespaces may not
+be listed, devices that the user's own claims do not hold may be free or used, and are shown as unknown.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Share:
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """Whom the claim is reserved for, by name: pods, or what stands for several of them."""
+        """The consumers the claim is reserved for, by name: pods, or objects that stand for several pods."""
         return consumers(self.claim)
 
     @property
     def holder(self) -> str:
-        """Who has it, as people say it: the pods, or the claim if no pod uses it."""
+        """The holder, as shown to people: the pods, or the claim if no pod uses it."""
         namespace = self.claim.metadata.namespace
         if not self.pods:
             return f"{namespace}/{self.claim.metadata.name} (claim)"
@@ -68,7 +68,7 @@ class Reading:
     """What could not be read, and what that means for the answer."""
 
     def holders(self, device: DeviceId) -> tuple[str, ...]:
-        """Who has the device or a share of it, each named once."""
+        """The holders of the device or of shares of it, each named once."""
         return tuple(dict.fromkeys(share.holder for share in self.shares.get(device, ())))
 
 
@@ -98,7 +98,7 @@ def reading_of(
     all_claims: bool = True,
     remarks: tuple[str, ...] = (),
 ) -> Reading:
-    """What these objects come to. Raises QuestionError."""
+    """The reading of these objects. Raises QuestionError."""
     nodes, claims = tuple(nodes), tuple(claims)
     try:
         counted = occupancy(nodes, slices, claims, rules, all_claims=all_claims)
@@ -117,7 +117,7 @@ def node_of(reading: Reading, name: str) -> Node:
 
 
 def refuse_unknown_node(reading: Reading, name: str | None) -> None:
-    """Raises NoSuchObjectError for a node that is neither there nor named by a pool."""
+    """Raises NoSuchObjectError for a node that neither exists nor is named by a pool."""
     known = {node.metadata.name for node in reading.nodes}
     known.update(node for pool in reading.occupancy.pools for node in pool.nodes)
     if name is not None and name not in known:
@@ -125,7 +125,7 @@ def refuse_unknown_node(reading: Reading, name: str | None) -> None:
 
 
 def consumers(claim: ResourceClaim) -> tuple[str, ...]:
-    """Whom a claim is reserved for. Pods by their name, others with their kind before it."""
+    """The consumers a claim is reserved for: pods by name, others with their kind as a prefix."""
     return tuple(
         consumer.name if consumer.resource == "pods" else f"{consumer.resource}/{consumer.name}"
         for consumer in claim.status.reserved_for
@@ -171,7 +171,7 @@ async def _claims(
 
 
 def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ...]]:
-    """Who has what. Admin access takes nothing."""
+    """The holders of each device. Admin access takes nothing."""
     found: dict[DeviceId, tuple[Share, ...]] = {}
     for claim in claims:
         allocation = claim.status.allocation

@@ -1,4 +1,4 @@
-"""Devices and pools one by one: what each is counted as, who has it, and what is left of it."""
+"""Devices and pools one by one: what each is counted as, what holds it, and what is left of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DeviceRow(ApiStruct):
     kind: str
     state: State
     taints: tuple[str, ...]
-    """Those that keep requests away, whatever the state."""
+    """Taints that keep requests away, whatever the state."""
     holders: tuple[str, ...]
     unit: str
     """The piece of hardware that it is, or is a part of."""
@@ -54,7 +54,7 @@ class DeviceRow(ApiStruct):
 
 
 class PoolRow(ApiStruct, kw_only=True):
-    """A pool: whether all of its slices are there, and how many of its devices are in which state."""
+    """A pool: whether all of its slices exist, and how many of its devices are in each state."""
 
     driver: str
     pool: str
@@ -110,7 +110,7 @@ def device_row(
 
 
 def _left_of(standing: DeviceStanding) -> dict[str, CapacityLeft]:
-    """Where it is not known whether somebody has a device, what is left of it is not known either."""
+    """Where it is not known whether a device is held, what is left of it is not known either."""
     if standing.state is State.UNKNOWN:
         return {}
     return {

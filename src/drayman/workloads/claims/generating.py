@@ -4,9 +4,9 @@ An entry that names a template gets a claim of its own. Where a pod is in a grou
 claim, and the pod waits until the group's status names one. The name of the claim is drawn here instead of by the server, from the
 same alphabet, so that the claim and the entry in the status that names it can be written together.
 
-As in Kubernetes, entries are served in order up to the first one that has no template, and the status is written once all of
-them are. Other than in 1.36.4, all entries are written, those of earlier rounds too (it removed them), and a claim that was deleted
-while its pod waits is made again at once (it never was).
+As in Kubernetes, entries are served in order up to the first one that has no template, and the status is written once all of them are.
+Unlike in 1.36.4, all entries are written, those of earlier rounds too (it removed them), and a claim that was deleted while its pod waits
+is made again at once (it never was).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _lacks(user: Pod | PodGroup, entry: PodResourceClaim, known: Known) -> bool:
 
 
 def group_of(pod: Pod, known: Known) -> PodGroup | None:
-    """The group that a pod is in, if that exists."""
+    """The group that a pod is in, if it exists."""
     key = group_key(pod)
     return None if key is None else known.group(*key)
 

@@ -1,4 +1,4 @@
-"""What becomes of a claim when those who used it are done.
+"""What happens to a claim when its users are done.
 
 A reservation ends when its pod is gone, has been replaced by another of the same name, or will not run any more; that of a group of pods
 when the group is gone or replaced. When the last one ends the claim is given back: no allocation, no device status, no finalizer. A claim
@@ -25,11 +25,11 @@ class Use(Enum):
     NEEDED = auto()
     OVER = auto()
     UNKNOWN = auto()
-    """Nobody here has seen it: only the server can tell."""
+    """It has not been seen here: only the server knows."""
 
 
 class Consumer(NamedTuple):
-    """Who a claim is reserved for, or was made for."""
+    """What a claim is reserved for, or was made for."""
 
     resource: Literal["pods", "podgroups"]
     namespace: str
@@ -60,7 +60,7 @@ class Release:
 
 
 def users_in_doubt(claim: ResourceClaim, use_of: FindUse) -> tuple[Consumer, ...]:
-    """The consumers that the server has to be asked about before `release` can tell."""
+    """The consumers that the server has to be asked about before `release` can decide."""
     users = (_user(claim, consumer) for consumer in claim.status.reserved_for)
     return tuple(user for user in users if user is not None and use_of(user) is Use.UNKNOWN)
 
@@ -75,7 +75,7 @@ def release(claim: ResourceClaim, use_of: FindUse) -> Release:
     )
     has_finalizer = FINALIZER in claim.metadata.finalizers
     is_deleting = claim.metadata.deletion_timestamp is not None
-    # Only the transition from used to unused gives a claim back: an allocation without a consumer may be meant so.
+    # Only the transition from used to unused gives a claim back: an allocation without a consumer may be intended.
     ends = not remaining and has_finalizer and (bool(reserved) or is_deleting)
     return Release(
         claim,
@@ -87,7 +87,7 @@ def release(claim: ResourceClaim, use_of: FindUse) -> Release:
 
 
 def _owner_is_over(claim: ResourceClaim, use_of: FindUse) -> bool:
-    """Whether what a claim was made for has no use for it. Of what nobody knows, garbage collection takes care."""
+    """Whether what a claim was made for has no use for it. Garbage collection takes care of unknown owners."""
     namespace = claim.metadata.namespace
     pod = owning_pod(claim)
     if pod is not None:

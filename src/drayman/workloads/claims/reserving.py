@@ -1,8 +1,8 @@
 """Reservations for pods that reached their node without a scheduler.
 
-Nobody else reserves for a pod whose nodeName was set by hand. A claim that the pod's group shares is reserved for the group. A finished
-pod never gets a reservation (1.36.4 gives it one, takes it away and gives it again for as long as the claim is allocated), nor does a
-claim that is being deleted, which the API refuses.
+Nothing else reserves claims for a pod whose nodeName was set by hand. A claim that the pod's group shares is reserved for the group. A
+finished pod never gets a reservation (1.36.4 gives it one, takes it away and gives it again for as long as the claim is allocated), nor
+does a claim that is being deleted, which the API refuses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drayman.workloads.claims.generating import Known, group_of
 
 
 class Reservation(NamedTuple):
-    """A claim, and who is to be added to its consumers."""
+    """A claim, and what is to be added to its consumers."""
 
     claim: ResourceClaim
     consumer: ResourceClaimConsumerReference

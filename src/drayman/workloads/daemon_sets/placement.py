@@ -1,7 +1,7 @@
 """On which nodes a daemon set's pods belong, and how a pod is tied to its node.
 
-The scheduler binds these pods like all others, so the tie is a required node affinity by name. A daemon looks after its node also
-when the node is in trouble, so it tolerates the taints that say so.
+The scheduler binds these pods like all others, so the tie is a required node affinity by name. A daemon looks after its node even when the
+node is in trouble, so it tolerates the taints that say so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ON_HOST_NETWORK: Final = ((NETWORK_UNAVAILABLE, "NoSchedule"),)
 
 
 class _Placing(ApiStruct):
-    """What of a template decides where its pods go."""
+    """The parts of a template that decide where its pods go."""
 
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _tied(spec: dict[str, Json], node: str) -> dict[str, Json]:
 
 
 def _tolerations(spec: dict[str, Json]) -> list[dict[str, Json]]:
-    """Those of the template and those of every daemon, which take the place of the same for a limited time."""
+    """Those of the template and those of every daemon, which replace the same ones with a time limit."""
     daemons = {
         taint: {"key": taint[0], "operator": "Exists", "effect": taint[1]}
         for taint in _tolerated(host_network=bool(spec.get("hostNetwork")))
@@ -111,7 +111,7 @@ def _tolerations(spec: dict[str, Json]) -> list[dict[str, Json]]:
 
 
 def _tolerated(*, host_network: bool) -> tuple[tuple[str, str], ...]:
-    """Keys and effects of the taints that a daemon puts up with."""
+    """Keys and effects of the taints that a daemon tolerates."""
     return (*DAEMONS_TOLERATE, *(_ON_HOST_NETWORK if host_network else ()))
 
 

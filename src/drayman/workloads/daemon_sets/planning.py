@@ -40,7 +40,7 @@ class Ground:
 
     @property
     def lacking(self) -> list[str]:
-        """The nodes that should get a pod. One that is on its way out still occupies its node, so the next waits until it is gone."""
+        """The nodes that should get a pod. A pod that is being deleted still occupies its node, so the next waits until it is gone."""
         return [
             name for name, fit in self.fits.items() if fit.should_run and not self.pods.get(name)
         ]

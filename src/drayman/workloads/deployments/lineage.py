@@ -1,4 +1,4 @@
-"""The replica sets of a deployment: which is of its present template, which revision each is, what it is told by annotations."""
+"""The replica sets of a deployment: which is of its present template, which revision each is, what its annotations say."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def next_revision(old: Iterable[ReplicaSet]) -> int:
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
-    """What a replica set is told about its deployment, by which a change of its size is noticed."""
+    """What a replica set records about its deployment, so that a change of its size is noticed."""
     replicas = deployment.spec.replicas
     return {DESIRED: str(replicas), MOST: str(replicas + limits_of(deployment).surge)}
 

@@ -1,4 +1,4 @@
-"""The status of a deployment: its counts, whether enough of it serves, and whether it gets on."""
+"""The status of a deployment: its counts, whether enough of it serves, and whether it makes progress."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def with_pause(deployment: Deployment, now: float) -> Conditions:
 
 
 def until_stuck(deployment: Deployment, status: DeploymentStatus, now: float) -> float | None:
-    """Seconds until a deployment that does not get on counts as stuck; None where it is done or cannot be."""
+    """Seconds until a deployment that makes no progress counts as stuck; None where it is done or cannot be."""
     current = find(status.conditions, PROGRESSING)
     limit = deployment.spec.progress_deadline_seconds
     if limit is None or not has_deadline(deployment) or current is None:
         return None
     if current.last_update_time is None or current.reason in (AVAILABLE_REASON, TIMED_OUT, PAUSED):
         return None
-    # A second more, since times are told in whole seconds.
+    # A second more, since times are given in whole seconds.
     return max(0.0, seconds_of(current.last_update_time) + limit - now) + 1.0
 
 

@@ -15,7 +15,7 @@ MOST: Final = "deployment.kubernetes.io/max-replicas"
 
 
 class RolloutLimits(NamedTuple):
-    """How many pods there may be too many and too few while a deployment rolls."""
+    """How many pods too many and too few there may be while a deployment rolls."""
 
     surge: int
     unavailable: int
@@ -85,11 +85,11 @@ def scaled(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Replica
 
 
 def _proportional(deployment: Deployment, active: list[ReplicaSet]) -> Sizes:
-    """Each replica set grows or shrinks by its share, the largest first; what is left over is its part too."""
+    """Each replica set grows or shrinks by its share, the largest first, which also takes what is left over."""
     wanted = deployment.spec.replicas
     allowed = wanted + limits_of(deployment).surge if wanted else 0
     change = allowed - sum(s.spec.replicas for s in active)
-    # Of equal ones the newer grows first and the older shrinks first; `active` has the oldest first.
+    # Among equal ones the newer grows first and the older shrinks first; `active` has the oldest first.
     ordered = sorted(active[::-1] if change > 0 else active, key=lambda s: -s.spec.replicas)
     sizes: Sizes = {}
     done = 0
@@ -126,7 +126,7 @@ def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
 
 
 def only_scales(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
-    """Whether sizes may change and nothing else: while it is paused, and when its own size is not what its replica sets were told."""
+    """Whether sizes may change and nothing else: while it is paused, and when its own size is not what its replica sets record."""
     if deployment.spec.paused:
         return True
     wanted = str(deployment.spec.replicas)

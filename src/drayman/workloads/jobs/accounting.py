@@ -1,4 +1,4 @@
-"""The status of a job, brought up to its pods without losing or doubling one.
+"""The status of a job, brought up to date with its pods without losing one or counting it twice.
 
 Counting takes two steps, so that it survives a crash between any two writes. First the uids of ended pods go into the status, and only
 when that is written are their finalizers taken off. Once a finalizer is off, the pod may vanish; its uid in the status stands
@@ -28,7 +28,7 @@ MOST_UNCOUNTED: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An event to tell of once the status is written."""
+    """An event to record once the status is written."""
 
     type_: EventType
     reason: str
@@ -118,7 +118,7 @@ class _Tally:
                 break
 
     def _may_go(self, pod: Pod, held_back: set[str]) -> bool:
-        """Whether a pod's finalizer is of no more use."""
+        """Whether a pod's finalizer is no longer needed."""
         job = self._census.job
         if job.metadata.deletion_timestamp is not None or self._verdict is not None:
             return True

@@ -1,8 +1,8 @@
 """How a job stands: its pods counted, each once, whether the status has them yet or not.
 
 A pod that has ended is in exactly one of three places: with the job's finalizer and not in the status; by its uid among the status'
-uncounted pods; or in the status' counts, when the finalizer is gone. Indexed successes skip the second place, since the index itself
-tells whether it was counted.
+uncounted pods; or in the status' counts, when the finalizer is gone. Indexed successes skip the second place, since the index itself shows
+whether it was counted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OURS: Final = (None, "kubernetes.io/job-controller")
 
 
 def is_ours(job: Job) -> bool:
-    """Whether the job controller is to run a job. Others are left to whoever they name."""
+    """Whether the job controller is to run a job. Others are left to the controller they name."""
     return job.spec.managed_by in _OURS
 
 

@@ -160,7 +160,7 @@ def _manage(
     surplus = _surplus(census, max(0, active - wanted), now)
     if surplus or census.job.spec.suspend:
         return replace(decision, delete=tuple(surplus))
-    # Whoever only replaces what has failed for certain waits for those that are on their way out.
+    # A job that only replaces pods that have certainly failed waits for those that are being deleted.
     waited_for = census.terminating if replaces_failed_only(census.job) else 0
     missing = min(wanted - waited_for - active, most)
     if missing <= 0:
@@ -228,7 +228,7 @@ def _seeded(
 
 
 def _soonest(delays: Iterable[float | None]) -> float | None:
-    """The shortest of the delays that are any."""
+    """The shortest of the delays that are not None."""
     return min((delay for delay in delays if delay is not None), default=None)
 
 

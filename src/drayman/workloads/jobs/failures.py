@@ -49,7 +49,7 @@ class FailureRow:
 
 
 class Judgement(NamedTuple):
-    """What a failure policy says of one failed pod."""
+    """What a failure policy says about one failed pod."""
 
     counts: bool = True
     action: str = ""

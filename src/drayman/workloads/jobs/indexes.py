@@ -19,7 +19,7 @@ class IndexSet:
 
     @classmethod
     def parse(cls, text: str, completions: int) -> IndexSet:
-        """Reads the text form. Indexes past the completions are left out, and so is what is no interval."""
+        """Reads the text form. Indexes past the completions are left out, and so is what is not an interval."""
         found = []
         for part in text.split(",") if text else ():
             first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""Who a pod of a stateful set is: its ordinal, and the names, labels and volumes that follow from it."""
+"""The identity of a pod of a stateful set: its ordinal, and the names, labels and volumes that follow from it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class SetPlan:
     create: tuple[Fresh, ...] = ()
     delete: tuple[Pod, ...] = ()
     recreated: tuple[Pod, ...] = ()
-    """Those of the deleted that have ended and will be made anew."""
+    """Those of the deleted that have ended and will be made again."""
     condemned: tuple[Pod, ...] = ()
     """Those that are beyond the number of replicas, whether they are deleted now or wait."""
 
@@ -122,7 +122,7 @@ def _keep_replicas(
 def _give_up_condemned(
     stateful_set: StatefulSet, places: Ranks, draft: _Draft, in_order: bool, now: float
 ) -> bool:
-    # What waits for a pod that will never serve would wait for ever, so the lowest of those that do not is let go.
+    # Waiting for a pod that will never serve would never end, so the lowest of those that do not serve is let go.
     stuck = [pod for pod in places.condemned if not _serves(stateful_set, pod, now)]
     first_stuck = stuck[-1] if stuck else None
     for pod in places.condemned:

@@ -1,7 +1,7 @@
-"""What is to become of a volume claim. Pure: what it comes to is carried out by `claims`.
+"""What to do about a volume claim. Pure: `claims` carries out the result.
 
-A claim whose class waits for a pod gets nothing before a scheduler has chosen: it has then been entered in a volume, or has the name of
-a node on it. Any other claim gets the smallest volume that fits, and where there is none a new one, if its class provisions.
+A claim whose class waits for a pod gets nothing before a scheduler has chosen: a volume then names it, or it carries the name of a node.
+Any other claim gets the smallest volume that fits, and where there is none a new one, if its class provisions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Provision(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Nothing can be done for the claim, for a reason that it is told."""
+    """Nothing can be done for the claim, for a reason that is reported."""
 
     reason: str
     note: str

@@ -1,9 +1,8 @@
 """Volumes that are simulated: what a provisioner would have made for a claim.
 
-Nothing is mounted in an embedded cluster, so a volume of any provisioner is as good as another. What counts is from where it can be
-reached. One that was made for a pod's node is where that node is: in the same place by the keys that the class allows places by; else in
-the same zone; else on that very node. One that was made without regard to pods is in one of the places that the class allows, or
-everywhere.
+Nothing is mounted in an embedded cluster, so any provisioner's volume is as good as another's. What counts is where it can be reached from.
+One that was made for a pod's node is where that node is: in the same place by the keys that the class allows places by; else in the same
+zone; else on that very node. One that was made without regard to pods is in one of the places that the class allows, or everywhere.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _custom_schema(group: str, version: str, resource: ServedResource) -> Schema
 
 
 def document_hash(data: bytes) -> str:
-    """What tells one version of a document from the next."""
+    """What distinguishes one version of a document from the next."""
     return hashlib.sha512(data).hexdigest().upper()
 
 

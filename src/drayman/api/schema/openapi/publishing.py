@@ -1,7 +1,7 @@
 """Answers to requests for OpenAPI: which document, in which form, and whether the client has it already.
 
 Documents are made when first asked for. Their hashes are of what they are made from, so that the index, which has all of them and
-which kubectl reads before anything else, costs nothing. Whoever serves the pages tells what is served and what time it is.
+which kubectl reads before anything else, costs nothing. The caller that serves the pages says what is served and what time it is.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Asked:
 
 @dataclass(slots=True)
 class _Entry:
-    """A group version, with its document once somebody has asked for it."""
+    """A group version, with its document once it has been asked for."""
 
     group: str
     version: str
@@ -75,7 +75,7 @@ class Publication:
     _version_2: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     def update(self, served: Served) -> None:
-        """Tell what is served from now on. What has not changed is not made again."""
+        """Set what is served from now on. What has not changed is not made again."""
         entries = {}
         for (group, version), resources in served.items():
             path = f"apis/{group}/{version}" if group else f"api/{version}"

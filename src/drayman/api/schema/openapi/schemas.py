@@ -173,7 +173,7 @@ def _default(field: Field) -> Json:
 
 
 def _ownership(field: Field) -> Schema:
-    """How items are told apart and merged, by owners and by patches."""
+    """How items are distinguished and merged, by owners and by patches."""
     schema: Schema = {}
     if field.list_type:
         schema["x-kubernetes-list-type"] = field.list_type
@@ -210,7 +210,7 @@ def _item_schema(type_: Type) -> Schema:
 
 
 def kind_schema(message: Message, group: str, version: str) -> Schema:
-    """The schema of a kind, with the kind it is."""
+    """The schema of a kind, with its group, version and kind."""
     return {**message_schema(message), GVK: [gvk(group, version, message.name)]}
 
 

@@ -1,7 +1,7 @@
 """Definitions that every instance has: PodGroup of the scheduler plugins, and Kueue's kinds.
 
-Each is a JSON file of this package, written for what Drayman reads and permissive about the rest. Definitions that somebody
-installs in their place, such as those a real Kueue brings, are left alone.
+Each is a JSON file of this package, written for what Drayman reads and permissive about the rest. Definitions that a user
+installs instead, such as those of a real Kueue, are not changed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _loaded() -> tuple[bytes, ...]:
 
 
 def builtin_definitions() -> list[Object]:
-    """The definitions, each time anew."""
+    """The definitions, newly built on each call."""
     return [_definition(one) for data in _loaded() for one in msgspec.json.decode(data)]
 
 
 def _definition(one: Object) -> Object:
-    """A definition from its short form, which says once what is the same in all versions."""
+    """A definition from its short form, which states once what all versions share."""
     shared: Object = {"served": True, "schema": {"openAPIV3Schema": one["schema"]}}
     if one["status"]:
         shared["subresources"] = {"status": {}}

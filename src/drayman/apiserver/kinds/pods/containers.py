@@ -1,4 +1,4 @@
-"""Containers: their names, images and ports, and what holds for each of the three kinds there are."""
+"""Containers: their names, images and ports, and the rules for each of the three kinds of container."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _init_containers(spec: Object, pod: ContainerContext, names: set[str], path:
         yield from _common(container, pod, where)
         yield from _restarts(container, where)
         yield from _unique_name(container, names, where)
-        # Each on its own, as they do not run together; upstream counts each as the first.
+        # Each separately, as they do not run together; upstream counts each as the first.
         yield from _host_port_conflicts([(f"{path}.initContainers[0]", container)])
         if container.get("restartPolicy") == "Always":
             yield from check_lifecycle(container, pod.grace, where)
@@ -173,7 +173,7 @@ def _host_port_conflicts(containers: list[tuple[str, Object]]) -> Errors:
 
 
 def _restarts(container: Object, path: str) -> Errors:
-    """Whether a container starts again when it ends, and by which exit codes."""
+    """Whether a container starts again when it ends, and for which exit codes."""
     policy = container.get("restartPolicy")
     rules = items_at(container, "restartPolicyRules")
     if policy is None:

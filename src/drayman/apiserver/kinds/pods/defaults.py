@@ -1,7 +1,7 @@
-"""What the server fills in of pods and pod templates.
+"""What the server fills in for pods and pod templates.
 
-A template gets less than a pod: what was added to the API later is only defaulted where a pod is made, so that templates
-written long ago stay as they are.
+A template gets less than a pod: later additions to the API are only defaulted when a pod is created, so that old templates
+stay as they are.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from drayman.placement.schedulers import DEFAULT_SCHEDULER
 
 CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 MOST_CONTAINERS: Final = 1_000
-"""In one list. Each gets so many fields filled in, checked and accounted for that fifty thousand, which a small body holds, would
-keep everybody else waiting for seconds."""
+"""In one list. Each gets so many fields filled in, checked and recorded as owned that fifty thousand, which fit into a small body,
+would block all other requests for seconds."""
 DEFAULT_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -71,7 +71,7 @@ def default_pod_spec(spec: Object) -> None:
         set_default(spec, name, value)
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("securityContext", {})
-    # The second name of the field is older; both are always shown.
+    # The field's second name is older; both are always shown.
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for name in CONTAINER_LISTS:
@@ -111,7 +111,7 @@ def _default_container(container: Object) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Images that may change under their name are pulled always. A name without a tag means `latest`."""
+    """Images that may change under the same name are always pulled. A name without a tag means `latest`."""
     name, at_sign, _ = image.partition("@")
     _, colon, tag = name.rpartition("/")[2].partition(":")
     if not image or (at_sign and not colon):
@@ -199,7 +199,7 @@ def _default_host_ports(container: Object) -> None:
 
 
 def default_pod_status(pod: Object) -> None:
-    """Keep the first address and the list of addresses in step; the single one wins."""
+    """Keep the single address and the list of addresses consistent; the single one wins."""
     status = pod.get("status")
     if not isinstance(status, dict):
         return

@@ -40,7 +40,7 @@ _NAMED: Final = frozenset(
         "status.phase",
     }
 )
-"""The fields that have a name at all, whether or not they may be used in the place in question."""
+"""All fields with a name, whether or not they may be used in the given place."""
 _RENAMED: Final = {"spec.host": "spec.nodeName"}
 _SUBSCRIPTED: Final = re.compile(r"(.+?)\['(.*)'\]", re.DOTALL)
 _AMOUNTS: Final = tuple(
@@ -90,7 +90,7 @@ def _label_problem(version: str, field: str, subscripted: re.Match[str] | None) 
 
 
 def amount_reference(reference: Object, path: str, *, names_container: bool) -> Errors:
-    """A reference to what a container may use or asks for. Outside of the container it has to say which one."""
+    """A reference to a limit or request of a container. Outside the container it has to name it."""
     resource = text_at(reference, "resource")
     if names_container and not text_at(reference, "containerName"):
         yield required(f"{path}.containerName")

@@ -100,7 +100,7 @@ def _file_key(reference: Object, path: str) -> Errors:
 
 
 def _file_volume(name: str, volumes: list[Json], path: str) -> Errors:
-    """Files that variables are read from lie in volumes of the pod's own."""
+    """Files that variables are read from must be in the pod's own volumes."""
     sources = [volume for volume in volumes if text_at(volume, "name") == name]
     if not sources:
         yield not_found(path, name)
@@ -119,7 +119,7 @@ def _all_of(source: Object, path: str, list_path: str) -> Errors:
         else:
             yield required(f"{path}.{name}.name")
     if not given:
-        # As upstream, on the list and not on its item.
+        # As upstream, the error is on the list and not on its item.
         yield invalid(list_path, "", "must specify one of: `configMapRef` or `secretRef`")
     elif len(given) > 1:
         yield invalid(list_path, "", _ONE_AT_A_TIME)

@@ -1,4 +1,4 @@
-"""Keys of labels whose values a pod's selectors take from the pod itself.
+"""Label keys whose values a pod's selectors take from the pod itself.
 
 They are written into the selectors once, when the pod is made: labels that change later do not move it to another group.
 """
@@ -16,7 +16,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def merge_label_keys(pod: Object) -> None:
-    """Extend the selectors of a new pod by what its own labels say."""
+    """Extend the selectors of a new pod with the values of its own labels."""
     spec = pod["spec"]
     labels = map_at(pod, "metadata", "labels")
     if not labels or not (spec.get("affinity") or spec.get("topologySpreadConstraints")):

@@ -1,4 +1,4 @@
-"""The names and addresses of a pod: its host's, and those it looks others up by."""
+"""The names and addresses of a pod: its host's, and those used for DNS lookups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEARCH_LENGTH: Final = 253
 
 
 def check_names(spec: Object, path: str) -> Errors:
-    """What a pod says about looking up names, and about its own."""
+    """A pod's settings for DNS lookups and for its own name."""
     if spec.get("dnsPolicy") == "None" or spec.get("dnsConfig"):
         yield from _lookup(spec, f"{path}.dnsConfig")
     if spec.get("hostAliases"):
@@ -42,7 +42,7 @@ def check_names(spec: Object, path: str) -> Errors:
 
 
 def check_host_network(spec: Object, path: str, *, is_pod: bool) -> Errors:
-    """On its node's network a container's port is the node's."""
+    """On the host network, a container's port is the node's."""
     for place, container in each_at(spec, path, "containers"):
         for where, port in each_at(container, place, "ports"):
             host, own = port.get("hostPort") or 0, port.get("containerPort") or 0

@@ -13,14 +13,14 @@ def without_backsteps(value: str, path: str) -> Errors:
 
 
 def descending(value: str, path: str) -> Errors:
-    """A path relative to some folder, that stays below it."""
+    """A path relative to some directory that stays below it."""
     if value.startswith("/"):
         yield invalid(path, value, "must be a relative path")
     yield from without_backsteps(value, path)
 
 
 def unreserved(value: str, path: str) -> Errors:
-    """A path of a file in a volume. Names that begin with two dots are those of whoever writes the volume."""
+    """A path of a file in a volume. Names that begin with two dots are reserved for the writer of the volume."""
     yield from descending(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")

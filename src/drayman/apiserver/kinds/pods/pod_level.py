@@ -1,4 +1,4 @@
-"""Resources that a pod asks for as a whole, beside what its containers ask for each."""
+"""Resources that a pod requests as a whole, in addition to those of its containers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Amounts = dict[str, Quantity]
 
 
 def default_pod_level(spec: Object) -> None:
-    """Fill in requests of the pod from those of its containers, or from its own limits."""
+    """Fill in the pod's requests from those of its containers, or from its own limits."""
     resources = spec["resources"]
     limits = map_at(resources, "limits")
     given = map_at(resources, "requests")
@@ -41,7 +41,7 @@ def default_pod_level(spec: Object) -> None:
 
 
 def containers_together(spec: Object, member: str) -> Amounts:
-    """What the containers of a pod ask for at most at one time.
+    """The most that the containers of a pod request at one time.
 
     Init containers run one after the other before the rest; those that go on running count with everything after them.
     """

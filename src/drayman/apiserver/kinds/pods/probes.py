@@ -1,4 +1,4 @@
-"""What is run in or against a container beside its own command: probes, and hooks at its start and end."""
+"""What is run in or against a container besides its own command: probes, and hooks at its start and end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_lifecycle(container: Object, grace: int | None, path: str) -> Errors:
 
 
 def no_lifecycle(container: Object, path: str) -> Errors:
-    """A container that runs to its end before others start has neither."""
+    """A container that runs to completion before others start has neither."""
     for name in ("lifecycle", *PROBES):
         if container.get(name) is not None:
             detail = "may not be set for init containers without restartPolicy=Always"

@@ -1,4 +1,4 @@
-"""The quality-of-service class of a pod: how it fares when its node runs short."""
+"""The quality-of-service class of a pod: how it is treated when its node runs short of resources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ZERO: Final = Quantity(0)
 
 
 def quality_class(spec: Object) -> str:
-    """BestEffort asks for nothing, Guaranteed for as much as it may use at most, everything else is Burstable."""
+    """BestEffort requests nothing, Guaranteed requests as much as its limits, everything else is Burstable."""
     own = spec.get("resources")
     if isinstance(own, dict) and (_compute(own, "limits") or _compute(own, "requests")):
         return _class_of([own])

@@ -41,11 +41,11 @@ QUOTA_RESOURCES: Final = frozenset(
 _MILLI: Final = 1000
 
 CheckName = Callable[[str, str], Errors]
-"""Told the name of a resource and the path of its amount, says what is wrong with the name."""
+"""Takes the name of a resource and the path of its amount, and returns what is wrong with the name."""
 
 
 def is_native_resource(name: str) -> bool:
-    """Whether a resource is Kubernetes' own. Only those can be promised more often than they exist."""
+    """Whether a resource is Kubernetes' own. Only those can be overcommitted."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -58,7 +58,7 @@ def is_quota_huge_pages(name: str) -> bool:
 
 
 def can_overcommit(name: str) -> bool:
-    """Whether a resource can be promised more often than it exists."""
+    """Whether a resource can be overcommitted."""
     return is_native_resource(name) and not is_huge_pages(name)
 
 
@@ -67,7 +67,7 @@ def _is_standard(name: str) -> bool:
 
 
 def resource_name_problems(name: str) -> formats.Problems:
-    """Why a name is not that of any resource."""
+    """Why a name is not a valid resource name."""
     problems = formats.label_key_problems(name)
     if not problems and "/" not in name and not _is_standard(name):
         return ("must be a standard resource type or fully qualified",)
@@ -75,7 +75,7 @@ def resource_name_problems(name: str) -> formats.Problems:
 
 
 def container_resource_name(name: str, path: str) -> Errors:
-    """The name of something a container can ask for."""
+    """The name of a resource that a container can request."""
     yield from invalid_each(path, name, resource_name_problems(name))
     if "/" in name:
         if not is_native_resource(name) and not is_extended_resource_name(name):
@@ -101,7 +101,7 @@ def container_resources(resources: Json, path: str) -> Errors:
 
 
 def requirements(resources: Json, path: str, check_name: CheckName) -> Errors:
-    """Limits and requests of what has these names for resources."""
+    """Limits and requests, with resource names checked by `check_name`."""
     limits = parse_amounts(map_at(resources, "limits"))
     requests = parse_amounts(map_at(resources, "requests"))
     for name, amount in limits.items():
@@ -135,7 +135,7 @@ def _within_limit(name: str, amount: Quantity, limit: Quantity | None, path: str
 
 
 def _is_whole_pages(name: str, amount: Quantity) -> bool:
-    """Whether an amount is a number of pages, whose size is part of the name."""
+    """Whether an amount is a whole number of pages, whose size is part of the name."""
     try:
         size = Quantity.parse(name.removeprefix(HUGE_PAGES))
     except QuantityError:

@@ -26,7 +26,7 @@ from drayman.apiserver.served.strategy import Object
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS: Final = ("Equal", "Exists")
 _ALL_OPERATORS: Final = (*_TOLERATION_OPERATORS, "Lt", "Gt")
-"""Comparing numbers is not switched on, but named among the choices to those who try."""
+"""Comparing numbers is not enabled, but listed among the choices in error messages."""
 _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _INCLUSION: Final = ("Honor", "Ignore")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

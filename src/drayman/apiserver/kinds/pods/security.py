@@ -1,4 +1,4 @@
-"""Security contexts, of a pod and of its containers. Options for Windows are not looked into."""
+"""Security contexts, of a pod and of its containers. Options for Windows are not checked."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _sysctls(context: Object, path: str) -> Errors:
 
 
 def _profiles(context: Object, path: str) -> Errors:
-    """The profiles that say which calls, and which files, are allowed."""
+    """The profiles that define which system calls and files are allowed."""
     if isinstance(profile := context.get("seccompProfile"), dict):
         yield from _profile(profile, "seccomp", f"{path}.seccompProfile")
         local = profile.get("localhostProfile")

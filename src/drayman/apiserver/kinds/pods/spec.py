@@ -50,9 +50,9 @@ _SUBDOMAINS: Final = (
 )
 
 _EPHEMERAL: Final = b'"ephemeral"'
-"""In the text of specs with volumes that are made for the pod, under names that derive from its own."""
+"""Occurs in the text of specs with volumes made for the pod, whose names derive from its own."""
 _sound: Final[Recurring[bool]] = Recurring()
-"""Specs, by their text, in which there is nothing wrong."""
+"""Specs, by their text, that are valid."""
 
 _SCHEDULING: Final = (
     ("affinity", check_affinity),
@@ -63,7 +63,7 @@ _SCHEDULING: Final = (
 
 
 def check_new_pod(pod: Object) -> list[FieldError]:
-    """What `check_pod` finds, remembered of specs that are right whatever the pod is called."""
+    """The errors found by `check_pod`, cached for specs that are valid whatever the pod's name."""
     spec, metadata = map_at(pod, "spec"), map_at(pod, "metadata")
     annotations = metadata.get("annotations") or {}
     text = text_of(spec)
@@ -83,7 +83,7 @@ def check_new_pod(pod: Object) -> list[FieldError]:
 
 
 def check_pod(pod: Object) -> Errors:
-    """A pod, its metadata aside: the spec, and what holds for pods and not for templates."""
+    """A pod without its metadata: the spec, and the rules for pods that do not apply to templates."""
     spec = map_at(pod, "spec")
     metadata = map_at(pod, "metadata")
     if metadata.get("annotations"):
@@ -94,10 +94,10 @@ def check_pod(pod: Object) -> Errors:
 
 
 def _annotations(metadata: Object, spec: Object) -> Errors:
-    """Annotations that mean something."""
+    """Annotations with a defined meaning."""
     annotations, path = map_at(metadata, "annotations"), "metadata.annotations"
     if MIRROR_ANNOTATION in annotations and not text_at(spec, "nodeName"):
-        # A mirror shows a pod that some node runs of its own accord, so it must say which.
+        # A mirror pod represents a static pod of some node, so it must name the node.
         detail = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(f"{path}[{MIRROR_ANNOTATION}]", annotations[MIRROR_ANNOTATION], detail)
     if DELETION_COST in annotations and not _is_cost(annotations[DELETION_COST]):
@@ -106,7 +106,7 @@ def _annotations(metadata: Object, spec: Object) -> Errors:
 
 
 def _is_cost(text: str) -> bool:
-    """Whether a text is a number of 32 bits, written in the one way there is."""
+    """Whether a text is a 32-bit number in canonical form."""
     try:
         number = int(text)
     except ValueError:
@@ -179,7 +179,7 @@ def _names(spec: Object, path: str) -> Errors:
 
 
 def _claims(spec: Object, path: str, metadata: Json) -> Errors:
-    """Claims for devices and the references containers make to them."""
+    """Claims for devices and the references to them in containers."""
     if not (spec.get("resourceClaims") or spec.get("resources") or _refers_to_claims(spec)):
         return
     pod = convert(Pod, {"metadata": metadata or {}, "spec": spec})
@@ -196,7 +196,7 @@ def _refers_to_claims(spec: Object) -> bool:
 
 
 def _moved(error: FieldError, path: str) -> FieldError:
-    """An error of a pod's spec, where that spec lies elsewhere."""
+    """An error of a pod's spec, moved to the path of that spec."""
     if not error.path.startswith("spec."):
         return error
     place = f"{path}{error.path.removeprefix('spec')}"
@@ -204,7 +204,7 @@ def _moved(error: FieldError, path: str) -> FieldError:
 
 
 def check_template(template: Json, path: str) -> Errors:
-    """A pod template: labels and annotations, and the spec of the pods to come."""
+    """A pod template: labels and annotations, and the spec of future pods."""
     metadata = map_at(template, "metadata")
     yield from check_labels(map_at(metadata, "labels"), f"{path}.labels")
     yield from check_annotations(map_at(metadata, "annotations"), f"{path}.annotations")

@@ -1,4 +1,4 @@
-"""The status of a pod: what may be written, and how it tells the state of claims."""
+"""The status of a pod: what may be written, and how it reports the state of claims."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _nominated_node(new: Object, old: Object) -> Errors:
 
 
 def _state_changes(new: Object, old: Object) -> Errors:
-    """A container that has ended stays so, unless something lets it start again."""
+    """A container that has terminated stays so, unless it may be restarted."""
     if not _ended(old):
         return
     spec = map_at(old, "spec")
@@ -132,7 +132,7 @@ def _may_restart(spec: Object, kind: str, name: str, code: int) -> bool:
 
 
 def _node_allocatable(pod: Object, item: Object, path: str) -> Errors:
-    """Resources of the node that a claim uses up. The claim must be one of the pod's."""
+    """Node resources that a claim uses. It must be one of the pod's claims."""
     name = text_at(item, "resourceClaimName")
     claims = (
         *items_at(pod, "spec", "resourceClaims"),
@@ -154,7 +154,7 @@ def _node_allocatable(pod: Object, item: Object, path: str) -> Errors:
 
 
 def _addresses(status: Object, before: Object) -> Errors:
-    """Addresses of the pod and of its host: at most one of each family. Those that were there before are left alone."""
+    """Addresses of the pod and of its host: at most one of each family. Addresses already present are not checked again."""
     hosts = items_at(status, "hostIPs")
     if hosts and text_at(hosts[0], "ip") != text_at(status, "hostIP"):
         detail = "must be equal to `hostIP`"

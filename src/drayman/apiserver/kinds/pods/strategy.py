@@ -30,7 +30,7 @@ _QUICK_STATUS: Final = (
     *("resourceClaimStatuses", "extendedResourceClaimStatus"),
     "nodeAllocatableResourceClaimStatuses",
 )
-"""What schedulers, kubelets and controllers write of a pod's status, all the time."""
+"""The parts of a pod's status that schedulers, kubelets and controllers write all the time."""
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _DEFAULT_GRACE_S: Final = 30
 
@@ -40,7 +40,7 @@ _warnings: Final[Recurring[list[str]]] = Recurring()
 
 
 class PodStrategy(Strategy):
-    """Pods by way of the pod itself."""
+    """Pods through the main endpoint."""
 
     graceful = True
 
@@ -59,7 +59,7 @@ class PodStrategy(Strategy):
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         restore(new, old, "status")
-        # Ephemeral containers have an endpoint of their own.
+        # Ephemeral containers have their own endpoint.
         restore(member(new, "spec"), old["spec"], "ephemeralContainers")
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
@@ -79,7 +79,7 @@ class PodStrategy(Strategy):
         return _warnings.of(map_at(new, "spec"), _own_warnings) if old is None else []
 
     def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
-        """A pod that runs nowhere, or no longer, has nothing left to do."""
+        """A pod that is not running needs no grace period."""
         if not text_at(obj, "spec", "nodeName") or text_at(obj, "status", "phase") in FINISHED:
             return 0
         own = at(obj, "spec", "terminationGracePeriodSeconds")
@@ -102,7 +102,7 @@ def _only_on_create(obj: Object) -> Errors:
 
 
 def _unconditional(new: Object, old: Object) -> Errors:
-    """What is checked of a pod on every update of its spec."""
+    """What is checked on every update of a pod's spec."""
     yield from check_metadata_update(metadata_of(new), metadata_of(old))
     yield from check_metadata(metadata_of(new), namespaced=True)
     yield from check_pod(new)
@@ -139,7 +139,7 @@ class EphemeralContainersStrategy(Strategy):
 
 
 class ResizeStrategy(Strategy):
-    """Only the resources of containers, and what says how to change them, do change."""
+    """Only the resources of containers and their resize policies change."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         asked = map_at(new, "spec")
@@ -201,7 +201,7 @@ class PodStatusStrategy(StatusRules):
 
 
 def _keep_generations(status: Object, before: Object) -> None:
-    """What a condition was observed of is not lost to clients that do not know of it."""
+    """Keep the observed generation of a condition if a client does not know the field."""
     if not before.get("conditions") or not status.get("conditions"):
         return
     known: dict[str, list[Json]] = {}
@@ -218,7 +218,7 @@ POD_STATUS: Final = PodStatusStrategy(update_checks=check_pod_status)
 
 
 def pod_warnings(spec: Object, path: str) -> list[str]:
-    """What in a pod is allowed and probably a mistake."""
+    """What is allowed in a pod but probably a mistake."""
     found = []
     for index, item in enumerate(items_at(spec, "topologySpreadConstraints")):
         if at(item, "labelSelector") is None:

@@ -1,4 +1,4 @@
-"""Pods in a table: how ready they are and, in one word, how they fare."""
+"""Pods in a table: how ready they are and, in one word, their state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from drayman.apiserver.served.strategy import Object
 
 @dataclass(slots=True)
 class Summary:
-    """What the containers of a pod come to."""
+    """A summary of the containers of a pod."""
 
     status: str = ""
     ready: int = 0
@@ -45,7 +45,7 @@ def has_condition(obj: Json, kind: str, status: str = "True") -> bool:
 
 
 def summary(pod: Object) -> Summary:
-    """The state of a pod as its containers tell it, the first that is not done initialising before all others."""
+    """The state of a pod according to its containers; the first unfinished init container takes precedence."""
     found = Summary(text_at(pod, "status", "reason") or text_at(pod, "status", "phase"))
     if any(
         text_at(c, "reason") == "SchedulingGated" for c in items_at(pod, "status", "conditions")

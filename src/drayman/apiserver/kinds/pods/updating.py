@@ -25,7 +25,7 @@ _TERMS: Final = ("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelector
 
 
 def check_pod_update(new: Object, old: Object) -> Errors:
-    """Changes by way of the pod itself."""
+    """Changes through the main endpoint."""
     after, before = map_at(new, "spec"), map_at(old, "spec")
     yield from check_annotation_changes(new, old)
     if after == before:
@@ -121,7 +121,7 @@ def _take_over(rest: Object, before: Object, name: str) -> None:
 
 
 def _narrowing(rest: Object, before: Object) -> Errors:
-    """While gates hold a pod back, the choice of its nodes may become narrower."""
+    """While gates hold a pod back, its node selection may become narrower."""
     new, old = map_at(rest, "nodeSelector"), map_at(before, "nodeSelector")
     if any(new.get(key) != value for key, value in old.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -165,7 +165,7 @@ def _only_adds(new: Object, old: Object) -> bool:
 
 
 def check_ephemeral_update(new: Object, old: Object) -> Errors:
-    """Ephemeral containers can be added; those that are there stay as they are."""
+    """Ephemeral containers can be added; existing ones stay as they are."""
     yield from check_annotation_changes(new, old)
     if MIRROR_ANNOTATION in map_at(old, "metadata", "annotations"):
         yield forbidden(_NO_FIELD, "static pods do not support ephemeral containers")
@@ -182,7 +182,7 @@ def check_ephemeral_update(new: Object, old: Object) -> Errors:
 
 
 def check_resize(new: Object, old: Object) -> Errors:
-    """Amounts of processor and memory may change, as long as the pod keeps its quality of service."""
+    """Amounts of CPU and memory may change, as long as the pod keeps its quality of service."""
     if MIRROR_ANNOTATION in map_at(old, "metadata", "annotations"):
         yield forbidden(_NO_FIELD, "static pods cannot be resized")
         return
@@ -222,7 +222,7 @@ def _same_order(after: Object, before: Object) -> Errors:
 
 
 def _resized_pod(after: Object, before: Object) -> Errors:
-    """What the pod asks for as a whole."""
+    """The pod-level resources."""
     if not (after.get("resources") or before.get("resources")):
         return
     if before.get("resources") and not after.get("resources"):

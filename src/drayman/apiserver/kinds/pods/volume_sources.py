@@ -1,4 +1,4 @@
-"""What volumes are made from. Sources of one storage vendor alone are checked for what they cannot do without."""
+"""What volumes are made from. Vendor-specific sources are only checked for their required members."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NEEDED: Final = {
     "secret": ("secretName",),
     "vsphereVolume": ("volumePath",),
 }
-"""What a source cannot do without."""
+"""The required members of a source."""
 _MODES: Final = 0o777
 _MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _HOST_PATH_TYPES: Final = (

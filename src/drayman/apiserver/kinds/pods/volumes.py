@@ -51,7 +51,7 @@ SOURCES: Final = (
     "ephemeral",
     "image",
 )
-"""In the order they are looked at: the first one counts, the others are one too many."""
+"""In the order they are checked: the first one counts, any other is one too many."""
 _UPSTREAM_NAMES: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """Sources whose names upstream misspells where they are one too many."""
 
@@ -59,7 +59,7 @@ _UPSTREAM_NAMES: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 def check_volumes(spec: Object, metadata: Json, path: str) -> tuple[dict[str, Object], Errors]:
     """The valid volumes by name, which containers may refer to, and what is wrong with the others.
 
-    `metadata` is that of the pod, from whose name those of volumes made for it derive; None in a template.
+    `metadata` is the pod's: names of volumes made for the pod derive from its name. None in a template.
     """
     volumes: dict[str, Object] = {}
     errors: list[FieldError] = []
@@ -90,7 +90,7 @@ def _volume(volume: Object, earlier: dict[str, Object], pod: str, path: str) -> 
 
 
 def _references_to_made(spec: Object, pod: str, path: str) -> Errors:
-    """A volume made for the pod is the pod's already and cannot be asked for once more."""
+    """A volume made for the pod already belongs to it and cannot be referenced again."""
     volumes = list(each_at(spec, path, "volumes"))
     made = {f"{pod}-{text_at(volume, 'name')}" for _, volume in volumes if "ephemeral" in volume}
     for where, volume in volumes:
