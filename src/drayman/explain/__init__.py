@@ -34,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     "Explanation": "drayman.explain.answer",
-    "Kind": "drayman.reasons.reason",
+    "Outlook": "drayman.reasons.reason",
     "Reason": "drayman.reasons.reason",
     "explain_all": "drayman.explain.overview",
     "explain_claim": "drayman.explain.claim",
