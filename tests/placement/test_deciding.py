@@ -159,7 +159,11 @@ def test_a_node_says_the_same_however_it_is_asked(
             for name in state.nodes if demand.only_node is None else ():
                 known = state.nodes[name]
                 verdict, unfit = placer.verdict_on(demand, known), fit.of(known)
-                assert (verdict is FITS) == placer.fits_on(demand, known) == (name in standing)
+                assert (
+                    (verdict is FITS)
+                    == (placer.found_on(demand, known) is not None)
+                    == (name in standing)
+                )
                 before_devices = verdict is not FITS and verdict.cause < Cause.CLASS_MISSING
                 assert (unfit is not None and unfit.cause is verdict.cause) == before_devices
         round_.decide(each)

@@ -106,7 +106,7 @@ def nodes_for(
     return [
         name
         for name, node in state.nodes.items()
-        if Placer(state, Policy.BEST).fits_on(demand, node)
+        if Placer(state, Policy.BEST).found_on(demand, node) is not None
     ]
 
 

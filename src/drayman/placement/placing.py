@@ -105,10 +105,6 @@ class Placer:
         """Whether the pod is blocked by something that does not depend on any node."""
         return isinstance(self._prepared(demand), Verdict)
 
-    def fits_on(self, demand: Demand, node: NodeState) -> bool:
-        """Whether the pod currently fits on a node."""
-        return self.found_on(demand, node) is not None
-
     def found_on(self, demand: Demand, node: NodeState) -> Found | None:
         """What the pod would currently get on a node. Keeps nothing that depends on the node alone."""
         checks = prepared(self._state, demand)

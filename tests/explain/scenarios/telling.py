@@ -127,7 +127,9 @@ def helps(world: World, about: str, remedy: Remedy) -> None:
     assert isinstance(round_.find(demand), Found), f"does not help: {remedy.sentence}"
     if remedy.node:
         node = after.state.nodes[remedy.node]
-        assert round_.placer(demand).fits_on(demand, node), f"not there: {remedy.sentence}"
+        assert round_.placer(demand).found_on(demand, node) is not None, (
+            f"not there: {remedy.sentence}"
+        )
 
 
 def steps_of(steps: Iterable[Step], *, devices: bool = True) -> str:

@@ -24,14 +24,20 @@ from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
 from drayman.cluster.writes import Parts, by_endpoint
 
 
-async def write_parts(call: Call, body: PartsBody) -> Result:
-    """Replace parts of the object of a call. `call.subresource` is the endpoint that all of them go through, if any."""
+def meant_object(call: Call, body: PartsBody) -> Stored:
+    """The object of a call, if it is the one, and the version, that the body is about. Raises StatusError 404 and 409."""
     existing = call.core.store.latest(call.key)
     if existing is None:
         raise not_found(call.subject)
     check_uid(call, existing, body.uid)
     if body.resource_version and body.resource_version != str(existing.revision):
         raise conflict(call.subject)
+    return existing
+
+
+async def write_parts(call: Call, body: PartsBody) -> Result:
+    """Replace parts of the object of a call. `call.subresource` is the endpoint that all of them go through, if any."""
+    existing = meant_object(call, body)
     calls = endpoint_calls(call, body.parts)
     new = changed_quickly(calls, existing.value)
     if new is None:

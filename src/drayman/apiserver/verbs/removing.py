@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from drayman.apiserver.protocol.errors import conflict, not_found
 from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, Result, success
 from drayman.apiserver.served.encoding import stored_form
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.deleting import delete, is_removable
-from drayman.apiserver.verbs.parts import write_parts
-from drayman.apiserver.verbs.updating import check_uid
+from drayman.apiserver.verbs.parts import meant_object, write_parts
 from drayman.cluster.backend import PartsBody
 from drayman.cluster.embedded.model import Delete, Stored
 from drayman.cluster.writes import Parts
@@ -27,12 +25,7 @@ _HOLDERS: Final = ("metadata", "status")
 
 async def remove_after(call: Call, body: PartsBody) -> Result:
     """Replace parts of the object of a call, and delete it."""
-    existing = call.core.store.latest(call.key)
-    if existing is None:
-        raise not_found(call.subject)
-    check_uid(call, existing, body.uid)
-    if body.resource_version and body.resource_version != str(existing.revision):
-        raise conflict(call.subject)
+    existing = meant_object(call, body)
     last = _reduced(call, existing.value, body.parts)
     if last is not None and not call.dry_run and is_removable(call, last):
         await _remove(call, existing, last)
