@@ -6,14 +6,14 @@ import asyncio
 import gzip
 import io
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
 
 from building import Harness, config
-from drayman.apiserver.protocol.access import ADMIN, AccessDecision, Attributes, User
+from drayman.apiserver.protocol.access import ADMIN, AccessDecision, Attributes, Grant, User
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.limits import SMALL_BODY, ServerLimits
@@ -175,6 +175,9 @@ class Nothing:
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         return AccessDecision(allowed=False)
 
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        return iter(())
+
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 async def test_a_large_body_of_a_refused_request_is_not_waited_for(status: int) -> None:
@@ -184,7 +187,7 @@ async def test_a_large_body_of_a_refused_request_is_not_waited_for(status: int) 
     if status == 401:
         harness.server.authenticator = Nobody()
     if status == 403:
-        harness.server.authorizer = Nothing()
+        harness.server.core.authorizer = Nothing()
     resource = "nonsense" if status == 404 else "configmaps"
     head = f"POST /api/v1/namespaces/ns/{resource} HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n"
     async with running(harness) as (server, _):

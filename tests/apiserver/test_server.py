@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from building import Harness, PlainStrategy, config, decoded
-from drayman.apiserver.protocol.access import AccessDecision, Attributes, User
+from drayman.apiserver.protocol.access import AccessDecision, Attributes, Grant, User
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.cluster.embedded.store import Key, Put, Store
 
@@ -105,11 +106,14 @@ class NobodyMay:
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         return AccessDecision(allowed=False)
 
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        return iter(())
+
 
 async def test_who_may_not_is_told_what() -> None:
     """In the words of RBAC."""
     harness = Harness()
-    harness.server.authorizer = NobodyMay()
+    harness.server.core.authorizer = NobodyMay()
     response = await harness.send("GET", "/api/v1/namespaces/ns/pods/p")
     message = decoded(response)["message"]
     assert response.status == 403

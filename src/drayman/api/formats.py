@@ -22,6 +22,8 @@ _LABEL_NAME: Final = re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _LABEL_VALUE: Final = re.compile(f"({_LABEL_NAME.pattern})?")
 _C_IDENTIFIER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _CONDITION_REASON: Final = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_HTTP_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_HTTP_PATH_RULE: Final = f"Invalid path (regex used for validation is '{_HTTP_PATH.pattern}')"
 _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ANY_CASE_UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BARE_UUID: Final = re.compile("[0-9a-fA-F]{32}")
@@ -226,6 +228,11 @@ def _uuid_syntax_problem(text: str) -> str:
 def condition_reason_problems(text: str) -> Problems:
     """Why a text cannot be the reason of a condition."""
     return _mismatch(text, _CONDITION_REASON, _CONDITION_REASON_RULE)
+
+
+def http_path_problems(text: str) -> Problems:
+    """Why a text cannot be part of a URL's path."""
+    return _mismatch(text, _HTTP_PATH, _HTTP_PATH_RULE)
 
 
 def path_segment_problems(text: str) -> Problems:

@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from robustness.hostile import CONFIG_MAPS, PODS, Target
 from robustness.raw import Listening, get, listening
 
+from drayman.apiserver.instance.access import secure
 from drayman.apiserver.protocol.access import ADMIN
-from drayman.apiserver.security.authentication import TokenAuthenticator
-from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.tokens import (
     ISSUER,
     ServiceAccountClaims,
@@ -99,28 +98,19 @@ IMPERSONATIONS: dict[str, dict[str, str]] = {
 }
 
 
-def secure(target: Target) -> None:
-    """Let the server ask who somebody is and what they may."""
-    core = target.server.core
-    authorizer = RbacAuthorizer(core.objects)
-    target.server.authenticator = TokenAuthenticator(
-        ADMIN_TOKEN, ISSUING, core.objects, authorizer, core.clock
-    )
-    target.server.authorizer = authorizer
-
-
 @asynccontextmanager
 async def secured() -> AsyncIterator[Listening]:
     """A target that knows one administrator. It is as open as before on the way out, where it is looked over."""
     async with listening() as server:
-        open_to_all = (server.target.server.authenticator, server.target.server.authorizer)
-        secure(server.target)
+        api = server.target.server
+        open_to_all = (api.authenticator, api.core.authorizer, api.impersonation)
+        secure(server.target.server, ADMIN_TOKEN, ISSUING)
         try:
             assert await bearing(server.target, ADMIN_TOKEN) == 200
             yield server
             assert await bearing(server.target, ADMIN_TOKEN) == 200
         finally:
-            server.target.server.authenticator, server.target.server.authorizer = open_to_all
+            api.authenticator, api.core.authorizer, api.impersonation = open_to_all
 
 
 async def bearing(target: Target, token: str, **headers: str) -> int:

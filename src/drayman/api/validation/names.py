@@ -40,6 +40,18 @@ def required_dns_label(name: str, path: str) -> Errors:
         yield required(path)
 
 
+def domain_prefixed_path(name: str, path: str) -> Errors:
+    """A domain, a slash and a path, such as `acme.io/foo`."""
+    domain, _, place = name.partition("/")
+    if not name:
+        yield required(path)
+    elif not (domain and place):
+        yield invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from dns_subdomain(domain, path)
+        yield from invalid_each(path, place, formats.http_path_problems(place))
+
+
 def driver_name(name: str, path: str) -> Errors:
     """A DNS subdomain of at most 63 bytes. Upper case is accepted, as upstream does."""
     if not name:

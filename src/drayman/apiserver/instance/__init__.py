@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drayman.apiserver.instance.errors import InstanceError
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 
 if TYPE_CHECKING:
-    from drayman.apiserver.instance.running import Instance, InstanceError, Options, start
+    from drayman.apiserver.instance.running import Instance, Options, start
 
 __all__ = ["Folder", "FolderError", "Instance", "InstanceError", "Options", "Record", "start"]
 

@@ -6,15 +6,16 @@ import ipaddress
 import os
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from drayman.api.times import timestamp
 from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
+from drayman.apiserver.instance.access import arrange_access
 from drayman.apiserver.instance.control_plane import ControlPlane, running
+from drayman.apiserver.instance.errors import InstanceError
 from drayman.apiserver.instance.first_objects import (
     create_first_objects,
     create_standard_class,
@@ -23,14 +24,9 @@ from drayman.apiserver.instance.folder import Folder, FolderError, Record, reaso
 from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.starting import CHECK, Start
 from drayman.apiserver.lifecycle import Lifecycle
-from drayman.apiserver.security.audit import AuditLog
-from drayman.apiserver.security.authentication import TokenAuthenticator
-from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates
+from drayman.apiserver.security.aggregation import RoleAggregation
+from drayman.apiserver.security.authority import ServingFiles
 from drayman.apiserver.security.private_files import write_private
-from drayman.apiserver.security.rbac import RbacAuthorizer
-from drayman.apiserver.security.reviews import Reviews
-from drayman.apiserver.security.token_requests import TokenRequests
-from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.http import Listener, RunningServer
 from drayman.apiserver.serving.http import start as listen
@@ -39,11 +35,6 @@ from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
 
 LOOPBACK: Final = "127.0.0.1"
-_OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
-
-
-class InstanceError(Exception):
-    """The instance cannot be started; the message is one sentence for the person who runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     end.callback(store.close)
     server = make_server(store)
     end.push_async_callback(end_extensions, server.core)
-    access = _arrange_access(server, options, end)
+    access = arrange_access(server, options.folder, options.host, options.audit_log, end)
     await _fill(server, store, options)
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)
@@ -128,6 +119,9 @@ async def _complete(server: ApiServer, options: Options, start: Start, end: Asyn
         lifecycle = Lifecycle(server.core)
         lifecycle.start()
         end.push_async_callback(lifecycle.stop)
+        aggregation = RoleAggregation(server.core)
+        aggregation.start()
+        end.push_async_callback(aggregation.stop)
         parts = running(server.core, options.control_plane, start.advance)
         await end.enter_async_context(parts)
     start.finish()
@@ -139,33 +133,6 @@ def _open_store(options: Options) -> Store:
         return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """How clients recognise the server, and how it recognises its administrator."""
-
-    files: ServingFiles
-    token: str
-
-
-def _arrange_access(server: ApiServer, options: Options, end: AsyncExitStack) -> _Access:
-    """Certificates, tokens, rights and the audit log, from the files in the folder."""
-    folder = options.folder
-    try:
-        names = (options.host, *_OWN_NAMES)
-        files = ensure_certificates(folder.certificates, names, server.core.clock.now())
-        token = _admin_token(folder.token)
-        _secure(server, token, _issuer(folder.signing_key))
-        if options.audit_log is not None:
-            audit = AuditLog.open(options.audit_log)
-            end.callback(audit.close)
-            server.observers.append(audit)
-    except AuthorityError as error:
-        raise InstanceError(str(error)) from error
-    except OSError as error:
-        raise InstanceError(f"{error.filename}: {reason(error)}") from error
-    return _Access(files, token)
 
 
 async def _fill(server: ApiServer, store: Store, options: Options) -> None:
@@ -181,47 +148,6 @@ async def _fill(server: ApiServer, store: Store, options: Options) -> None:
     if is_new:
         # As with any other server, no client has seen the first versions, and a watch from one of them has to start over.
         store.compact(store.revision)
-
-
-def _admin_token(path: Path) -> str:
-    """The administrator's token, made once and kept. Raises InstanceError."""
-    try:
-        token = _kept(path, lambda: new_secret().encode()).decode("ascii").strip()
-    except UnicodeDecodeError:
-        token = ""
-    # An empty token would admit callers that send none.
-    if not token or not token.isprintable() or " " in token:
-        raise InstanceError(f"{path} holds no token; remove it to have a new one")
-    return token
-
-
-def _issuer(path: Path) -> TokenIssuer:
-    """Signs with a key that is made once and kept. Raises InstanceError."""
-    try:
-        return TokenIssuer(_kept(path, new_signing_key))
-    except (ValueError, TypeError) as error:
-        raise InstanceError(f"{path} is no signing key; remove it to have a new one") from error
-
-
-def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
-    if not path.exists():
-        write_private(path, make())
-    return path.read_bytes()
-
-
-def _secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
-    """Set up authentication, RBAC and the review resources."""
-    core = server.core
-    authorizer = RbacAuthorizer(core.objects)
-    authenticator = TokenAuthenticator(admin_token, issuer, core.objects, authorizer, core.clock)
-    server.authenticator, server.authorizer = authenticator, authorizer
-    for resource in Reviews(authenticator, authorizer).resources():
-        core.resources.add(resource)
-    accounts = core.resources.named("", "serviceaccounts")
-    if accounts is not None:
-        others = tuple(s for s in accounts.subresources if s.name != "token")
-        tokens = TokenRequests(issuer).subresource()
-        core.resources.add(replace(accounts, subresources=(*others, tokens)))
 
 
 async def _listen(server: ApiServer, options: Options, files: ServingFiles) -> RunningServer:

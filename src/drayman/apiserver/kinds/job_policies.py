@@ -15,6 +15,7 @@ from drayman.api.validation.field_errors import (
     too_long,
     too_many,
 )
+from drayman.api.validation.names import domain_prefixed_path
 from drayman.apiserver.kinds.checks import not_negative, one_of
 from drayman.apiserver.kinds.reading import each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -53,13 +54,7 @@ def check_policies(spec: Object, path: str) -> Errors:
 
 def _manager(name: str, path: str) -> Errors:
     """The external manager of a job: a domain, and a path below it."""
-    domain, _, place = name.partition("/")
-    if not name:
-        yield required(path)
-    elif not (domain and place):
-        yield invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
-    else:
-        yield from invalid_each(path, domain, formats.dns_subdomain_problems(domain))
+    yield from domain_prefixed_path(name, path)
     if formats.byte_length(name) > _MANAGER_LENGTH:
         yield too_long(path, _MANAGER_LENGTH)
 

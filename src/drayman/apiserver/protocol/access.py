@@ -6,10 +6,11 @@ same privileged user and everything is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError, Subject, forbidden
 
 if TYPE_CHECKING:
@@ -26,8 +27,24 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
-ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
+MASTERS: Final = "system:masters"
+"""The group whose members may do everything."""
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
+ADMIN: Final = User("kubernetes-admin", groups=(MASTERS, AUTHENTICATED))
+
+
+def user_info(user: User) -> dict[str, Json]:
+    """A user as shown in reviews and in the audit log."""
+    info: dict[str, Json] = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return info
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +71,16 @@ class AccessDecision:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A PolicyRule that applies to a user, and the binding it comes from."""
+
+    rule: dict[str, Json]
+    reason: str = ""
+
+
 class Authenticator(Protocol):
-    """Identifies who sent a request. Raises StatusError: 401 for bad credentials, 403 for a refused impersonation."""
+    """Identifies who sent a request. Raises StatusError 401 for bad credentials."""
 
     async def authenticate(self, request: Request) -> User: ...
 
@@ -64,6 +89,16 @@ class Authorizer(Protocol):
     """Decides whether a user may do something."""
 
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision: ...
+
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        """Every rule that a user has, cluster-wide and in a namespace."""
+
+
+EVERYTHING: Final[tuple[dict[str, Json], ...]] = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
+"""The rules of an administrator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +116,9 @@ class AllowAll:
 
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         return AccessDecision(allowed=True)
+
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        return map(Grant, EVERYTHING)
 
 
 def denied(user: User, attributes: Attributes, reason: str = "") -> StatusError:

@@ -42,7 +42,8 @@ NO_QUERY: Final = Query()
 class Request:
     """A request as it arrived. `headers` has lower-case names; `path` is percent-decoded, `raw_path` is not.
 
-    `user` is who sent it, once that is known.
+    `user` is the user it acts as, once that is known, and `impersonator` who sent it, if that is another. `constraint` is the
+    verb that allowed this.
     """
 
     method: str
@@ -52,6 +53,8 @@ class Request:
     body: bytes = b""
     raw_path: str = ""
     user: User = ANONYMOUS
+    impersonator: User | None = None
+    constraint: str = ""
     peer: str = ""
 
     def header(self, name: str) -> str:

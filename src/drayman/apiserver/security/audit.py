@@ -9,8 +9,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from uuid import uuid4
 
+from drayman.api.struct import Json
 from drayman.api.times import timestamp
-from drayman.apiserver.protocol.access import Attributes
+from drayman.apiserver.protocol.access import Attributes, user_info
 from drayman.apiserver.protocol.environment import SystemClock
 from drayman.apiserver.protocol.exchange import Request
 
@@ -36,7 +37,8 @@ class AuditLog:
             "stage": "ResponseComplete",
             "requestURI": request.raw_path or request.path,
             "verb": attributes.verb,
-            "user": {"username": request.user.name, "groups": list(request.user.groups)},
+            "user": user_info(request.impersonator or request.user),
+            **_impersonation(request),
             "sourceIPs": [request.peer],
             "userAgent": request.header("user-agent"),
             "objectRef": _reference(attributes),
@@ -48,6 +50,16 @@ class AuditLog:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _impersonation(request: Request) -> dict[str, Json]:
+    """Whom the user acts as, and by which constrained right."""
+    if request.impersonator is None:
+        return {}
+    impersonated: dict[str, Json] = {"impersonatedUser": user_info(request.user)}
+    if request.constraint:
+        impersonated["authenticationMetadata"] = {"impersonationConstraint": request.constraint}
+    return impersonated
 
 
 def _reference(attributes: Attributes) -> dict[str, str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.apiserver.protocol.access import EVERYTHING
+from drayman.apiserver.security.aggregation import aggregated_rules
 from drayman.apiserver.security.rbac import GROUP
 from drayman.apiserver.served.strategy import Object
 
 _API_VERSION: Final = f"{GROUP}/v1"
+_AGGREGATED_TO: Final = f"{GROUP}/aggregate-to-"
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
@@ -43,10 +46,11 @@ def bootstrap_objects() -> list[Object]:
     return [*_roles(), *_bindings()]
 
 
-def _role(name: str, *rules: Object) -> Object:
+def _role(name: str, *rules: Object, aggregated_to: str = "") -> Object:
+    labels = {_AGGREGATED_TO + aggregated_to: "true"} if aggregated_to else {}
     metadata = {
         "name": name,
-        "labels": dict(_LABELS),
+        "labels": {**_LABELS, **labels},
         "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
     }
     return {
@@ -55,6 +59,15 @@ def _role(name: str, *rules: Object) -> Object:
         "metadata": metadata,
         "rules": list(rules),
     }
+
+
+def _aggregated(name: str, sources: list[Object], *, aggregated_to: str = "") -> Object:
+    """A role with the rules of all roles that are labelled for it, those of other installations included."""
+    selector = {"matchLabels": {_AGGREGATED_TO + name: "true"}}
+    role = _role(name, aggregated_to=aggregated_to)
+    role["aggregationRule"] = {"clusterRoleSelectors": [selector]}
+    role["rules"] = aggregated_rules(role, sources)
+    return role
 
 
 def _binding(role: str, *groups: str, name: str = "") -> Object:
@@ -77,10 +90,6 @@ def _paths(paths: list[str]) -> Object:
 
 
 def _roles() -> list[Object]:
-    everything: list[Object] = [
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-        {"nonResourceURLs": ["*"], "verbs": ["*"]},
-    ]
     reviews = ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"])
     view = _resources(_READ, *_WORKLOADS)
     logs = _resources(_READ, ("", ["namespaces", "pods/log", "pods/status"]))
@@ -89,11 +98,17 @@ def _roles() -> list[Object]:
     pods = _resources(["create"], ("", ["pods/eviction", "pods/exec", "serviceaccounts/token"]))
     rbac = _resources([*_READ, *_WRITE], (GROUP, ["rolebindings", "roles"]))
     local = _resources(["create"], ("authorization.k8s.io", ["localsubjectaccessreviews"]))
+    parts = [
+        _role("system:aggregate-to-admin", *rbac, *local, aggregated_to="admin"),
+        _role("system:aggregate-to-edit", *edit, *secrets, *pods, aggregated_to="edit"),
+        _role("system:aggregate-to-view", *view, *logs, aggregated_to="view"),
+    ]
+    parts.append(_aggregated("view", parts, aggregated_to="edit"))
+    parts.append(_aggregated("edit", parts, aggregated_to="admin"))
     return [
-        _role("cluster-admin", *everything),
-        _role("admin", *edit, *secrets, *pods, *logs, *rbac, *local),
-        _role("edit", *edit, *secrets, *pods, *logs),
-        _role("view", *view, *logs),
+        *parts,
+        _aggregated("admin", parts),
+        _role("cluster-admin", *EVERYTHING),
         _role("system:discovery", _paths(_DISCOVERY_PATHS)),
         _role("system:public-info-viewer", _paths(_PUBLIC_PATHS)),
         _role(

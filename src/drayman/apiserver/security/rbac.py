@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.protocol.access import AccessDecision, Attributes, User
+from drayman.apiserver.protocol.access import MASTERS, AccessDecision, Attributes, Grant, User
+from drayman.apiserver.security.permissions import path_includes, resources_include
 from drayman.apiserver.served.strategy import Object, ObjectReader
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -15,15 +15,6 @@ CLUSTER_ROLES: Final = f"clusterroles.{GROUP}"
 CLUSTER_BINDINGS: Final = f"clusterrolebindings.{GROUP}"
 ROLES: Final = f"roles.{GROUP}"
 BINDINGS: Final = f"rolebindings.{GROUP}"
-MASTERS: Final = "system:masters"
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A rule that applies to a user, and the binding it comes from."""
-
-    rule: Object
-    reason: str
 
 
 class RbacAuthorizer:
@@ -60,7 +51,7 @@ class RbacAuthorizer:
         if subject is None:
             return
         reference = binding["roleRef"]
-        who = _described(subject)
+        who = _described(subject, namespace)
         reason = (
             f'RBAC: allowed by {described} of {reference["kind"]} "{reference["name"]}" to {who}'
         )
@@ -68,11 +59,15 @@ class RbacAuthorizer:
             yield Grant(rule, reason)
 
     def _rules(self, reference: Object, namespace: str) -> Iterable[Object]:
-        if reference["kind"] == "ClusterRole":
-            role = self._objects.get(CLUSTER_ROLES, "", reference["name"])
-        else:
-            role = self._objects.get(ROLES, namespace, reference["name"])
+        role = referenced_role(self._objects, reference, namespace)
         return () if role is None else role.get("rules") or ()
+
+
+def referenced_role(objects: ObjectReader, reference: Object, namespace: str) -> Object | None:
+    """The role that a binding in a namespace refers to; None if it does not exist."""
+    if reference["kind"] == "ClusterRole":
+        return objects.get(CLUSTER_ROLES, "", reference["name"])
+    return objects.get(ROLES, namespace, reference["name"])
 
 
 def applies(subject: Object, user: User, namespace: str) -> bool:
@@ -85,14 +80,14 @@ def applies(subject: Object, user: User, namespace: str) -> bool:
             return name in user.groups
         case "ServiceAccount":
             where = subject.get("namespace") or namespace
-            return bool(user.name == f"system:serviceaccount:{where}:{name}")
+            return bool(where) and bool(user.name == f"system:serviceaccount:{where}:{name}")
         case _:
             return False
 
 
-def _described(subject: Object) -> str:
+def _described(subject: Object, namespace: str) -> str:
     if subject.get("kind") == "ServiceAccount":
-        return f'ServiceAccount "{subject.get("name")}/{subject.get("namespace", "")}"'
+        return f'ServiceAccount "{subject.get("name")}/{subject.get("namespace") or namespace}"'
     return f'{subject.get("kind")} "{subject.get("name")}"'
 
 
@@ -102,10 +97,11 @@ def covers(rule: Object, attributes: Attributes) -> bool:
         return False
     if not attributes.is_resource_request:
         paths = rule.get("nonResourceURLs") or ()
-        return any(_path_matches(path, attributes.path) for path in paths)
+        return any(path_includes(path, attributes.path) for path in paths)
     if not _has(rule.get("apiGroups"), attributes.group):
         return False
-    if not _resource_matches(rule.get("resources") or (), attributes):
+    part = f"/{attributes.subresource}" if attributes.subresource else ""
+    if not resources_include(rule.get("resources") or (), f"{attributes.resource}{part}"):
         return False
     names = rule.get("resourceNames") or ()
     return not names or attributes.name in names
@@ -113,17 +109,3 @@ def covers(rule: Object, attributes: Attributes) -> bool:
 
 def _has(values: Json, wanted: str) -> bool:
     return any(value in ("*", wanted) for value in values or ())
-
-
-def _resource_matches(resources: Iterable[str], attributes: Attributes) -> bool:
-    wanted = attributes.resource
-    if attributes.subresource:
-        wanted = f"{wanted}/{attributes.subresource}"
-        return any(r in ("*", wanted, f"*/{attributes.subresource}") for r in resources)
-    return any(resource in ("*", wanted) for resource in resources)
-
-
-def _path_matches(pattern: str, path: str) -> bool:
-    if pattern.endswith("*"):
-        return path.startswith(pattern[:-1])
-    return pattern == path

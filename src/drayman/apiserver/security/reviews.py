@@ -8,11 +8,17 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.validation import ErrorKind, FieldError
-from drayman.apiserver.protocol.access import Attributes, Authorizer, User
+from drayman.apiserver.protocol.access import (
+    EVERYTHING,
+    MASTERS,
+    Attributes,
+    Authorizer,
+    User,
+    user_info,
+)
 from drayman.apiserver.protocol.errors import bad_request, invalid
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.security.authentication import TokenAuthenticator
-from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.tokens import ISSUER
 from drayman.apiserver.served.acting import Part, by
 from drayman.apiserver.served.resources import ApiResource
@@ -122,29 +128,10 @@ class Reviews:
         namespace = (body.get("spec") or {}).get("namespace", "")
         if not namespace:
             raise bad_request("no namespace on request")
-        resource_rules: list[Json] = []
-        path_rules: list[Json] = []
-        if "system:masters" in call.user.groups:
-            resource_rules.append({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]})
-            path_rules.append({"verbs": ["*"], "nonResourceURLs": ["*"]})
-        if isinstance(self.authorizer, RbacAuthorizer):
-            for grant in self.authorizer.grants(call.user, namespace):
-                rules = path_rules if grant.rule.get("nonResourceURLs") else resource_rules
-                rules.append(dict(grant.rule))
+        rules = [*EVERYTHING] if MASTERS in call.user.groups else []
+        rules += (dict(grant.rule) for grant in self.authorizer.grants(call.user, namespace))
         return {
-            "resourceRules": resource_rules,
-            "nonResourceRules": path_rules,
+            "resourceRules": [rule for rule in rules if not rule.get("nonResourceURLs")],
+            "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
             "incomplete": False,
         }
-
-
-def user_info(user: User) -> Object:
-    """A user as shown in reviews."""
-    info: Object = {"username": user.name}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.groups:
-        info["groups"] = list(user.groups)
-    if user.extra:
-        info["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return info

@@ -31,6 +31,10 @@ def same_secret(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
+BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+"""What a token can be bound to, by kind, with its name in the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class BoundObject:
     """The object with whose deletion a token becomes invalid."""
@@ -50,6 +54,8 @@ class ServiceAccountClaims:
     token_id: str
     audiences: tuple[str, ...]
     bound: BoundObject | None = None
+    node: BoundObject | None = None
+    """The node of the pod that the token is bound to."""
 
 
 class TokenIssuer:
@@ -76,9 +82,10 @@ class TokenIssuer:
             "namespace": claims.namespace,
             "serviceaccount": {"name": claims.name, "uid": claims.uid},
         }
-        if claims.bound is not None:
-            bound = claims.bound
-            private[bound.kind.lower()] = {"name": bound.name, "uid": bound.uid}
+        for bound in (claims.bound, claims.node):
+            if bound is not None:
+                uid = {"uid": bound.uid} if bound.uid else {}
+                private[bound.kind.lower()] = {"name": bound.name, **uid}
         payload: dict[str, Json] = {
             "aud": list(claims.audiences),
             "exp": int(expires.timestamp()),
@@ -123,21 +130,19 @@ def _claims(payload: Mapping[str, Json], audiences: tuple[str, ...]) -> ServiceA
     if not isinstance(private, dict):
         return None
     account = private.get("serviceaccount") or {}
-    bound = next(
-        (
-            BoundObject(kind, private[key]["name"], private[key]["uid"])
-            for key, kind in (("pod", "Pod"), ("secret", "Secret"), ("node", "Node"))
-            if key in private
-        ),
-        None,
-    )
+    found = [
+        BoundObject(kind, private[kind.lower()]["name"], private[kind.lower()].get("uid", ""))
+        for kind in ("Pod", "Secret", "Node")
+        if kind.lower() in private
+    ]
     return ServiceAccountClaims(
         namespace=private.get("namespace", ""),
         name=account.get("name", ""),
         uid=account.get("uid", ""),
         token_id=str(payload.get("jti", "")),
         audiences=audiences,
-        bound=bound,
+        bound=found[0] if found else None,
+        node=found[1] if len(found) > 1 else None,
     )
 
 

@@ -36,6 +36,8 @@ _KINDS_KEPT: Final = 1024
 STATUS_VERBS: Final = ("get", "patch", "update")
 Propagation = Literal["Background", "Foreground", "Orphan", "Unsupported"]
 Handler = Callable[["Call"], Awaitable["Result | Answer"]]
+Guard = Callable[["Call", Object, Object | None], None]
+"""Judges a write by the rights of its sender, given the object as it will be and as it was. Raises StatusError 403."""
 
 
 class GroupVersionKind(NamedTuple):
@@ -149,6 +151,8 @@ class ApiResource:
     """Replaces creation where nothing is stored (reviews)."""
     delete_handler: Handler | None = None
     """Replaces deletion if it does more than remove one object (namespaces)."""
+    guard: Guard | None = None
+    """Runs after admission and before validation, where the right to write is not enough (roles)."""
     qualified: str = field(init=False)
     storage_name: str = field(init=False)
     hub_kind: GroupVersionKind = field(init=False)

@@ -13,7 +13,6 @@ from drayman.api.syntax.json_text import parse_tree
 from drayman.api.syntax.values import Pairs, plain
 from drayman.api.syntax.yaml_text import parse_yaml_tree
 from drayman.apiserver.answers.forms import EventEncoder, answer, answer_page
-from drayman.apiserver.protocol.access import Attributes
 from drayman.apiserver.protocol.errors import bad_request
 from drayman.apiserver.protocol.exchange import Answer, Request, StreamingResponse
 from drayman.apiserver.protocol.negotiation import PROTOBUF_TYPE, YAML_TYPE, View, negotiate
@@ -39,25 +38,6 @@ Verb = Callable[[Call, Request, View], Awaitable[Answer]]
 OPTIONS_SCHEME: Final = (
     'scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"'
 )
-
-
-def attributes_of(route: Route) -> Attributes:
-    """What a request to a resource must be authorized for."""
-    part = route.subresource.name if route.subresource is not None else ""
-    name = route.name
-    if route.resource.storage_name == "namespaces" and name:
-        namespace = name  # For authorization, a namespace belongs to itself.
-    else:
-        namespace = route.namespace
-    return Attributes(
-        route.verb,
-        route.resource.group,
-        route.version,
-        route.resource.plural,
-        part,
-        namespace,
-        name,
-    )
 
 
 def call_of(core: Core, request: Request, route: Route) -> Call:

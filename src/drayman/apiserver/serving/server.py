@@ -1,7 +1,7 @@
 """The server: from a request to an answer, in the same order as the real server.
 
-Authentication, routing, authorization, the form of the answer, then the verb. A refusal at any step raises a StatusError, which
-becomes the answer.
+Authentication, routing, impersonation, authorization, the form of the answer, then the verb. A refusal at any step raises a
+StatusError, which becomes the answer.
 """
 
 from __future__ import annotations
@@ -23,27 +23,16 @@ from drayman.apiserver.describing.system import (
     page_not_found,
     version_info,
 )
-from drayman.apiserver.protocol.access import (
-    AllowAll,
-    Attributes,
-    Authenticator,
-    Authorizer,
-    SameUser,
-    denied,
-)
+from drayman.apiserver.protocol.access import Attributes, Authenticator, SameUser, denied
 from drayman.apiserver.protocol.errors import StatusError, internal_error, no_such_resource
 from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
 from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
+from drayman.apiserver.requests.rights import attributes_of
 from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
+from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.served.encoding import encode_pretty
-from drayman.apiserver.serving.dispatch import (
-    attributes_of,
-    call_of,
-    perform,
-    view_of,
-    with_warnings,
-)
+from drayman.apiserver.serving.dispatch import call_of, perform, view_of, with_warnings
 from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError, StoreError
@@ -71,7 +60,8 @@ class ApiServer:
 
     core: Core
     authenticator: Authenticator = field(default_factory=SameUser)
-    authorizer: Authorizer = field(default_factory=AllowAll)
+    impersonation: Impersonation | None = None
+    """Lets users act as others; None: every request is its sender's."""
     discovery: Discovery = field(init=False)
     health: Health = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
@@ -93,7 +83,7 @@ class ApiServer:
         response: Answer
         try:
             with self.limits.request():
-                request.user = await self.authenticator.authenticate(request)
+                await self._authenticate(request)
                 check_timeout(request.query)
                 place = self._place(request)
                 if place is not None:
@@ -127,10 +117,11 @@ class ApiServer:
         started = time.perf_counter()
         attributes = Attributes(request.method.lower(), path=request.path)
         try:
-            request.user = await self.authenticator.authenticate(request)
+            await self._authenticate(request)
             place = self._place(request)
             if place is not None:
-                attributes = attributes_of(find_route(self.core.resources, request, *place))
+                route = find_route(self.core.resources, request, *place)
+                attributes = attributes_of(route, request.query)
             self.authorize(request, attributes)
         except StatusError as error:
             response = answer_error(error, View())
@@ -151,7 +142,7 @@ class ApiServer:
         self, request: Request, group: str, version: str, segments: list[str]
     ) -> tuple[Attributes, Answer]:
         route = find_route(self.core.resources, request, group, version, segments)
-        attributes = attributes_of(route)
+        attributes = attributes_of(route, request.query)
         self.authorize(request, attributes)
         if route.verb == "watch":
             self.limits.check_watches()
@@ -187,9 +178,19 @@ class ApiServer:
         for observer in self.observers:
             observer.finished(request, attributes, code, seconds)
 
+    async def _authenticate(self, request: Request) -> None:
+        """Raises StatusError 401."""
+        request.user = await self.authenticator.authenticate(request)
+        request.impersonator, request.constraint = None, ""
+
     def authorize(self, request: Request, attributes: Attributes) -> None:
-        """Raises StatusError 403."""
-        decision = self.authorizer.authorize(request.user, attributes)
+        """Determine whom a request acts as, and whether that user may do what it asks. Raises StatusError 400 or 403."""
+        if self.impersonation is not None:
+            found = self.impersonation.impersonated(request.user, request.headers, attributes)
+            if found is not None:
+                request.impersonator, request.user = request.user, found.user
+                request.constraint = found.constraint
+        decision = self.core.authorizer.authorize(request.user, attributes)
         if not decision.allowed:
             error = denied(request.user, attributes, decision.reason)
             error.headers.update(NO_SNIFF)

@@ -11,6 +11,7 @@ from typing import Final
 from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request, not_found
 from drayman.apiserver.protocol.exchange import TEXT_TYPE, Answer, Query, Response
 from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.requests.rights import authorize
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Object
 
@@ -68,6 +69,9 @@ async def log(call: Call) -> Answer:
 async def connect(call: Call) -> Answer:
     """`exec`, `attach` and `portforward` of a pod."""
     assert call.subresource is not None
+    if call.verb != "create":
+        # Browsers open a WebSocket with GET, but what follows is more than reading.
+        authorize(call, "create")
     part, pod = call.subresource.name, _pod(call)
     if part != "portforward":
         _container(call, pod)

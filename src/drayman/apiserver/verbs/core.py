@@ -1,4 +1,4 @@
-"""What every verb works with: the store, the table of resources, admission, time and randomness."""
+"""What every verb works with: the store, the table of resources, admission, rights, time and randomness."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from drayman.apiserver.protocol.access import AllowAll, Authorizer
 from drayman.apiserver.protocol.environment import Clock, Ids, RandomIds, SystemClock
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.served.resources import Resources
@@ -59,6 +60,7 @@ class Core:
     store: ObjectStore
     resources: Resources = field(default_factory=Resources)
     admission: Admission = field(default_factory=Admission)
+    authorizer: Authorizer = field(default_factory=AllowAll)
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
     running: frozenset[Part] = frozenset()

@@ -6,6 +6,7 @@ from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import already_exists, internal, invalid, no_free_name
 from drayman.apiserver.protocol.limits import within_size
 from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.requests.rights import authorize
 from drayman.apiserver.served.acting import warning
 from drayman.apiserver.served.conversion import to_hub
 from drayman.apiserver.served.encoding import encode, stored_form
@@ -61,6 +62,8 @@ def plan_creation(call: Call, body: Object, *, owns: bool = True) -> tuple[Objec
     if owns:
         note_creation(call, obj, context)
     _admit(call, obj, context)
+    if call.resource.guard is not None:
+        call.resource.guard(call, obj, None)
     obj = _prepared(call, obj, context)
     key = Key(call.resource.storage_name, call.namespace, obj["metadata"]["name"])
     _refuse_existing(call, key, is_generated=is_generated)
@@ -97,6 +100,9 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
     )
     if told is not None:
         call.warnings.append(told)
+    if call.verb != "create":
+        # An update or an apply that creates the object needs the right to create as well.
+        authorize(call, "create")
     call.core.admission.validate(_admitted(call, obj, context))
     return obj
 

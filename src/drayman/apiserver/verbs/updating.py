@@ -92,6 +92,8 @@ def plan_replacement(
         new = normalised(call.resource, new)
         note_update(call, new, old, context)
     call.core.admission.admit(_admitted(call, new, old, context))
+    if call.resource.guard is not None and call.subresource is None:
+        call.resource.guard(call, new, old)
     _check_version(call, new, existing)
     new = _prepared(call, new, old, context)
     if same_but_for_times(new, old):

@@ -1,0 +1,96 @@
+"""How an instance and its clients recognise each other: certificates, tokens and rights, from the files in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from drayman.apiserver.instance.errors import InstanceError
+from drayman.apiserver.instance.folder import Folder, reason
+from drayman.apiserver.security.audit import AuditLog
+from drayman.apiserver.security.authentication import TokenAuthenticator
+from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates
+from drayman.apiserver.security.escalation import guard_roles
+from drayman.apiserver.security.impersonation import Impersonation
+from drayman.apiserver.security.private_files import write_private
+from drayman.apiserver.security.rbac import RbacAuthorizer
+from drayman.apiserver.security.reviews import Reviews
+from drayman.apiserver.security.token_requests import TokenRequests
+from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
+from drayman.apiserver.serving.server import ApiServer
+
+_OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How clients recognise the server, and how it recognises its administrator."""
+
+    files: ServingFiles
+    token: str
+
+
+def arrange_access(
+    server: ApiServer, folder: Folder, host: str, audit_log: Path | None, end: AsyncExitStack
+) -> Access:
+    """Certificates, tokens, rights and the audit log, from the files in the folder. Raises InstanceError."""
+    try:
+        names = (host, *_OWN_NAMES)
+        files = ensure_certificates(folder.certificates, names, server.core.clock.now())
+        token = _admin_token(folder.token)
+        secure(server, token, _issuer(folder.signing_key))
+        if audit_log is not None:
+            audit = AuditLog.open(audit_log)
+            end.callback(audit.close)
+            server.observers.append(audit)
+    except AuthorityError as error:
+        raise InstanceError(str(error)) from error
+    except OSError as error:
+        raise InstanceError(f"{error.filename}: {reason(error)}") from error
+    return Access(files, token)
+
+
+def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
+    """Set up authentication, RBAC and the review resources."""
+    core = server.core
+    authorizer = RbacAuthorizer(core.objects)
+    authenticator = TokenAuthenticator(admin_token, issuer, core.objects, core.clock)
+    server.authenticator, core.authorizer = authenticator, authorizer
+    server.impersonation = Impersonation(authorizer)
+    guard_roles(core.resources)
+    for resource in Reviews(authenticator, authorizer).resources():
+        core.resources.add(resource)
+    accounts = core.resources.named("", "serviceaccounts")
+    if accounts is not None:
+        others = tuple(s for s in accounts.subresources if s.name != "token")
+        tokens = TokenRequests(issuer).subresource()
+        core.resources.add(replace(accounts, subresources=(*others, tokens)))
+
+
+def _admin_token(path: Path) -> str:
+    """The administrator's token, made once and kept. Raises InstanceError."""
+    try:
+        token = _kept(path, lambda: new_secret().encode()).decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    # An empty token would admit callers that send none.
+    if not token or not token.isprintable() or " " in token:
+        raise InstanceError(f"{path} holds no token; remove it to have a new one")
+    return token
+
+
+def _issuer(path: Path) -> TokenIssuer:
+    """Signs with a key that is made once and kept. Raises InstanceError."""
+    try:
+        return TokenIssuer(_kept(path, new_signing_key))
+    except (ValueError, TypeError) as error:
+        raise InstanceError(f"{path} is no signing key; remove it to have a new one") from error
+
+
+def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
+    if not path.exists():
+        write_private(path, make())
+    return path.read_bytes()

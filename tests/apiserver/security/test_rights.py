@@ -1,0 +1,141 @@
+"""Every verb that a request amounts to needs its right."""
+
+from __future__ import annotations
+
+import pytest
+from security.realm import APPLY, RBAC_PATH, TEAM, Realm, realm, rule
+
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}}
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "m"},
+    "spec": {"holderIdentity": "x"},
+}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/team/leases"
+MAPS = f"{TEAM}/configmaps"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+async def test_an_apply_that_creates_needs_the_right_to_create() -> None:
+    """The right to patch suffices only for what exists."""
+    async with realm() as here:
+        await here.let("eve", rule("configmaps", "patch get"))
+        path = f"{MAPS}/m"
+        reply = await here.by("eve", "PATCH", path, MAP, kind=APPLY, fieldManager="e")
+        assert (reply.status, reply.message) == (
+            403,
+            'configmaps "m" is forbidden: User "eve" cannot create resource "configmaps" in API group "" '
+            'in the namespace "team"',
+        )
+        await here.make(MAPS, {**MAP, "data": {}})
+        reply = await here.by("eve", "PATCH", path, MAP, kind=APPLY, fieldManager="e")
+        assert (reply.status, reply.body["data"]) == (200, {"a": "b"})
+
+
+async def test_an_update_that_creates_needs_the_right_to_create() -> None:
+    """As for kinds that clients may create by PUT."""
+    async with realm() as here:
+        await here.let("eve", rule("leases", "update", "coordination.k8s.io"))
+        await here.let("ann", rule("leases", "update create", "coordination.k8s.io"))
+        reply = await here.by("eve", "PUT", f"{LEASES}/m", LEASE)
+        assert reply.status == 403
+        assert 'cannot create resource "leases"' in reply.message
+        made = await here.by("ann", "PUT", f"{LEASES}/m", LEASE)
+        assert made.status == 201
+        assert (await here.by("eve", "PUT", f"{LEASES}/m", made.body)).status == 200
+
+
+async def test_an_invalid_object_is_reported_before_the_missing_right_to_create_it() -> None:
+    """As the real server does: the right is looked for when the object is complete."""
+    async with realm() as here:
+        await here.let("eve", rule("configmaps", "patch"))
+        bad = {**MAP, "data": {"a/b": "c"}}
+        reply = await here.by("eve", "PATCH", f"{MAPS}/m", bad, kind=APPLY, fieldManager="e")
+        assert reply.status == 422
+
+
+async def reading_one(here: Realm) -> None:
+    """Make two maps, and a user who may see one of them."""
+    await here.make(MAPS, MAP)
+    await here.make(MAPS, {**MAP, "metadata": {"name": "n"}})
+    await here.let("eve", rule("configmaps", "get list watch", names="m"))
+
+
+@pytest.mark.parametrize(
+    ("selector", "status"),
+    [
+        ("metadata.name=m", 200),
+        ("metadata.name==m", 200),
+        ("metadata.namespace=team,metadata.name=m", 200),
+        ("metadata.name=n", 403),
+        ("metadata.name!=n", 403),
+        ("metadata.namespace=team", 403),
+        ("", 403),
+        ("metadata.name=m,zz", 403),
+        ("metadata.name=m/n", 403),
+    ],
+)
+async def test_a_list_of_one_name_needs_the_right_to_that_name(selector: str, status: int) -> None:
+    """A rule with names allows to list and watch by `metadata.name`, and no other way."""
+    async with realm() as here:
+        await reading_one(here)
+        reply = await here.by("eve", "GET", MAPS, fieldSelector=selector)
+        assert reply.status == status
+        if status == 200:
+            assert [item["metadata"]["name"] for item in reply.body["items"]] == ["m"]
+
+
+async def test_a_collection_is_deleted_by_the_right_to_delete_collections() -> None:
+    """The right to delete is about single objects, and a name in a selector changes nothing."""
+    async with realm() as here:
+        await here.let("eve", rule("configmaps", "delete"))
+        await here.let("ann", rule("configmaps", "deletecollection"))
+        await here.let("bob", rule("configmaps", "deletecollection", names="m"))
+        await here.make(MAPS, MAP)
+        assert (await here.by("eve", "DELETE", MAPS)).status == 403
+        named = {"fieldSelector": "metadata.name=m"}
+        assert (await here.by("bob", "DELETE", MAPS, **named)).status == 403
+        assert (await here.by("ann", "DELETE", MAPS)).status == 200
+
+
+@pytest.mark.parametrize("part", ["exec", "attach", "portforward"])
+async def test_a_connection_to_a_pod_needs_the_right_to_create(part: str) -> None:
+    """Also when it is opened with GET, as a WebSocket is."""
+    async with realm() as here:
+        await here.make(f"{TEAM}/serviceaccounts", {"metadata": {"name": "default"}})
+        await here.make(f"{TEAM}/pods", POD)
+        await here.let("eve", rule(f"pods/{part}", "get"))
+        await here.let("ann", rule(f"pods/{part}", "get create"))
+        path = f"{TEAM}/pods/p/{part}"
+        refused = await here.by("eve", "GET", path)
+        assert refused.status == 403
+        assert f'cannot create resource "pods/{part}"' in refused.message
+        assert (await here.by("ann", "GET", path)).status == 400  # it has no node yet
+
+
+async def test_a_part_of_an_object_is_not_the_object() -> None:
+    """The right to a status does not give the spec, nor the other way round."""
+    async with realm() as here:
+        await here.let("eve", rule("resourceclaims/status", "get patch update", "resource.k8s.io"))
+        claims = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims"
+        claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": []}}}
+        await here.make(claims, claim)
+        assert (await here.by("eve", "GET", f"{claims}/c/status")).status == 200
+        assert (await here.by("eve", "GET", f"{claims}/c")).status == 403
+
+
+async def test_aggregated_roles_of_the_start_have_their_rules() -> None:
+    """Before anything aggregates them: `admin` includes `edit`, which includes `view`."""
+    async with realm() as here:
+        rules = {}
+        for name in ("view", "edit", "admin"):
+            found = await here.send("GET", f"{RBAC_PATH}/clusterroles/{name}")
+            rules[name] = [str(one) for one in found.body["rules"]]
+            assert found.body["aggregationRule"]
+        assert set(rules["view"]) < set(rules["edit"]) < set(rules["admin"])
