@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from security.realm import APPLY, RBAC_PATH, TEAM, Realm, realm, rule
+from security.realm import APPLY, MERGE, RBAC_PATH, TEAM, Realm, Reply, realm, rule
+
+from drayman.apiserver.instance.first_objects import create_first_objects
 
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}}
 LEASE = {
@@ -13,6 +15,7 @@ LEASE = {
     "spec": {"holderIdentity": "x"},
 }
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/team/leases"
+AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 MAPS = f"{TEAM}/configmaps"
 POD = {
     "apiVersion": "v1",
@@ -139,3 +142,90 @@ async def test_aggregated_roles_of_the_start_have_their_rules() -> None:
             rules[name] = [str(one) for one in found.body["rules"]]
             assert found.body["aggregationRule"]
         assert set(rules["view"]) < set(rules["edit"]) < set(rules["admin"])
+
+
+async def test_a_new_version_completes_the_first_roles() -> None:
+    """Rules, labels and subjects that an older version lacked are added; those of users stay; and `autoupdate: false` is respected."""
+    async with realm() as here:
+        path = f"{RBAC_PATH}/clusterroles"
+        old = {"rules": [rule("widgets", "get", "example.com")], "aggregationRule": None}
+        for name in ("system:discovery", "view"):
+            await here.send("PATCH", f"{path}/{name}", old, {"content-type": MERGE})
+        kept = {**old, "metadata": {"annotations": {AUTOUPDATE: "false"}}}
+        await here.send("PATCH", f"{path}/system:basic-user", kept, {"content-type": MERGE})
+        bound = f"{RBAC_PATH}/clusterrolebindings/system:discovery"
+        await here.send("PATCH", bound, {"subjects": []}, {"content-type": MERGE})
+        await create_first_objects(here.server.core)
+        discovery = (await here.send("GET", f"{path}/system:discovery")).body["rules"]
+        assert [sorted(one) for one in discovery] == [
+            ["apiGroups", "resources", "verbs"],
+            ["nonResourceURLs", "verbs"],
+        ]
+        assert (await here.send("GET", f"{path}/view")).body["aggregationRule"]
+        assert len((await here.send("GET", f"{path}/system:basic-user")).body["rules"]) == 1
+        assert (await here.send("GET", bound)).body["subjects"][0]["name"] == "system:authenticated"
+
+
+async def token(here: Realm, reference: dict[str, str], account: str = "bot") -> Reply:
+    spec = {"boundObjectRef": {"apiVersion": "v1", **reference}}
+    return await here.send("POST", f"{TEAM}/serviceaccounts/{account}/token", {"spec": spec})
+
+
+async def test_a_token_is_bound_to_pods_of_its_account_only() -> None:
+    """Otherwise the token of one account would speak for the pod of another. It also names the pod's node."""
+    async with realm() as here:
+        for name in ("bot", "default", "other"):
+            await here.make(f"{TEAM}/serviceaccounts", {"metadata": {"name": name}})
+        await here.make("/api/v1/nodes", {"metadata": {"name": "n1"}})
+        spec = {**POD["spec"], "serviceAccountName": "bot", "nodeName": "n1"}
+        await here.make(f"{TEAM}/pods", {**POD, "spec": spec})
+        pod = {"kind": "Pod", "name": "p"}
+        refused = await token(here, pod, "other")
+        assert (refused.status, refused.message) == (
+            400,
+            'cannot bind token for serviceaccount "other" to pod running with different serviceaccount name.',
+        )
+        issued = (await token(here, pod)).body["status"]["token"]
+        review = {"spec": {"token": issued}}
+        reviewed = await here.send("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        extra = reviewed.body["status"]["user"]["extra"]
+        assert extra["authentication.kubernetes.io/pod-name"] == ["p"]
+        assert extra["authentication.kubernetes.io/node-name"] == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "status", "message"),
+    [
+        (
+            {"kind": "Robot", "name": "r"},
+            400,
+            "cannot bind token to object of type /v1, Kind=Robot",
+        ),
+        ({"kind": "Secret", "name": "s"}, 404, 'secrets "s" not found'),
+        (
+            {"kind": "Node", "name": "n1", "uid": "another"},
+            409,
+            'Operation cannot be fulfilled on Node "n1": the UID in the bound object reference (another) does not '
+            "match the UID in record. The object might have been deleted and then recreated",
+        ),
+    ],
+)
+async def test_what_a_token_cannot_be_bound_to(
+    reference: dict[str, str], status: int, message: str
+) -> None:
+    """Kinds that are not known for it, objects that do not exist, and objects other than the one meant."""
+    async with realm() as here:
+        await here.make(f"{TEAM}/serviceaccounts", {"metadata": {"name": "bot"}})
+        await here.make("/api/v1/nodes", {"metadata": {"name": "n1"}})
+        reply = await token(here, reference)
+        assert (reply.status, reply.message) == (status, message)
+
+
+async def test_a_token_request_is_for_the_account_of_its_address() -> None:
+    """A body that names another one is refused."""
+    async with realm() as here:
+        await here.make(f"{TEAM}/serviceaccounts", {"metadata": {"name": "bot"}})
+        body = {"metadata": {"name": "root"}, "spec": {}}
+        reply = await here.send("POST", f"{TEAM}/serviceaccounts/bot/token", body)
+        assert reply.status == 422
+        assert "must match the service account name if specified" in reply.message

@@ -18,6 +18,7 @@ from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.security.private_files import write_private
 from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.reviews import Reviews
+from drayman.apiserver.security.signers import SignerPermissions
 from drayman.apiserver.security.token_requests import TokenRequests
 from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
 from drayman.apiserver.serving.server import ApiServer
@@ -61,6 +62,7 @@ def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
     server.authenticator, core.authorizer = authenticator, authorizer
     server.impersonation = Impersonation(authorizer)
     guard_roles(core.resources)
+    core.admission.plugins.append(SignerPermissions(authorizer))
     for resource in Reviews(authenticator, authorizer).resources():
         core.resources.add(resource)
     accounts = core.resources.named("", "serviceaccounts")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
-from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import WriteOptions
 from drayman.apiserver.requests.calls import Call
-from drayman.apiserver.security.bootstrap import bootstrap_objects
+from drayman.apiserver.security.bootstrap import bootstrap_objects, completed
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
+from drayman.apiserver.verbs.updating import replace
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"
@@ -50,31 +51,39 @@ async def create_standard_class(core: Core) -> None:
 
 
 async def create_first_objects(core: Core) -> None:
-    """Create what is missing; existing objects are not changed."""
+    """Create what is missing. Of the existing objects, only the first roles and their bindings are completed."""
     for name in NAMESPACES:
         await _create(core, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for obj in (*PRIORITY_CLASSES, *bootstrap_objects()):
+    for obj in PRIORITY_CLASSES:
         await _create(core, obj)
+    for obj in bootstrap_objects():
+        if not await _create(core, obj):
+            call = _call(core, obj, "update")
+            existing = core.store.latest(call.key)
+            assert existing is not None
+            await replace(call, existing, partial(completed, wanted=obj))
 
 
-async def _create(core: Core, obj: Object) -> None:
+async def _create(core: Core, obj: Object) -> bool:
+    """Create an object; False if it exists."""
+    call = _call(core, obj, "create")
+    if core.store.latest(call.key) is not None:
+        return False
+    await create(call)
+    return True
+
+
+def _call(core: Core, obj: Object, verb: str) -> Call:
     group, _, version = obj["apiVersion"].rpartition("/")
     resource = core.resources.find_kind(group, version, obj["kind"])
     if resource is None:
         raise LookupError(f"{obj['kind']} in {obj['apiVersion']} is not served")
-    call = Call(
+    return Call(
         core,
         resource,
         version,
-        "create",
+        verb,
         name=obj["metadata"]["name"],
         body=obj,
         write=WriteOptions(manager=_MANAGER),
     )
-    if core.store.latest(call.key) is not None:
-        return
-    try:
-        await create(call)
-    except StatusError as error:
-        if error.code != 409:
-            raise

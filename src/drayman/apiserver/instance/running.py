@@ -26,6 +26,7 @@ from drayman.apiserver.instance.starting import CHECK, Start
 from drayman.apiserver.lifecycle import Lifecycle
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
+from drayman.apiserver.security.owner_references import OwnerPermissions
 from drayman.apiserver.security.private_files import write_private
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.http import Listener, RunningServer
@@ -48,6 +49,8 @@ class Options:
     kubeconfig: Path | None = None
     """Where to write the kubeconfig; by default into the folder."""
     audit_log: Path | None = None
+    enforce_owner_permissions: bool = False
+    """Whether naming an owner needs rights to it (OwnerReferencesPermissionEnforcement)."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
     """Scheduler, controllers and simulated nodes; None: only the API."""
 
@@ -93,6 +96,9 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     server = make_server(store)
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
+    if options.enforce_owner_permissions:
+        core = server.core
+        core.admission.plugins.append(OwnerPermissions(core.authorizer, core.resources))
     await _fill(server, store, options)
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)

@@ -6,11 +6,13 @@ from typing import Final
 
 from drayman.apiserver.protocol.access import EVERYTHING
 from drayman.apiserver.security.aggregation import aggregated_rules
+from drayman.apiserver.security.permissions import missing_permissions
 from drayman.apiserver.security.rbac import GROUP
 from drayman.apiserver.served.strategy import Object
 
 _API_VERSION: Final = f"{GROUP}/v1"
 _AGGREGATED_TO: Final = f"{GROUP}/aggregate-to-"
+_AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "delete", "deletecollection", "patch", "update"]
@@ -42,8 +44,32 @@ _WORKLOADS: Final = (
 
 
 def bootstrap_objects() -> list[Object]:
-    """Cluster roles, then the bindings to them. They are created if missing and otherwise not changed."""
+    """Cluster roles, then the bindings to them. They are created if missing, and completed with each start."""
     return [*_roles(), *_bindings()]
+
+
+def completed(existing: Object, wanted: Object) -> Object:
+    """One of these objects as it should be, if it exists already: with what a newer version adds to it, and with what users added.
+
+    Users who want to narrow it set its annotation `autoupdate` to false.
+    """
+    metadata = existing["metadata"]
+    if (metadata.get("annotations") or {}).get(_AUTOUPDATE) != "true":
+        return existing
+    made = {**existing, "metadata": {**metadata}}
+    for name in ("labels", "annotations"):
+        made["metadata"][name] = {**(metadata.get(name) or {}), **wanted["metadata"][name]}
+    if "aggregationRule" in wanted:
+        made["aggregationRule"] = wanted["aggregationRule"]
+    for name in ("rules", "subjects"):
+        if name in wanted:
+            found = list(existing.get(name) or ())
+            made[name] = found + [one for one in wanted[name] if not _has(found, one, name)]
+    return made
+
+
+def _has(found: list[Object], wanted: Object, name: str) -> bool:
+    return not missing_permissions(found, [wanted]) if name == "rules" else wanted in found
 
 
 def _role(name: str, *rules: Object, aggregated_to: str = "") -> Object:
@@ -51,7 +77,7 @@ def _role(name: str, *rules: Object, aggregated_to: str = "") -> Object:
     metadata = {
         "name": name,
         "labels": {**_LABELS, **labels},
-        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        "annotations": {_AUTOUPDATE: "true"},
     }
     return {
         "apiVersion": _API_VERSION,
@@ -71,7 +97,11 @@ def _aggregated(name: str, sources: list[Object], *, aggregated_to: str = "") ->
 
 
 def _binding(role: str, *groups: str, name: str = "") -> Object:
-    metadata = {"name": name or role, "labels": dict(_LABELS)}
+    metadata = {
+        "name": name or role,
+        "labels": dict(_LABELS),
+        "annotations": {_AUTOUPDATE: "true"},
+    }
     return {
         "apiVersion": _API_VERSION,
         "kind": "ClusterRoleBinding",

@@ -76,6 +76,13 @@ Examples:
     help="Append a line of JSON for every request.",
 )
 @click.option(
+    "--enable-admission-plugins",
+    "plugins",
+    type=click.Choice(["OwnerReferencesPermissionEnforcement"]),
+    multiple=True,
+    help="Admission plug-ins of Kubernetes that are off by default.",
+)
+@click.option(
     "--profile",
     "profiles",
     multiple=True,
@@ -98,6 +105,7 @@ def up(
     kubeconfig_path: Path | None,
     expose: bool,
     audit_log: Path | None,
+    plugins: tuple[str, ...],
     no_controllers: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
@@ -134,7 +142,9 @@ def up(
         if not no_controllers:
             parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
-        options = Options(folder, not ephemeral, host, port, target, audit_log, parts)
+        options = Options(
+            folder, not ephemeral, host, port, target, audit_log, bool(plugins), parts
+        )
         if not options.is_loopback and not expose:
             raise UserError(
                 f"{host} can be reached by other machines, and whoever has the token can do everything;"
