@@ -19,6 +19,7 @@ from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.limits import SMALL_BODY, ServerLimits
 from drayman.apiserver.serving.http import (
     BODY_LIMIT,
+    MOST_WARNINGS,
     WARNING_LIMIT,
     WARNINGS_LIMIT,
     Listener,
@@ -64,6 +65,20 @@ async def test_warnings_are_quoted() -> None:
     assert warning == ['299 - "unknown field \\"what\\\\\\"ever\\""']
 
 
+async def test_many_short_warnings_are_few_headers() -> None:
+    """Clients give up on an answer with a hundred headers; the last one says how many warnings are left out."""
+    harness = Harness()
+    base = await harness.namespace()
+    body = {**config("a"), **{f"x{number}": 1 for number in range(60)}}
+    async with (
+        running(harness) as (_, session),
+        session.post(f"{base}/configmaps", json=body) as response,
+    ):
+        warnings = response.headers.getall("Warning")
+    assert len(warnings) == MOST_WARNINGS
+    assert warnings[-1] == f'299 - "{60 - MOST_WARNINGS + 1} more warnings are left out"'
+
+
 async def test_warnings_without_end_are_cut() -> None:
     """Where they are too long together, each is cut and the last ones are left out, so that clients can read the headers."""
     harness = Harness()
@@ -74,7 +89,9 @@ async def test_warnings_without_end_are_cut() -> None:
         session.post(f"{base}/configmaps", json=body) as response,
     ):
         warnings = response.headers.getall("Warning")
-    assert len(warnings) == WARNINGS_LIMIT // WARNING_LIMIT
+    *shown, last = warnings
+    assert len(shown) == WARNINGS_LIMIT // WARNING_LIMIT
+    assert "more warnings are left out" in last
     assert all(len(warning) < WARNING_LIMIT + 20 for warning in warnings)
 
 

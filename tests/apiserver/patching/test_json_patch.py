@@ -172,6 +172,16 @@ def test_too_many_operations() -> None:
     assert (caught.value.code, caught.value.reason) == (413, "RequestEntityTooLarge")
 
 
+def test_copies_cannot_nest_without_end() -> None:
+    """A value copied into its own depths is twice as deep; so the patch is refused before anything recurses that far."""
+    operations = [
+        {"op": "copy", "from": "/a", "path": "/a" + "/b" * 2**power} for power in range(14)
+    ]
+    with pytest.raises(StatusError) as refused:
+        apply_json_patch({"a": {}}, operations)
+    assert refused.value.code == 422
+
+
 def test_copies_cannot_double_forever() -> None:
     """Copies may add no more than a limit together."""
     document = {"a": "x" * (MAX_COPIED_BYTES // 2 - 2)}

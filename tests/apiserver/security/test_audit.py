@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ async def lines_of(path: Path) -> list[dict[str, Any]]:
     """What two requests leave: one by the administrator, one as another user."""
     async with realm() as here:
         await here.let("jane", rule("configmaps", "list"))
-        log = AuditLog.open(path)
+        log = AuditLog(path, here.server.metrics.audit_errors)
         here.server.observers.append(log)
         await here.send("GET", f"{TEAM}/configmaps")
         await here.by("jane", "GET", f"{TEAM}/configmaps")
@@ -46,7 +49,7 @@ async def test_a_refused_impersonation_names_the_sender_alone(tmp_path: Path) ->
     """Nobody was impersonated."""
     path = tmp_path / "audit.log"
     async with realm() as here:
-        log = AuditLog.open(path)
+        log = AuditLog(path, here.server.metrics.audit_errors)
         here.server.observers.append(log)
         headers = {"authorization": "", "impersonate-user": "jane"}
         reply = await here.send("GET", f"{TEAM}/configmaps", None, headers)
@@ -55,3 +58,59 @@ async def test_a_refused_impersonation_names_the_sender_alone(tmp_path: Path) ->
     (line,) = map(json.loads, path.read_text().splitlines())
     assert line["user"]["username"] == "system:anonymous"
     assert "impersonatedUser" not in line
+
+
+@contextmanager
+def full_disk(after: int = 0) -> Iterator[None]:
+    """A disk with room for this many bytes: the kernel's limit on the files that this process writes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (after, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_log_that_cannot_be_written_changes_no_answer(tmp_path: Path) -> None:
+    """The write is done and says so; what is lost is counted, and health says why until it works again."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        with full_disk():
+            made = await here.send("POST", f"{TEAM}/configmaps", {"metadata": {"name": "m"}})
+        assert made.status == 201
+        assert log.problem == f"{path}: File too large"
+        metrics = here.server.metrics.answer().body.decode()
+        assert "apiserver_audit_error_total 1.0" in metrics
+        assert (await here.send("GET", f"{TEAM}/configmaps/m")).status == 200
+        assert log.problem is None
+        log.close()
+
+
+async def test_a_torn_line_does_not_spoil_the_next(tmp_path: Path) -> None:
+    """A line of which only the start fitted is on a line of its own."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        with full_disk(after=100):
+            await here.send("GET", f"{TEAM}/configmaps")
+        await here.send("GET", f"{TEAM}/secrets")
+        log.close()
+    torn, whole = path.read_text().splitlines()
+    assert len(torn) == 100
+    assert json.loads(whole)["objectRef"]["resource"] == "secrets"
+
+
+class Broken:
+    def finished(self, *_: object) -> None:
+        raise RuntimeError("a bug")
+
+
+async def test_a_bug_in_an_observer_changes_no_answer() -> None:
+    """What was asked for is done already."""
+    async with realm() as here:
+        here.server.observers.append(Broken())
+        made = await here.send("POST", f"{TEAM}/configmaps", {"metadata": {"name": "m"}})
+        assert made.status == 201

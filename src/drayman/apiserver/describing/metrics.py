@@ -38,6 +38,11 @@ class Metrics:
             registry=self.registry,
         )
         self._known: dict[tuple[tuple[str, ...], int], tuple[Counter, Histogram]] = {}
+        self.audit_errors = Counter(
+            "apiserver_audit_error_total",
+            "Audit events that could not be written.",
+            registry=self.registry,
+        )
         self.watches = Gauge(
             "apiserver_longrunning_requests",
             "Watches that are open.",

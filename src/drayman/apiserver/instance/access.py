@@ -44,9 +44,13 @@ def arrange_access(
         token = _admin_token(folder.token)
         secure(server, token, _issuer(folder.signing_key))
         if audit_log is not None:
-            audit = AuditLog.open(audit_log)
+            audit = AuditLog(audit_log, server.metrics.audit_errors)
             end.callback(audit.close)
             server.observers.append(audit)
+            server.health.readiness = {
+                **server.health.readiness,
+                "audit-log": lambda: audit.problem,
+            }
     except AuthorityError as error:
         raise InstanceError(str(error)) from error
     except OSError as error:

@@ -121,7 +121,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
 async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
     """Turn a working API into a ready cluster. Raises FolderError."""
     if options.control_plane is not None:
-        server.health.readiness = {CHECK: start.problem}
+        server.health.readiness = {**server.health.readiness, CHECK: start.problem}
         lifecycle = Lifecycle(server.core)
         lifecycle.start()
         end.push_async_callback(lifecycle.stop)

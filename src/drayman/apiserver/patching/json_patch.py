@@ -37,11 +37,15 @@ _GO_KINDS: Final[Mapping[type, str]] = {
 def apply_json_patch(obj: Json, operations: Json) -> Json:
     """The patched document; `obj` is not changed. Raises `StatusError` 400, 413 or 422."""
     document = _Document(_copy(obj))
-    for operation in _checked(operations):
-        handler = _HANDLERS.get(operation.get("op"))
-        if handler is None:
-            raise rejected_patch()
-        handler(document, operation)
+    try:
+        for operation in _checked(operations):
+            handler = _HANDLERS.get(operation.get("op"))
+            if handler is None:
+                raise rejected_patch()
+            handler(document, operation)
+    except RecursionError:
+        # Each copy into itself doubles how deep a value is.
+        raise rejected_patch() from None
     if depth_exceeds(document.root, MAX_DEPTH):
         # Moves and copies can nest deeper than any single operation does.
         raise rejected_patch()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import os
-from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from uuid import uuid4
+
+from prometheus_client import Counter
 
 from drayman.api.struct import Json
 from drayman.api.times import timestamp
@@ -15,18 +17,23 @@ from drayman.apiserver.protocol.access import Attributes, user_info
 from drayman.apiserver.protocol.environment import SystemClock
 from drayman.apiserver.protocol.exchange import Request
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True)
+
 class AuditLog:
-    """Appends to a file that only its owner can read."""
+    """Appends to a file that only its owner can read.
 
-    _file: TextIOWrapper
+    A line that cannot be written is lost, and `problem` says why until one can be again: the request it is about is done already, so
+    its answer must not change.
+    """
 
-    @classmethod
-    def open(cls, path: Path) -> AuditLog:
-        """Raises OSError."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return cls(os.fdopen(descriptor, "a", encoding="utf-8", buffering=1))
+    def __init__(self, path: Path, errors: Counter) -> None:
+        """`errors` counts the lines that are lost. Raises OSError."""
+        self.problem: str | None = None
+        self._path = path
+        self._errors = errors
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._is_torn = False
 
     def finished(self, request: Request, attributes: Attributes, code: int, seconds: float) -> None:
         event = {
@@ -46,10 +53,27 @@ class AuditLog:
             "stageTimestamp": timestamp(SystemClock().now()),
             "annotations": {"drayman.dev/duration": f"{seconds * 1000:.1f}ms"},
         }
-        self._file.write(json.dumps(event, separators=(",", ":")) + "\n")
+        self._append(json.dumps(event, separators=(",", ":")).encode() + b"\n")
+
+    def _append(self, line: bytes) -> None:
+        data = b"\n" + line if self._is_torn else line
+        try:
+            written = os.write(self._file, data)
+            if written < len(data):
+                self._is_torn = True
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self._errors.inc()
+            if self.problem is None:
+                log.error("%s: %s; audit events are being lost", self._path, error.strerror)
+            self.problem = f"{self._path}: {error.strerror}"
+        else:
+            if self.problem is not None:
+                log.warning("%s can be written again", self._path)
+            self.problem, self._is_torn = None, False
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._file)
 
 
 def _impersonation(request: Request) -> dict[str, Json]:

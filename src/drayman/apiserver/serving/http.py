@@ -44,6 +44,8 @@ HEADER_LIMIT: Final = 16 * 1024
 IMPERSONATION: Final = "impersonate-"
 WARNINGS_LIMIT: Final = 4 * 1024
 WARNING_LIMIT: Final = 256
+MOST_WARNINGS: Final = 32
+"""Some clients give up on an answer with more than a hundred headers."""
 SHUTDOWN_S: Final = 2.0
 KEEP_ALIVE_S: Final = 120.0
 
@@ -286,13 +288,14 @@ def _without_stray_bytes(text: str) -> str:
 
 
 def _short(warnings: Sequence[str]) -> Iterator[str]:
-    """Warnings within the size for headers: if they are too long together, the start of each up to the limit."""
-    if sum(map(len, warnings)) <= WARNINGS_LIMIT:
+    """Warnings within the bounds for headers: if they are too long together, the start of each. The last says how many are left out."""
+    if len(warnings) <= MOST_WARNINGS and sum(map(len, warnings)) <= WARNINGS_LIMIT:
         yield from warnings
         return
     length = 0
-    for warning in warnings:
-        if length >= WARNINGS_LIMIT:
+    for number, warning in enumerate(warnings):
+        if length >= WARNINGS_LIMIT or number == MOST_WARNINGS - 1:
+            yield f"{len(warnings) - number} more warnings are left out"
             return
         text = warning[:WARNING_LIMIT]
         length += len(text)

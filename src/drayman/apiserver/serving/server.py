@@ -176,7 +176,11 @@ class ApiServer:
             self.store_problem = None
         self.metrics.observe(attributes, code, seconds)
         for observer in self.observers:
-            observer.finished(request, attributes, code, seconds)
+            try:
+                observer.finished(request, attributes, code, seconds)
+            except Exception:
+                # A bug. What was asked for is done, so the answer stays as it is.
+                log.exception("%s %s could not be recorded", request.method, request.path)
 
     async def _authenticate(self, request: Request) -> None:
         """Raises StatusError 401."""
