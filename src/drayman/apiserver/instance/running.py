@@ -13,6 +13,8 @@ from typing import Final
 
 from drayman.api.times import timestamp
 from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
+from drayman.apiserver.holdings.exclusive import ExclusiveDevices
+from drayman.apiserver.holdings.in_use import ClaimsInUse
 from drayman.apiserver.instance.access import arrange_access
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.errors import InstanceError
@@ -51,6 +53,8 @@ class Options:
     audit_log: Path | None = None
     enforce_owner_permissions: bool = False
     """Whether naming an owner needs rights to it (OwnerReferencesPermissionEnforcement)."""
+    guard_devices: bool = True
+    """Whether allocations of devices that others hold, and changes of claims in use, are refused."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
     """Scheduler, controllers and simulated nodes; None: only the API."""
 
@@ -99,6 +103,9 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     if options.enforce_owner_permissions:
         core = server.core
         core.admission.plugins.append(OwnerPermissions(core.authorizer, core.resources))
+    if options.guard_devices:
+        store.constrain(ExclusiveDevices(store))
+        server.core.admission.plugins.append(ClaimsInUse())
     await _fill(server, store, options)
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)

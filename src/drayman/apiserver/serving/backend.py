@@ -43,7 +43,7 @@ from drayman.apiserver.verbs.updating import update
 from drayman.apiserver.verbs.watching import ERROR, WatchEvent, start_watch
 from drayman.cluster import backend as protocol
 from drayman.cluster import options as asked
-from drayman.cluster.embedded.errors import ConflictError, StoreError
+from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
 
@@ -246,7 +246,7 @@ async def _translated(work: Awaitable[T]) -> T:
 
 
 def _translation(error: StatusError | StoreError) -> Exception:
-    if isinstance(error, ConflictError):
+    if isinstance(error, ConflictError | RefusedError):
         error = conflict_of(error)
     elif isinstance(error, StoreError):
         error = internal_error(str(error))

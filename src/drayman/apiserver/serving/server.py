@@ -35,7 +35,7 @@ from drayman.apiserver.served.encoding import encode_pretty
 from drayman.apiserver.serving.dispatch import call_of, perform, view_of, with_warnings
 from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
-from drayman.cluster.embedded.errors import ConflictError, StoreError
+from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class ApiServer:
             response = answer_error(error, View())
         except PageNotFound:
             response = page_not_found()
-        except ConflictError as error:
+        except (ConflictError, RefusedError) as error:
             response = answer_error(conflict_of(error), View())
         except StoreError as error:
             log.error("%s %s failed: %s", request.method, request.path, error)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from drayman.apiserver.protocol.errors import StatusError, Subject, already_exists, conflict
 from drayman.apiserver.verbs.core import ObjectStore
-from drayman.cluster.embedded.errors import ConflictError
+from drayman.cluster.embedded.errors import ConflictError, RefusedError
 from drayman.cluster.embedded.model import Key, Operation, Put, Stored
 from drayman.cluster.embedded.store import Subscription
 
@@ -87,16 +87,19 @@ class Batch:
     async def commit(self) -> tuple[Stored, ...]:
         """Write everything. One result per operation, in order.
 
-        Raises StatusError 409 if one of the objects has been written by others since the decision; then nothing is written.
+        Raises StatusError 409 if one of the objects has been written by others since the decision, or violates a constraint together
+        with what others have written; then nothing is written.
         """
         try:
             return await self._store.write(self.operations)
-        except ConflictError as error:
+        except (ConflictError, RefusedError) as error:
             raise conflict_of(error) from error
 
 
-def conflict_of(error: ConflictError) -> StatusError:
-    """The API's answer if the store finds another revision than the one a write was based on."""
+def conflict_of(error: ConflictError | RefusedError) -> StatusError:
+    """The API's answer if the store finds another revision than the one a write was based on, or refuses what it comes to."""
     plural, _, group = error.key.resource.partition(".")
     subject = Subject(plural, group, error.key.name)
+    if isinstance(error, RefusedError):
+        return conflict(subject, error.why)
     return already_exists(subject) if error.expected == 0 else conflict(subject)

@@ -83,6 +83,12 @@ Examples:
     help="Admission plug-ins of Kubernetes that are off by default.",
 )
 @click.option(
+    "--no-device-guard",
+    is_flag=True,
+    help="As Kubernetes does, accept allocations of devices that other claims hold,"
+    " and changes that take a claim from a running pod.",
+)
+@click.option(
     "--profile",
     "profiles",
     multiple=True,
@@ -106,6 +112,7 @@ def up(
     expose: bool,
     audit_log: Path | None,
     plugins: tuple[str, ...],
+    no_device_guard: bool,
     no_controllers: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
@@ -143,7 +150,15 @@ def up(
             parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
-            folder, not ephemeral, host, port, target, audit_log, bool(plugins), parts
+            folder,
+            durable=not ephemeral,
+            host=host,
+            port=port,
+            kubeconfig=target,
+            audit_log=audit_log,
+            enforce_owner_permissions=bool(plugins),
+            guard_devices=not no_device_guard,
+            control_plane=parts,
         )
         if not options.is_loopback and not expose:
             raise UserError(

@@ -2,6 +2,7 @@
 
 StoreError              the store cannot be opened, or a write could not be made durable
 ├── ConflictError       a write expected another revision of an object
+├── RefusedError        a write violates a constraint on the store
 └── TooOldError         a watch or list asks for history that is no longer kept
 """
 
@@ -25,6 +26,15 @@ class ConflictError(StoreError):
         self.key = key
         self.expected = expected
         self.found = found
+
+
+class RefusedError(StoreError):
+    """A write violates a constraint on the store. Nothing of its transaction was written."""
+
+    def __init__(self, key: Key, why: str) -> None:
+        super().__init__(f"{key}: {why}")
+        self.key = key
+        self.why = why
 
 
 class TooOldError(StoreError):

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from drayman.cluster.embedded.committing import CommitOutcome, Committer, Transaction
 from drayman.cluster.embedded.errors import ConflictError, StoreError, TooOldError
@@ -39,6 +40,7 @@ from drayman.cluster.embedded.watching import Subscription, Watchers
 
 __all__ = [
     "ConflictError",
+    "Constraint",
     "Delete",
     "Event",
     "EventType",
@@ -53,6 +55,16 @@ __all__ = [
 ]
 
 
+class Constraint(Protocol):
+    """What must hold of the objects of a store together, whoever writes them."""
+
+    def check(self, events: Sequence[Event]) -> None:
+        """Judge the changes of a transaction, on top of everything decided before. Raises RefusedError. The changes may still fail."""
+
+    def applied(self, events: Sequence[Event]) -> None:
+        """Take note of changes that are on disk now."""
+
+
 class Store:
     """A key-value store with revisions, transactions and watches. Made by `Store.open`."""
 
@@ -65,6 +77,7 @@ class Store:
         self._clock = clock
         self._decoded = DecodedValues()
         self._watchers = Watchers()
+        self._constraints: list[Constraint] = []
         self._under_way: dict[Key, Event] = {}  # the newest of each object
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._attempt = 0
@@ -171,11 +184,15 @@ class Store:
 
     # Writing.
 
+    def constrain(self, constraint: Constraint) -> None:
+        """Hold every later write to a constraint."""
+        self._constraints.append(constraint)
+
     async def write(self, operations: Sequence[Operation]) -> tuple[Stored, ...]:
         """Carry out all operations or none, and return when they are on disk and visible; one result per operation, in order.
 
-        Raises ConflictError where an object is not at the expected revision (found: None where there is nothing to delete), and
-        StoreError when the disk refused. Cancelling the caller does not undo its write.
+        Raises ConflictError where an object is not at the expected revision (found: None where there is nothing to delete),
+        RefusedError where a constraint is violated, and StoreError when the disk refused. Cancelling the caller does not undo its write.
         """
         if self._closed:
             raise StoreError("the store is closed")
@@ -220,7 +237,7 @@ class Store:
         self.close()
 
     def _decide(self, operations: Sequence[Operation]) -> tuple[Event, ...]:
-        """The changes that a transaction makes. Has no side effects: it may still be refused."""
+        """The changes that a transaction makes. Nothing is changed by this: it may still be refused."""
         revision = self._assigned
         decided: dict[Key, Stored | None] = {}
         events: list[Event] = []
@@ -236,6 +253,8 @@ class Store:
                 kind = EventType.ADDED if found is None else EventType.MODIFIED
                 decided[key] = stored
             events.append(Event(kind, stored, found))
+        for constraint in self._constraints:
+            constraint.check(events)
         return tuple(events)
 
     def _outcome(self, outcome: CommitOutcome) -> None:
@@ -260,6 +279,8 @@ class Store:
                 self._history.append(event, transaction.time)
                 if self._under_way.get(event.key) is event:
                     del self._under_way[event.key]
+        for constraint in self._constraints:
+            constraint.applied(events)
         for transaction in transactions:
             self._settle(transaction, None)
         self._forget(self._history.trim(self._clock(), len(events)))

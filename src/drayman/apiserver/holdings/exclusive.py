@@ -1,0 +1,232 @@
+"""No device is given away twice, whoever writes the allocation.
+
+Schedulers decide from what they have seen, so two of them can give the same device to two claims at the same moment. The store decides
+about writes one after the other, and this constraint looks at every allocation there: a device that another claim holds, a share beyond
+its capacity, or a partition for which the counters of the pool do not suffice is refused.
+
+The index only says where to look: which claims have been given a device. What they hold is read from the claims as they are. So a
+write that was decided and then failed on disk does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from drayman.api.resource import ResourceClaim, ResourceSlice
+from drayman.bounded import Bounded
+from drayman.cluster.embedded.errors import RefusedError
+from drayman.cluster.embedded.model import Event, EventType, Key, Stored
+from drayman.cluster.embedded.store import Store
+from drayman.cluster.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
+from drayman.inventory.device import Amount
+from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.ledger import Holding, holdings_of
+from drayman.inventory.pool import newest_slices
+
+CLAIMS: Final = "resourceclaims.resource.k8s.io"
+SLICES: Final = "resourceslices.resource.k8s.io"
+_POOLS_KEPT: Final = 20_000
+
+Amounts: TypeAlias = dict[tuple[str, str], Amount]
+"""Amounts by counter set and counter."""
+
+
+class _PoolLimits(Struct, frozen=True):
+    """What can be shared in a pool: nothing, in most."""
+
+    capacities: Mapping[str, Mapping[str, Amount]]
+    """Of devices that several claims may hold."""
+    counters: Amounts
+    consumed: Mapping[str, Amounts]
+    """By the devices that consume counters."""
+
+
+class ExclusiveDevices:
+    """The constraint on a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._claims: dict[PoolId, dict[DeviceId, set[Key]]] = {}
+        self._slices: dict[PoolId, set[Key]] = {}
+        self._limits: Bounded[PoolId, _PoolLimits] = Bounded(_POOLS_KEPT)
+        for stored in store.list(CLAIMS):
+            self._note_claim(stored)
+        for stored in store.list(SLICES):
+            self._slices.setdefault(_pool_of(stored), set()).add(stored.key)
+
+    def check(self, events: Sequence[Event]) -> None:
+        """Look at the allocations that a transaction makes. Raises RefusedError."""
+        given = [event for event in events if _allocates(event)]
+        if not given:
+            return
+        decided = {e.key: None if e.type is EventType.DELETED else e.stored for e in events}
+        for event in given:
+            # Before it is looked at, so that two claims of one transaction see each other.
+            self._note_claim(event.stored)
+        for event in given:
+            self._check_claim(event, decided)
+
+    def applied(self, events: Iterable[Event]) -> None:
+        """Forget where not to look any more."""
+        for event in events:
+            if event.key.resource == CLAIMS:
+                self._forget_claim(event)
+            elif event.key.resource == SLICES:
+                self._take_slice(event)
+
+    # --- What a claim may have -----------------------------------------------------------------
+
+    def _check_claim(self, event: Event, decided: Mapping[Key, Stored | None]) -> None:
+        taken: dict[DeviceId, list[Holding]] = {}
+        for holding in _holdings(event.stored):
+            taken.setdefault(holding.device, []).append(holding)
+        for device, holdings in taken.items():
+            others = self._others(device, event.key, decided)
+            self._check_device(event.key, device, holdings, others)
+        for pool in {device.pool_id for device in taken}:
+            self._check_counters(event.key, pool, set(taken), decided)
+
+    def _check_device(
+        self, key: Key, device: DeviceId, own: list[Holding], others: dict[Key, list[Holding]]
+    ) -> None:
+        if len(own) == 1 and not others:
+            return
+        every = [*own, *(holding for held in others.values() for holding in held)]
+        if any(h.share_id is None for h in every) or len({h.share_id for h in every}) < len(every):
+            raise RefusedError(key, f"device {device} is allocated to {_named(others, key)}")
+        limits = self._limits_of(device.pool_id).capacities.get(device.device, {})
+        for name, limit in limits.items():
+            used = sum(holding.consumed.get(name, 0) for holding in every)
+            if used > limit:
+                held = _named(others, key)
+                raise RefusedError(
+                    key, f"device {device} has not that much {name} left beside {held}"
+                )
+
+    def _check_counters(
+        self, key: Key, pool: PoolId, own: set[DeviceId], decided: Mapping[Key, Stored | None]
+    ) -> None:
+        limits = self._limits_of(pool)
+        if not any(device.device in limits.consumed for device in own if device.pool_id == pool):
+            return
+        used: Amounts = {}
+        holders: dict[Key, list[Holding]] = {}
+        for device in self._claims[pool]:
+            others = self._others(device, key, decided)
+            if device in own or others:
+                holders |= others
+                for counter, amount in limits.consumed.get(device.device, {}).items():
+                    used[counter] = used.get(counter, 0) + amount
+        for (counter_set, name), amount in used.items():
+            if amount > limits.counters.get((counter_set, name), 0):
+                what = f"counter {name} of {counter_set} in pool {pool}"
+                raise RefusedError(key, f"{what} does not suffice beside {_named(holders, key)}")
+
+    def _others(
+        self, device: DeviceId, key: Key, decided: Mapping[Key, Stored | None]
+    ) -> dict[Key, list[Holding]]:
+        """What other claims hold of a device."""
+        found: dict[Key, list[Holding]] = {}
+        for other in self._claims.get(device.pool_id, {}).get(device, ()):
+            if other == key:
+                continue
+            stored = decided[other] if other in decided else self._store.latest(other)
+            held = [h for h in _holdings(stored) if h.device == device] if stored else []
+            if held:
+                found[other] = held
+        return found
+
+    # --- Where to look -------------------------------------------------------------------------
+
+    def _note_claim(self, stored: Stored) -> None:
+        for holding in _holdings(stored):
+            devices = self._claims.setdefault(holding.device.pool_id, {})
+            devices.setdefault(holding.device, set()).add(stored.key)
+
+    def _forget_claim(self, event: Event) -> None:
+        if event.previous is None:
+            return
+        latest = self._store.latest(event.key)
+        kept = {holding.device for holding in _holdings(latest)} if latest is not None else set()
+        for holding in _holdings(event.previous):
+            if holding.device in kept:
+                continue
+            devices = self._claims.get(holding.device.pool_id, {})
+            claims = devices.get(holding.device, set())
+            claims.discard(event.key)
+            if not claims:
+                devices.pop(holding.device, None)
+            if not devices:
+                self._claims.pop(holding.device.pool_id, None)
+
+    def _take_slice(self, event: Event) -> None:
+        for stored in (event.previous, event.stored):
+            if stored is not None:
+                pool = _pool_of(stored)
+                self._limits.pop(pool, None)
+                self._slices.get(pool, set()).discard(event.key)
+        if event.type is not EventType.DELETED:
+            self._slices.setdefault(_pool_of(event.stored), set()).add(event.key)
+
+    def _limits_of(self, pool: PoolId) -> _PoolLimits:
+        found = self._limits.get(pool)
+        if found is None:
+            keys = self._slices.get(pool, ())
+            stored = [one for one in map(self._store.get, keys) if one is not None]
+            slices = newest_slices(one.read(RESOURCE_SLICES.codec) for one in stored).get(pool, [])
+            found = self._limits[pool] = _limits_in(slices)
+        return found
+
+
+def _allocates(event: Event) -> bool:
+    """Whether a write gives a claim devices that it did not have."""
+    if event.key.resource != CLAIMS or event.type is EventType.DELETED:
+        return False
+    allocation = _claim(event.stored).status.allocation
+    if allocation is None:
+        return False
+    return event.previous is None or _claim(event.previous).status.allocation != allocation
+
+
+def _claim(stored: Stored) -> ResourceClaim:
+    return stored.read(RESOURCE_CLAIMS.codec)
+
+
+def _holdings(stored: Stored) -> tuple[Holding, ...]:
+    allocation = _claim(stored).status.allocation
+    return () if allocation is None else holdings_of(allocation)
+
+
+def _pool_of(stored: Stored) -> PoolId:
+    spec = stored.read(RESOURCE_SLICES.codec).spec
+    return PoolId(spec.driver, spec.pool.name)
+
+
+def _limits_in(slices: Sequence[ResourceSlice]) -> _PoolLimits:
+    """The limits of a pool, given the slices of its newest generation."""
+    counters: Amounts = {}
+    capacities: dict[str, dict[str, Amount]] = {}
+    consumed: dict[str, Amounts] = {}
+    for spec in (slice_.spec for slice_ in slices):
+        for counter_set in spec.shared_counters or ():
+            for name, counter in counter_set.counters.items():
+                counters[counter_set.name, name] = counter.value.amount
+        for device in spec.devices or ():
+            if device.allow_multiple_allocations:
+                capacities[device.name] = {n: c.value.amount for n, c in device.capacity.items()}
+            if device.consumes_counters:
+                consumed[device.name] = {
+                    (one.counter_set, name): counter.value.amount
+                    for one in device.consumes_counters
+                    for name, counter in one.counters.items()
+                }
+    return _PoolLimits(capacities, counters, consumed)
+
+
+def _named(holders: Mapping[Key, object], key: Key) -> str:
+    """The claims that hold something; the one that is written itself if there are no others."""
+    found: Iterator[Key] = iter(sorted(holders)) if holders else iter((key,))
+    return "ResourceClaim " + ", ".join(f"{one.namespace}/{one.name}" for one in found)
