@@ -52,7 +52,7 @@ async def claims_of_group(w: World, count: int = 1) -> dict[str, str | None]:
 
 async def reserve(w: World, claim: str, group: PodGroup) -> None:
     """What a scheduler writes for a claim that a group shares."""
-    await w.allocate(claim)
+    await w.allocate(claim, device=f"of-{claim}")
     consumer = {
         "apiGroup": "scheduling.k8s.io",
         "resource": "podgroups",

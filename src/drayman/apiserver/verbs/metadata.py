@@ -12,6 +12,7 @@ from typing import Final
 from drayman.api.codec import convert
 from drayman.api.formats import path_segment_problems
 from drayman.api.meta import ObjectMeta
+from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, invalid_each
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
 from drayman.apiserver.protocol.errors import bad_request, internal
@@ -85,10 +86,12 @@ def without_duplicate_owners(metadata: Object) -> bool:
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return False
-    unique = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    unique: dict[frozenset[tuple[str, Json]], Object] = {}
+    for owner in owners:
+        unique.setdefault(frozenset(owner.items()), owner)
     if len(unique) == len(owners):
         return False
-    metadata["ownerReferences"] = unique
+    metadata["ownerReferences"] = list(unique.values())
     return True
 
 
