@@ -33,7 +33,7 @@ class Bounded(dict[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         if len(self) >= self._most and key not in self:
             for oldest in tuple(islice(self, max(1, self._most // _SHARE))):
-                del self[oldest]
+                self.pop(oldest, None)  # Another thread may have dropped it.
         dict.__setitem__(self, key, value)
 
     def renew(self, key: K) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
@@ -12,7 +11,7 @@ from drayman.apiserver.security.bootstrap import bootstrap_objects, completed
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
-from drayman.apiserver.verbs.updating import replace
+from drayman.apiserver.verbs.updating import Change, replace
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"
@@ -61,7 +60,11 @@ async def create_first_objects(core: Core) -> None:
             call = _call(core, obj, "update")
             existing = core.store.latest(call.key)
             assert existing is not None
-            await replace(call, existing, partial(completed, wanted=obj))
+            await replace(call, existing, _completion(obj))
+
+
+def _completion(wanted: Object) -> Change:
+    return lambda _, found: completed(found, wanted)
 
 
 async def _create(core: Core, obj: Object) -> bool:

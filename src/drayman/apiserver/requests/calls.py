@@ -59,6 +59,8 @@ class Call:
     write: WriteOptions = NO_WRITE_OPTIONS
     delete: DeleteOptions = NO_DELETE_OPTIONS
     selection: ListOptions = NO_LIST_OPTIONS
+    size: int = 0
+    """The length of the body, for requests that have one."""
     request: Request | None = None
     """The request itself, where it came by HTTP: for streams and upgrades."""
     warnings: list[str] = field(default_factory=list)

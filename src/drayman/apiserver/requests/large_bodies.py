@@ -34,7 +34,12 @@ async def read_beside(body: bytes, read: Callable[[], T]) -> T:
     """The result of reading a body; `read` runs in another thread if the body is large."""
     if len(body) < LARGE_BODY:
         return read()
-    return await asyncio.wrap_future(_submit(read))
+    return await beside(read)
+
+
+async def beside(work: Callable[[], T]) -> T:
+    """The result of work in another thread."""
+    return await asyncio.wrap_future(_submit(work))
 
 
 def _submit(read: Callable[[], T]) -> Future[T]:

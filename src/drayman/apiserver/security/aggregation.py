@@ -100,4 +100,4 @@ class RoleAggregation:
         call = Call(self._core, resource, version, "update", name=name, write=options)
         existing = self._store.latest(call.key)
         if existing is not None:
-            await replace(call, existing, lambda role: {**role, "rules": rules})
+            await replace(call, existing, lambda _, role: {**role, "rules": rules})

@@ -89,6 +89,7 @@ async def _with_body(call: Call, request: Request) -> Call:
     call.write = write_options(request, kind)
     if call.subresource is not None and not request.body and call.kind.kind.endswith("Options"):
         return call
+    call.size = len(request.body)
     call.body = await bodies.read_object(call, request, strict=call.write.field_validation)
     return call
 
@@ -96,6 +97,7 @@ async def _with_body(call: Call, request: Request) -> Call:
 async def _with_patch(call: Call, request: Request) -> Call:
     media = patch_type(request.header("content-type"), custom=call.resource.custom)
     call.write = write_options(request, "PatchOptions", is_patch=True, is_apply=media == APPLY)
+    call.size = len(request.body)
     call.patch = await read_patch(media, request.body)
     return call
 

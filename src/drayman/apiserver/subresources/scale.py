@@ -158,7 +158,7 @@ class _Scale:
 
 
 async def _replaced(call: Call, existing: Stored, change: Callable[[Object], Object]) -> Stored:
-    _, operations = plan_replacement(call, existing, change, owns=False)
+    _, operations = plan_replacement(call, existing, lambda _, obj: change(obj), owns=False)
     if not operations:
         return existing
     if call.dry_run or isinstance(operations[0], Delete):

@@ -15,6 +15,7 @@ from drayman.apiserver.served.strategy import Context, Object
 from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.ownership import note_creation
+from drayman.apiserver.verbs.planning import planned
 from drayman.cluster.embedded.model import Key, Put, Stored
 
 DUPLICATE_OWNERS = (
@@ -42,7 +43,9 @@ async def store_new(call: Call, body: Object, *, owns: bool = True) -> Stored:
 
     `owns` says whether to record its creator in managedFields, which apply does itself.
     """
-    obj, operation = plan_creation(call, body, owns=owns)
+    obj, operation = await planned(
+        call, call.size, lambda there: plan_creation(there, body, owns=owns)
+    )
     if call.dry_run:
         return Stored(operation.key, 0, encode(obj))
     (stored,) = await call.core.store.write([operation])

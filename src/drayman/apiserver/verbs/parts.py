@@ -88,7 +88,7 @@ async def _write_fully(calls: list[tuple[Call, Parts]], existing: Stored) -> Sto
     """By the rules for whole objects, each endpoint on top of the one before it."""
     latest, changed = existing, False
     for call, parts in calls:
-        new, operations = plan_replacement(call, latest, partial(_patched, call, parts))
+        new, operations = plan_replacement(call, latest, partial(_patched, parts))
         if not operations:
             continue
         changed = True
@@ -109,7 +109,7 @@ async def _finish(call: Call, operations: list[Operation], last: Stored) -> Stor
     return last
 
 
-def _patched(call: Call, parts: Parts, obj: Object) -> Object:
+def _patched(parts: Parts, call: Call, obj: Object) -> Object:
     current = from_hub(call.resource, obj, call.version)
     for path, value in parts.items():
         place: Json = current

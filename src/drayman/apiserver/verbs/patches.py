@@ -37,6 +37,7 @@ from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.creating import store_new
 from drayman.apiserver.verbs.ownership import manager_of
+from drayman.apiserver.verbs.planning import planned
 from drayman.apiserver.verbs.updating import replace
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -95,12 +96,12 @@ async def patch(call: Call) -> Result:
     if existing is None:
         raise not_found(call.subject)
 
-    def changed(obj: Object) -> Object:
-        current = from_hub(call.resource, obj, call.version)
+    def changed(there: Call, obj: Object) -> Object:
+        current = from_hub(there.resource, obj, there.version)
         patched = patched_value(
-            lambda: message_of(call.resource.kind_in(call.version)), media, current, change
+            lambda: message_of(there.resource.kind_in(there.version)), media, current, change
         )
-        return reread(call, patched, duplicates)
+        return reread(there, patched, duplicates)
 
     return Result(await replace(call, existing, changed))
 
@@ -180,26 +181,28 @@ async def _apply(call: Call, config: Json) -> Result:
     if existing is None and part:
         raise not_found(call.subject)
 
-    def applied(live: Object | None) -> Object:
-        return manager_of(call).apply(
+    def applied(there: Call, live: Object | None) -> Object:
+        return manager_of(there).apply(
             live,
             config,
-            call.write.manager,
-            force=call.write.force,
-            now=call.context.now,
+            there.write.manager,
+            force=there.write.force,
+            now=there.context.now,
             subresource=part,
         )
 
     if existing is None:
-        value = _decoded(call, applied(None), call.version)
+        value = await planned(
+            call, call.size, lambda there: _decoded(there, applied(there, None), there.version)
+        )
         if uid := value["metadata"].get("uid"):
             why = f"the provided object specified uid {uid}, and no existing object was found"
             raise conflict(call.subject, f"uid mismatch: {why}")
         return Result(await store_new(call, value, owns=False), status=201)
 
-    def changed(obj: Object) -> Object:
-        merged = _decoded(call, applied(obj), call.resource.hub_kind.version)
-        call.resource.strategy.default(merged, call.context)
+    def changed(there: Call, obj: Object) -> Object:
+        merged = _decoded(there, applied(there, obj), there.resource.hub_kind.version)
+        there.resource.strategy.default(merged, there.context)
         return merged
 
     return Result(await replace(call, existing, changed, owns=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from drayman.api.validation.field_errors import invalid as invalid_field
 from drayman.apiserver.protocol.errors import Subject, conflict, invalid, not_found
@@ -16,9 +17,11 @@ from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.creating import DUPLICATE_OWNERS, store_new
 from drayman.apiserver.verbs.ownership import note_update, same_but_for_times
+from drayman.apiserver.verbs.planning import ATTEMPTS, is_large, planned
+from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
 
-Change = Callable[[Object], Object]
+Change = Callable[[Call, Object], Object]
 """From the object as it is, which may be changed, to what it should become; both in the hub version."""
 
 
@@ -35,9 +38,10 @@ async def update(call: Call) -> Result:
         return Result(await store_new(call, body), status=201)
     check_uid(call, existing, body["metadata"].get("uid"))
 
-    def change(_: Object) -> Object:
-        obj = to_hub(call.resource, body, call.version)
-        call.resource.strategy.default(obj, call.context)
+    def change(there: Call, _: Object) -> Object:
+        # A copy, as the change may be made again on another version of the object.
+        obj = to_hub(there.resource, {**body, "metadata": dict(body["metadata"])}, there.version)
+        there.resource.strategy.default(obj, there.context)
         return obj
 
     return Result(await replace(call, existing, change))
@@ -64,14 +68,27 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
 
     `owns` says whether to record the change in managedFields, which apply does itself.
     """
-    new, operations = plan_replacement(call, existing, change, owns=owns)
-    if not operations:
-        return existing
+    for attempt in range(1, ATTEMPTS + 1):
+        size = call.size + len(existing.data)
+        new, operations = await planned(
+            call, size, partial(plan_replacement, existing=existing, change=change, owns=owns)
+        )
+        if not operations:
+            return existing
+        if call.dry_run:
+            break
+        try:
+            results = await call.core.store.write(operations)
+            break
+        except ConflictError:
+            latest = call.core.store.latest(call.key)
+            if attempt == ATTEMPTS or not is_large(size) or latest is None:
+                raise
+            existing = latest  # It was changed while this was planned.
     if call.dry_run:
         return Stored(
             call.key, existing.revision, stored_form(new, call.resource.hub_kind)(existing.revision)
         )
-    results = await call.core.store.write(operations)
     if isinstance(operations[0], Delete):
         # The last finalizer is gone, and with it the object; the client gets it as it would have been.
         return Stored(
@@ -85,7 +102,7 @@ def plan_replacement(
 ) -> tuple[Object, list[Operation]]:
     """The object as it will be, and the operation that writes it; none if nothing changes."""
     context, old = call.context, decode(existing.data)
-    new = change(decode(existing.data))
+    new = change(call, decode(existing.data))
     if meta.without_duplicate_owners(new["metadata"]):
         call.warnings.append(DUPLICATE_OWNERS)
     if owns:
