@@ -55,7 +55,7 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
     except ClaimsNotReadyError:
         yield None
         return
-    own = [claim for claim in claims if _is_used_by_nobody_else(claim, pod)]
+    own = [claim for claim in claims if _is_used_only_by(claim, pod)]
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)
@@ -63,11 +63,11 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
         state.remove_pod(pod.metadata.uid)
         for claim in own:
             state.remove_claim(claim)
-        homeless = msgspec.structs.replace(
+        unplaced = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
         freed = [_without_devices(claim) if claim in own else claim for claim in claims]
-        yield Decider(state).round(world.now).demand_with(homeless, freed)
+        yield Decider(state).round(world.now).demand_with(unplaced, freed)
 
 
 def _listed(standings: Sequence[NodeStanding], chosen: str) -> tuple[Alternative, ...]:
@@ -97,7 +97,7 @@ def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:
     return Alternative(node=chosen, chosen=True, refusal=why)
 
 
-def _is_used_by_nobody_else(claim: ResourceClaim, pod: Pod) -> bool:
+def _is_used_only_by(claim: ResourceClaim, pod: Pod) -> bool:
     return all(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
 
 

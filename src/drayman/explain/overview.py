@@ -13,7 +13,7 @@ from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
-from drayman.explain.claim import explain_claim, users_by_claim
+from drayman.explain.claim import explain_claim, used_claims
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.placement.world import World
@@ -55,11 +55,11 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
     headlines = PodHeadlines(world)
     groups: dict[tuple[Reason, str, Maker], list[tuple[Pod, Headline]]] = {}
     for pod in pods:
-        told = headlines.of(pod)
-        if told.reason.kind is not None:
+        headline = headlines.of(pod)
+        if headline.reason.kind is not None:
             whose = known_as(pod)
-            key = (told.reason, pod.metadata.namespace, whose)
-            groups.setdefault(key, []).append((pod, told))
+            key = (headline.reason, pod.metadata.namespace, whose)
+            groups.setdefault(key, []).append((pod, headline))
     return [
         Explanation(
             kind=whose.kind,
@@ -79,8 +79,8 @@ def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
     for job in objects.jobs:
         own = job.metadata
         if (own.namespace, Maker("Job", own.name)) not in makers:
-            told = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
-            yield from _waiting(namespace, "Job", own, told)
+            headline = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
+            yield from _waiting(namespace, "Job", own, headline)
     bare = [each for each in objects.replica_sets if not each.metadata.owner_references]
     replicated: list[Replicated] = [*objects.deployments, *bare]
     replicated += [*objects.stateful_sets, *objects.daemon_sets]
@@ -88,21 +88,21 @@ def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
         own = workload.metadata
         if (own.namespace, Maker(workload.kind, own.name)) not in makers:
             yield from _waiting(namespace, workload.kind, own, state_without_pods(workload))
-    users = users_by_claim(world)
+    in_use = used_claims(world)
     for claim in objects.claims:
         own = claim.metadata
         # What was made for a pod is reported with the pod.
-        if not own.owner_references and (own.namespace, own.name) not in users:
-            told = explain_claim(world, claim).headline
-            yield from _waiting(namespace, "ResourceClaim", own, told)
+        if not own.owner_references and (own.namespace, own.name) not in in_use:
+            headline = explain_claim(world, claim).headline
+            yield from _waiting(namespace, "ResourceClaim", own, headline)
 
 
 def _waiting(
-    namespace: str | None, kind: str, metadata: ObjectMeta, told: Headline
+    namespace: str | None, kind: str, metadata: ObjectMeta, headline: Headline
 ) -> Iterator[Explanation]:
-    if told.reason.kind is not None and namespace in (None, metadata.namespace):
+    if headline.reason.kind is not None and namespace in (None, metadata.namespace):
         yield Explanation(
-            kind=kind, name=metadata.name, namespace=metadata.namespace, headline=told
+            kind=kind, name=metadata.name, namespace=metadata.namespace, headline=headline
         )
 
 
@@ -131,8 +131,8 @@ def _headline(parts: list[Explanation], pods: int, where: str) -> Headline:
     totals: Counter[Reason] = Counter()
     for part in parts:
         totals[part.headline.reason] += part.count
-    told = and_list([f"{number:,} {reason.value}" for reason, number in totals.most_common()], 6)
+    reasons = and_list([f"{number:,} {reason.value}" for reason, number in totals.most_common()], 6)
     total = totals.total()
     verb = "waits" if total == 1 else "wait"
-    text = f"{counted(total, 'object')} {verb} in {where}: {told}."
+    text = f"{counted(total, 'object')} {verb} in {where}: {reasons}."
     return Headline.of(parts[0].headline.reason, text)

@@ -61,7 +61,7 @@ def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:
     node = None if allocation is None else only_node_of(allocation.node_selector)
     trouble = _node_trouble(world, node, f"The claim has its devices on node {node}")
     return trouble or _device_trouble(
-        world, (claim,), "The claim has its devices", "; whoever uses it is evicted"
+        world, (claim,), "The claim has its devices", "; the pods that use it are evicted"
     )
 
 
@@ -138,5 +138,5 @@ def _driving_away(world: World, result: DeviceRequestAllocationResult) -> str:
     taints = Taints((record,), world.objects.taint_rules)
     for taint in taints.untolerated(record, result.tolerations):
         if taint[2] == _NO_EXECUTE:
-            return taint_title(taint)
+            return taint_title(*taint)
     return ""

@@ -48,15 +48,8 @@ class Turn:
     def rank(self) -> int:
         return -priority_of(self.pod)
 
-    def placed(self, node: str, devices: tuple[PlannedDevice, ...] = ()) -> PlannedPod:
-        return self._result(node=node, devices=devices)
-
-    def refused(self, why: Headline) -> PlannedPod:
-        return self._result(waits=why)
-
-    def _result(
+    def result(
         self,
-        *,
         node: str = "",
         devices: tuple[PlannedDevice, ...] = (),
         waits: Headline | None = None,
@@ -122,24 +115,23 @@ def wait_for_predecessor(bench: Bench, turn: Turn) -> PlannedPod | None:
     after = turn.expanded.after
     if not after or (turn.pod.metadata.namespace, after) not in bench.waiting:
         return None
-    return turn.refused(
-        Headline.of(Reason.NO_PODS, f"The pod is not made before pod {after} runs.")
-    )
+    text = f"The pod is not created until pod {after} runs."
+    return turn.result(waits=Headline.of(Reason.NO_PODS, text))
 
 
-def stay_where_it_is_told(bench: Bench, turn: Turn) -> PlannedPod | None:
+def keep_the_named_node(bench: Bench, turn: Turn) -> PlannedPod | None:
     """A pod that names its node is not placed by the scheduler."""
     node = turn.pod.spec.node_name
     if not node:
         return None
     bench.world.state.set_placed_pod(turn.pod)
-    return turn.placed(node)
+    return turn.result(node)
 
 
 def wait_for_others(bench: Bench, turn: Turn) -> PlannedPod | None:
     """What has to happen before nodes are looked at."""
     why = waiting(bench.world, turn.pod)
-    return None if why is None else turn.refused(why)
+    return None if why is None else turn.result(waits=why)
 
 
 def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
@@ -151,18 +143,18 @@ def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
     assert isinstance(outcome, Fitting)  # `wait_for_others` handles the rest
     demand, found = outcome.demand, outcome.found
     turn.placement = bench.round.place(demand, found)
-    return turn.placed(turn.placement.node, tuple(_devices(demand, found)))
+    return turn.result(turn.placement.node, tuple(_devices(demand, found)))
 
 
 def say_why_not(bench: Bench, turn: Turn) -> PlannedPod | None:
     """No step found a place."""
     if turn.demand is None or turn.not_found is None:
         return None
-    return turn.refused(bench.why(turn, turn.demand, turn.not_found))
+    return turn.result(waits=bench.why(turn, turn.demand, turn.not_found))
 
 
 STEPS: Final[tuple[Step, ...]] = (
-    stay_where_it_is_told,
+    keep_the_named_node,
     wait_for_predecessor,
     wait_for_others,
     find_a_place,

@@ -32,7 +32,7 @@ class TooManyPodsError(Exception):
     """The workloads have more pods than a plan is made for."""
 
     def __init__(self) -> None:
-        super().__init__(f"this comes to more than {MOST_PODS:,} pods, which is too many to plan")
+        super().__init__(f"this amounts to more than {MOST_PODS:,} pods, which is too many to plan")
 
 
 def plan(

@@ -125,7 +125,7 @@ SCENARIOS = (
         name="a share that is larger than a GPU",
         scene=share_larger_than_a_gpu,
         reason=Reason.CAPACITY_TOO_HIGH,
-        says="Claim share, request gpus wants 1 device with 48Gi of memory, more than any that match have when nobody uses them",
+        says="Claim share, request gpus wants 1 device with 48Gi of memory, more than any that match have even when unused",
         funnels={"gpus": "node fit 1/2, class 1/2, free 1/2, taints 1/2, capacity 0/0, count 0/0"},
         nearest=Near(
             "n1",
@@ -181,7 +181,7 @@ SCENARIOS = (
         name="more partitions than a GPU can be divided into",
         scene=more_partitions_than_a_gpu_has,
         reason=Reason.COUNT_TOO_HIGH,
-        says="Claim four, request gpus wants 4 devices; 8 match, but no node can give so many at once",
+        says="Claim four, request gpus wants 4 devices; 8 match, but no node can provide that many at once",
         funnels={"gpus": "node fit 1/8, class 1/8, free 1/8, taints 1/8, count 1/8, together 0/0"},
         nearest=Near(
             "n1",
