@@ -94,7 +94,7 @@ class Blocking:
         left = self._view.remaining(position)
         for capacity, wanted, have in zip(capacities, charge, left, strict=True):
             if wanted > have:
-                whole = "in all" if have == capacity.value else "left"
+                whole = "in total" if have == capacity.value else "left"
                 amounts = f"{amount_title(wanted)} wanted, {amount_title(have)} {whole}"
                 return f"{capacity.name}: {amounts}"
         return _WORDS[Hurdle.CAPACITY]

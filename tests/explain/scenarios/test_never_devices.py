@@ -131,7 +131,7 @@ SCENARIOS = (
             "n1",
             "request gpus of claim share finds 0 of 1 device even if nothing were in use (2 without the capacity)",
             missing=1,
-            blocked={"gpu-0 gpu-1": "memory: 48Gi wanted, 40Gi in all"},
+            blocked={"gpu-0 gpu-1": "memory: 48Gi wanted, 40Gi in total"},
         ),
         remedies=("Ask for 40Gi instead of 48Gi of memory in request gpus of claim share.",),
     ),
