@@ -38,11 +38,16 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
         for pod in world.objects.pods
         if not is_finished(pod) and namespace in (None, pod.metadata.namespace)
     ]
-    parts = _ordered([*waiting_pods(world, pods), *_others(world, namespace)])
+    parts = [*waiting_pods(world, pods), *_others(world, namespace)]
+    totals: Counter[Reason] = Counter()
+    for part in parts:
+        totals[part.headline.reason] += part.count
+    parts.sort(key=lambda part: _order(part, totals))
+    where = f"namespace {name}" if name else "the cluster"
     return Explanation(
         kind=kind,
         name=name,
-        headline=_headline(parts, len(pods), f"namespace {name}" if name else "the cluster"),
+        headline=_headline(parts, totals, len(pods), where),
         nodes=len(world.state.nodes),
         parts=tuple(parts),
         unseen=world.unseen,
@@ -106,32 +111,18 @@ def _waiting(
         )
 
 
-def _ordered(parts: list[Explanation]) -> list[Explanation]:
+def _order(part: Explanation, totals: Counter[Reason]) -> tuple[object, ...]:
     """By reason, those with the most objects first, then by how many each stands for."""
-    totals: Counter[Reason] = Counter()
-    for part in parts:
-        totals[part.headline.reason] += part.count
-    return sorted(
-        parts,
-        key=lambda part: (
-            -totals[part.headline.reason],
-            part.headline.reason.value,
-            -part.count,
-            part.namespace,
-            part.kind,
-            part.name,
-        ),
-    )
+    reason = part.headline.reason
+    return -totals[reason], reason.value, -part.count, part.namespace, part.kind, part.name
 
 
-def _headline(parts: list[Explanation], pods: int, where: str) -> Headline:
+def _headline(parts: list[Explanation], totals: Counter[Reason], pods: int, where: str) -> Headline:
     if not parts:
         text = f"Nothing waits in {where}; {counted(pods, 'pod')} {'runs' if pods == 1 else 'run'}."
         return Headline.of(Reason.RUNS, text)
-    totals: Counter[Reason] = Counter()
-    for part in parts:
-        totals[part.headline.reason] += part.count
-    reasons = and_list([f"{number:,} {reason.value}" for reason, number in totals.most_common()], 6)
+    ordered = dict.fromkeys(part.headline.reason for part in parts)
+    reasons = and_list([f"{totals[reason]:,} {reason.value}" for reason in ordered], 6)
     total = totals.total()
     verb = "waits" if total == 1 else "wait"
     text = f"{counted(total, 'object')} {verb} in {where}: {reasons}."
