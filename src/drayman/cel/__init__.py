@@ -6,9 +6,7 @@
 from drayman.cel.device import (
     MAX_COST,
     MAX_LENGTH,
-    ProblemKind,
     Selector,
-    SelectorProblem,
     check_selector,
     compile_selector,
 )
@@ -31,11 +29,9 @@ __all__ = [
     "Group",
     "Issue",
     "MissingName",
-    "ProblemKind",
     "Program",
     "Reads",
     "Selector",
-    "SelectorProblem",
     "check_selector",
     "compile_selector",
     "missing_names",

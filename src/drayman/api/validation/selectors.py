@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from drayman.api.formats import byte_length
 from drayman.api.resource import (
@@ -29,19 +29,12 @@ EXPRESSION_LENGTH: Final = 10 * 1024
 class SelectorProblem:
     """What is wrong with a CEL expression."""
 
-    kind: Literal["TooLong", "Invalid", "Forbidden", "InternalError"]
+    kind: ErrorKind
     detail: str
 
 
 SelectorChecker = Callable[[str, bool], SelectorProblem | None]
 """Given an expression and whether it is stored already (then newer rules do not apply), says what is wrong with it."""
-
-_KINDS: Final = {
-    "TooLong": ErrorKind.TOO_LONG,
-    "Invalid": ErrorKind.INVALID,
-    "Forbidden": ErrorKind.FORBIDDEN,
-    "InternalError": ErrorKind.INTERNAL,
-}
 
 
 def accept_selectors(_expression: str, _stored: bool) -> SelectorProblem | None:
@@ -71,7 +64,7 @@ def _expression(expression: str, checker: SelectorChecker, path: str, stored: bo
     if byte_length(expression) > EXPRESSION_LENGTH:
         yield too_long(path, EXPRESSION_LENGTH)
     elif problem := checker(expression, stored):
-        yield FieldError(_KINDS[problem.kind], path, expression, problem.detail)
+        yield FieldError(problem.kind, path, expression, problem.detail)
 
 
 def check_opaque(

@@ -13,7 +13,7 @@ import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.access import ADMIN, User
-from drayman.apiserver.protocol.errors import Subject
+from drayman.apiserver.protocol.errors import Subject, not_found
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
 from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
@@ -99,6 +99,13 @@ class Call:
             user=self.user,
             dry_run=self.dry_run,
         )
+
+    def existing(self) -> Stored:
+        """The object that the request is about, as of the latest write. Raises StatusError 404."""
+        stored = self.core.store.latest(self.key)
+        if stored is None:
+            raise not_found(self.subject)
+        return stored
 
     def about(self, name: str) -> Call:
         """The same request about another object of the collection."""
