@@ -136,7 +136,9 @@ def _options_of_query(query: Query) -> tuple[DeleteOptions, tuple[str, ...]]:
 
 def _options_of_body(body: Json) -> tuple[DeleteOptions, tuple[str, ...]]:
     if not isinstance(body, dict):
-        raise bad_request("couldn't get version/kind; json parse error: the options are no object")
+        raise bad_request(
+            "couldn't get version/kind; json parse error: the options are not an object"
+        )
     preconditions = _typed(body, "preconditions", dict) or {}
     options = DeleteOptions(
         grace_seconds=_typed(body, "gracePeriodSeconds", int),
@@ -158,7 +160,7 @@ _GO_TYPES: Final = {
     "resourceVersion": "string",
     "dryRun": "[]string",
 }
-_JSON_TYPES: Final = {
+JSON_TYPES: Final = {
     bool: "bool",
     int: "number",
     float: "number",
@@ -174,7 +176,7 @@ def _typed(members: dict[str, Json], name: str, type_: type) -> Json:
         isinstance(value, type_) and (type_ is bool or (value is not True and value is not False))
     ):
         return value
-    given = _JSON_TYPES.get(type(value), "value")
+    given = JSON_TYPES.get(type(value), "value")
     raise bad_request(
         f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{name} of type {_GO_TYPES[name]}"
     )
