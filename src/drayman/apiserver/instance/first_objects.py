@@ -1,10 +1,11 @@
-"""What a cluster contains before users create anything: its namespaces, two priority classes and the first roles."""
+"""What a cluster contains before users create anything: namespaces, two priority classes, the first roles and definitions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
+from drayman.apiserver.extensions.builtin import builtin_definitions
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import WriteOptions
 from drayman.apiserver.requests.calls import Call
@@ -54,6 +55,12 @@ async def create_first_objects(core: Core) -> None:
     for name in NAMESPACES:
         await _create(core, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for obj in (*PRIORITY_CLASSES, *bootstrap_objects()):
+        await _create(core, obj)
+
+
+async def create_builtin_definitions(core: Core) -> None:
+    """Create those that are missing. Ones that a user installed are not changed."""
+    for obj in builtin_definitions():
         await _create(core, obj)
 
 

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Final
 
 from drayman.api.times import timestamp
-from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
+from drayman.apiserver.extensions.serving import end_extensions
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.first_objects import (
+    create_builtin_definitions,
     create_first_objects,
     create_standard_class,
 )
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.starting import CHECK, Start
-from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.audit import AuditLog
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates
@@ -175,7 +176,7 @@ async def _fill(server: ApiServer, store: Store, options: Options) -> None:
         await create_first_objects(server.core)
         if is_new and options.control_plane is not None:
             await create_standard_class(server.core)
-        await install_builtin_definitions(server.core)
+        await create_builtin_definitions(server.core)
     except StoreError as error:
         raise InstanceError(str(error)) from error
     if is_new:
@@ -191,7 +192,7 @@ def _admin_token(path: Path) -> str:
         token = ""
     # An empty token would admit callers that send none.
     if not token or not token.isprintable() or " " in token:
-        raise InstanceError(f"{path} holds no token; remove it to have a new one")
+        raise InstanceError(f"{path} does not hold a token; remove it to have a new one")
     return token
 
 
@@ -200,7 +201,7 @@ def _issuer(path: Path) -> TokenIssuer:
     try:
         return TokenIssuer(_kept(path, new_signing_key))
     except (ValueError, TypeError) as error:
-        raise InstanceError(f"{path} is no signing key; remove it to have a new one") from error
+        raise InstanceError(f"{path} is not a signing key; remove it to have a new one") from error
 
 
 def _kept(path: Path, make: Callable[[], bytes]) -> bytes:

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Final
 
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, OwnerLink, node_of
-from drayman.apiserver.lifecycle.stored_resources import StoredResources
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.encoding import decode
+from drayman.apiserver.served.resources import ApiResource, Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import FOREGROUND, ORPHAN, delete
@@ -34,6 +34,30 @@ class UnknownOwnerError(Exception):
 
     def __init__(self, node: DependentObject, owner: OwnerLink) -> None:
         super().__init__(f"{node.key} is owned by a {owner.kind} of {owner.api_version}")
+
+
+class StoredResources:
+    """The resources that serve objects, by storage name. It follows the table of resources, custom ones too."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._places: dict[str, tuple[str, str, str]] = {}
+
+    def find(self, storage: str) -> ApiResource | None:
+        """The resource whose objects have this storage name, as it is served now."""
+        found = self._served(storage)
+        if found is None:
+            # If two resources show the same objects, either will do.
+            self._places = {
+                resource.storage_name: (resource.group, resource.versions[0], resource.plural)
+                for resource in reversed(list(self._resources))
+            }
+            found = self._served(storage)
+        return found
+
+    def _served(self, storage: str) -> ApiResource | None:
+        place = self._places.get(storage)
+        return None if place is None else self._resources.find(*place)
 
 
 class Collector:

@@ -96,12 +96,12 @@ class ServerBackend:
     async def create(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
     ) -> protocol.Document:
-        return await self._do(self._written(self._call(target, "create"), value, options))
+        return await self._do(self._written(target, "create", value, options))
 
     async def update(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
     ) -> protocol.Document:
-        return await self._do(self._written(self._call(target, "update"), value, options))
+        return await self._do(self._written(target, "update", value, options))
 
     async def patch(
         self, target: protocol.Target, media_type: str, patch: Json, options: asked.WriteOptions
@@ -109,7 +109,7 @@ class ServerBackend:
         call = self._call(target, "patch")
         with _translating():
             media = patch_type(media_type, custom=call.resource.custom)
-        write = self._options(options)
+        write = _write_options(options, self._manager)
         return await self._do(replace(call, write=write, patch=Patch(media, patch)))
 
     async def delete(
@@ -149,39 +149,22 @@ class ServerBackend:
 
     async def write_one(self, write: protocol.BackendWrite) -> protocol.Document:
         """One write of a batch, by its verb."""
-        if isinstance(write.options, asked.DeleteOptions):
-            return await self.delete(write.target, write.options)
-        if write.verb == "parts":
-            return await self._write_parts(write.target, write.body, write.options)
-        if write.verb == "remove":
-            return await self._remove(write.target, write.body, write.options)
-        if write.verb == "bind":
-            return await self._bind(write.target, write.body)
+        target, body, options = write.target, write.body, write.options
+        if isinstance(options, asked.DeleteOptions):
+            return await self.delete(target, options)
         if write.verb == "patch":
-            return await self.patch(write.target, write.media_type, write.body, write.options)
-        verb = self.create if write.verb == "create" else self.update
-        return await verb(write.target, write.body, write.options)
-
-    async def _write_parts(
-        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
-    ) -> protocol.Document:
-        call = self._call(target, "patch")
-        call.write = self._options(options)
-        result = await _translated(write_parts(call, body))
-        assert result.stored is not None
-        return document_of(call, result.stored)
-
-    async def _remove(
-        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
-    ) -> protocol.Document:
-        call = self._call(target, "patch")
-        call.write = self._options(options)
-        result = await _translated(remove_after(call, body))
-        return Value(result.value) if result.stored is None else document_of(call, result.stored)
-
-    async def _bind(self, target: protocol.Target, body: protocol.BindBody) -> protocol.Document:
-        result = await _translated(bind_to(self._call(target, "create"), body.node, body.uid))
-        return Value(result.value)
+            return await self.patch(target, write.media_type, body, options)
+        if write.verb in ("create", "update"):
+            return await self._do(self._written(target, write.verb, body, options))
+        call = self._call(target, "create" if write.verb == "bind" else "patch")
+        call.write = _write_options(options, self._manager)
+        if write.verb == "parts":
+            result = await _translated(write_parts(call, body))
+        elif write.verb == "remove":
+            result = await _translated(remove_after(call, body))
+        else:
+            result = await _translated(bind_to(call, body.node, body.uid))
+        return _document(call, result)
 
     def _call(self, target: protocol.Target, verb: str) -> Call:
         resource = self._core.resources.find(target.group, target.version, target.resource)
@@ -203,11 +186,11 @@ class ServerBackend:
             user=self._user,
         )
 
-    def _options(self, options: asked.WriteOptions) -> WriteOptions:
-        return _write_options(options, self._manager)
-
-    def _written(self, call: Call, value: dict[str, Json], options: asked.WriteOptions) -> Call:
-        call.write = self._options(options)
+    def _written(
+        self, target: protocol.Target, verb: str, value: Json, options: asked.WriteOptions
+    ) -> Call:
+        call = self._call(target, verb)
+        call.write = _write_options(options, self._manager)
         try:
             call.body = read_value(call, value, strict=call.write.field_validation)
         except StatusError as error:
@@ -219,13 +202,16 @@ class ServerBackend:
         if part is not None and call.verb in part.handlers:
             result = await _translated(part.handlers[call.verb](call))
             if not isinstance(result, Result):
-                error = bad_request(f"{part.name} is a stream: use HTTP")
-                raise error_from_value(error.to_json())
+                raise _translation(bad_request(f"{part.name} is a stream: use HTTP"))
         else:
             result = await _translated(_VERBS[call.verb](call))
-        if result.stored is None:
-            return Value(result.value)
-        return document_of(call, result.stored)
+        return _document(call, result)
+
+
+def _document(call: Call, result: Result | WatchEvent) -> protocol.Document:
+    if result.stored is None:
+        return Value(result.value or {})
+    return document_of(call, result.stored)
 
 
 @contextmanager
@@ -302,9 +288,4 @@ async def _events(
         for event in batch:
             if event.type == ERROR:
                 raise error_from_value(event.value)
-            document = (
-                Value(event.value or {})
-                if event.stored is None
-                else document_of(call, event.stored)
-            )
-            yield protocol.DocumentEvent(event.type, document)  # type: ignore[arg-type]
+            yield protocol.DocumentEvent(event.type, _document(call, event))  # type: ignore[arg-type]

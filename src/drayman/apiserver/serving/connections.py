@@ -53,11 +53,6 @@ class Connections:
     def __len__(self) -> int:
         return len(self._sending)
 
-    def waiting_bytes(self) -> int:
-        """Bytes that were sent and are still in memory because clients have not read them."""
-        transports = (answer.request.transport for answer in self._sending.values())
-        return sum(t.get_write_buffer_size() for t in transports if t is not None)
-
     @contextmanager
     def sending(self, request: web.BaseRequest) -> Iterator[Sending]:
         """Watches over an answer while it is sent. The current task is cancelled once sending is pointless.

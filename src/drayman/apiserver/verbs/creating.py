@@ -92,11 +92,11 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
         raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
     obj = finished(call.resource, obj)
     call.warnings.extend(strategy.warnings(obj, None, context))
-    told = warning(
+    unserved = warning(
         call.resource.acting, call.resource.kind, metadata["name"], obj, call.core.running
     )
-    if told is not None:
-        call.warnings.append(told)
+    if unserved is not None:
+        call.warnings.append(unserved)
     call.core.admission.validate(_admitted(call, obj, context))
     return obj
 

@@ -20,7 +20,7 @@ from drayman.apiserver.served.shaping import message_of, normalised
 from drayman.apiserver.served.strategy import Context, Object
 
 MANAGERS_KEPT: Final = 1024
-_OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
+_UNOWNED: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
 
 _recent: Final[Recurring[_Creation]] = Recurring()
 """The entries of recently created objects, by their structure."""
@@ -82,7 +82,7 @@ def note_creation(call: Call, obj: Object, context: Context) -> None:
 def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
     """The entries of a new object. Ownership depends on structure, which objects made from one template share."""
     metadata = obj["metadata"]
-    owned = {name: v for name, v in metadata.items() if name not in _OWNED_BY_NOBODY}
+    owned = {name: v for name, v in metadata.items() if name not in _UNOWNED}
     owner = _single_owner(owned)
     if owner:
         owned["ownerReferences"] = True

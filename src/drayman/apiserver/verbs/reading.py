@@ -141,11 +141,8 @@ def _too_old(call: Call, position: Position | None) -> StatusError:
 
 def _behind(items: Sequence[Stored], position: Position) -> Sequence[Stored]:
     place = (position.namespace, position.name)
-    return items[bisect_right(items, place, key=_place) :]
-
-
-def _place(stored: Stored) -> tuple[str, str]:
-    return stored.key.namespace, stored.key.name
+    after = bisect_right(items, place, key=lambda stored: (stored.key.namespace, stored.key.name))
+    return items[after:]
 
 
 def _page(call: Call, items: Sequence[Stored], revision: int, limit: int) -> StoredPage:
