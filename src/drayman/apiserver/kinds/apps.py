@@ -29,16 +29,9 @@ from drayman.apiserver.served.strategy import Context, Object, restore
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _UPDATE_TYPES: Final = ("RollingUpdate", "OnDelete")
-_STATUS_COUNTS: Final = (
-    "observedGeneration",
-    "replicas",
-    "fullyLabeledReplicas",
-    "updatedReplicas",
-    "currentReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "unavailableReplicas",
-    "collisionCount",
+_STATUS_COUNTS: Final = tuple(
+    "observedGeneration replicas fullyLabeledReplicas updatedReplicas currentReplicas readyReplicas availableReplicas"
+    " unavailableReplicas collisionCount".split()
 )
 _SAME_SELECTOR: Final = immutable("spec", "selector")
 _PARTS: Final = ("updatedReplicas", "readyReplicas", "availableReplicas", "fullyLabeledReplicas")

@@ -32,19 +32,8 @@ _RENAMED: Final = (
 """Members of the core form and their names in the newer group."""
 _LONGEST: Final = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 _NEEDED: Final = ("reportingInstance", "action", "reason")
-_SETTLED: Final = (
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
-    "type",
-    "eventTime",
-    "action",
-    "related",
-    "reportingInstance",
+_SETTLED: Final = tuple(
+    "involvedObject reason message source firstTimestamp lastTimestamp count type eventTime action related reportingInstance".split()
 )
 _DEPRECATED: Final = ("firstTimestamp", "lastTimestamp", "count")
 _TYPES: Final = ("Normal", "Warning")

@@ -88,9 +88,9 @@ class Connections:
         if self._check is None:
             loop = asyncio.get_running_loop()
             pause = self._patience_s / CHECKS_PER_PATIENCE
-            self._check = loop.call_later(pause, self._cut_off_the_stalled)
+            self._check = loop.call_later(pause, self._abort_stalled)
 
-    def _cut_off_the_stalled(self) -> None:
+    def _abort_stalled(self) -> None:
         self._check = None
         latest = asyncio.get_running_loop().time() - self._patience_s
         for answer in tuple(self._sending.values()):

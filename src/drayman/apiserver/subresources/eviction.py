@@ -95,7 +95,7 @@ async def _spend_budget(call: Call, pod: Object) -> None:
     if stored is None:
         return
     budget = decode(stored.data)
-    if not _is_ready(pod) and _lets_unready_go(budget):
+    if not _is_ready(pod) and _allows_unready(budget):
         return
     _charge(budget, call)
     if call.delete.dry_run:
@@ -121,7 +121,7 @@ def _is_ready(pod: Object) -> bool:
     return any(c["type"] == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def _lets_unready_go(budget: Object) -> bool:
+def _allows_unready(budget: Object) -> bool:
     """A pod that is not ready does not count as healthy, so it may be evicted if enough others are."""
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

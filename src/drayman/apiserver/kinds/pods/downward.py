@@ -13,16 +13,9 @@ from drayman.apiserver.kinds.reading import text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object
 
-ENVIRONMENT_FIELDS: Final = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
+ENVIRONMENT_FIELDS: Final = tuple(
+    "metadata.name metadata.namespace metadata.uid spec.nodeName spec.serviceAccountName status.hostIP status.hostIPs"
+    " status.podIP status.podIPs".split()
 )
 FILE_FIELDS: Final = (
     "metadata.annotations",
