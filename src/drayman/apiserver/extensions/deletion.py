@@ -16,8 +16,7 @@ from drayman.apiserver.extensions.definition import (
     condition,
 )
 from drayman.apiserver.extensions.naming import set_names
-from drayman.apiserver.protocol.options import DeleteOptions
-from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.requests.calls import Call, Result, own_call
 from drayman.apiserver.served.encoding import decode, stored_form
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
@@ -74,19 +73,10 @@ async def clean_up(core: Core, name: str) -> None:
 
 async def _remove_objects(core: Core, resource: ApiResource) -> None:
     for stored in core.store.list(resource.storage_name):
-        call = Call(
-            core,
-            resource,
-            resource.hub_kind.version,
-            "delete",
-            stored.key.namespace,
-            stored.key.name,
-            delete=DeleteOptions(),
-        )
         existing = core.store.latest(stored.key)
         if existing is not None and "deletionTimestamp" not in existing.value["metadata"]:
             try:
-                await remove(call, existing)
+                await remove(own_call(core, resource, "delete", stored.key), existing)
             except ConflictError:
                 continue  # Another client is writing it: the next look sees the result.
 

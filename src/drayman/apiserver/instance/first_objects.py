@@ -8,11 +8,12 @@ from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
 from drayman.apiserver.extensions.builtin import builtin_definitions
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import WriteOptions
-from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.requests.calls import own_call
 from drayman.apiserver.security.bootstrap import bootstrap_objects
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
+from drayman.cluster.embedded.model import Key
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"
@@ -69,17 +70,11 @@ async def _create(core: Core, obj: Object) -> None:
     resource = core.resources.find_kind(group, version, obj["kind"])
     if resource is None:
         raise LookupError(f"{obj['kind']} in {obj['apiVersion']} is not served")
-    call = Call(
-        core,
-        resource,
-        version,
-        "create",
-        name=obj["metadata"]["name"],
-        body=obj,
-        write=WriteOptions(manager=_MANAGER),
-    )
-    if core.store.latest(call.key) is not None:
+    key = Key(resource.storage_name, "", obj["metadata"]["name"])
+    if core.store.latest(key) is not None:
         return
+    call = own_call(core, resource, "create", key)
+    call.body, call.write = obj, WriteOptions(manager=_MANAGER)
     try:
         await create(call)
     except StatusError as error:

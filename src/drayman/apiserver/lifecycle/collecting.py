@@ -10,13 +10,12 @@ that something does not exist. Only an owner whose removal was observed needs no
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, OwnerLink, node_of
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
-from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.requests.calls import Call, own_call
 from drayman.apiserver.served.encoding import decode
 from drayman.apiserver.served.resources import ApiResource, Resources
 from drayman.apiserver.served.strategy import Object
@@ -127,8 +126,8 @@ class Collector:
     async def _delete(self, core: Core, node: DependentObject, policy: str) -> None:
         call = self._call(core, node.key, "delete")
         if call is not None:
-            options = DeleteOptions(propagation=policy, uid=node.uid)
-            await unless_gone(delete, replace(call, delete=options))
+            call.delete = DeleteOptions(propagation=policy, uid=node.uid)
+            await unless_gone(delete, call)
 
     async def _change(
         self, core: Core, node: DependentObject, change: Callable[[Object], bool]
@@ -139,15 +138,12 @@ class Collector:
             return
         obj = decode(stored.data)
         if obj["metadata"]["uid"] == node.uid and change(obj):
-            options = WriteOptions(manager=_MANAGER)
-            await unless_gone(update, replace(call, body=obj, write=options))
+            call.body, call.write = obj, WriteOptions(manager=_MANAGER)
+            await unless_gone(update, call)
 
     def _call(self, core: Core, key: Key, verb: str) -> Call | None:
         resource = self._resources.find(key.resource)
-        if resource is None:
-            return None
-        version = resource.hub_kind.version
-        return Call(core, resource, version, verb, key.namespace, key.name)
+        return None if resource is None else own_call(core, resource, verb, key)
 
 
 async def unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> None:

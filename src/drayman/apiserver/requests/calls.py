@@ -112,6 +112,11 @@ class Call:
         return replace(self, name=name)
 
 
+def own_call(core: Core, resource: ApiResource, verb: str, key: Key) -> Call:
+    """A call that the server itself makes about an object, in the version that is stored."""
+    return Call(core, resource, resource.hub_kind.version, verb, key.namespace, key.name)
+
+
 class Result(msgspec.Struct, frozen=True):
     """The result of a call: an object of the store, or a value that is sent as it is (a Status, a Scale, a review)."""
 
