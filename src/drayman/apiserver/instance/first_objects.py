@@ -7,13 +7,13 @@ from typing import Final
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
 from drayman.apiserver.extensions.builtin import builtin_definitions
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import WriteOptions
 from drayman.apiserver.requests.calls import own_call
 from drayman.apiserver.security.bootstrap import bootstrap_objects
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
 from drayman.cluster.embedded.model import Key
+from drayman.cluster.options import WriteOptions
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"
@@ -74,7 +74,7 @@ async def _create(core: Core, obj: Object) -> None:
     if core.store.latest(key) is not None:
         return
     call = own_call(core, resource, "create", key)
-    call.body, call.write = obj, WriteOptions(manager=_MANAGER)
+    call.body, call.write = obj, WriteOptions(field_manager=_MANAGER)
     try:
         await create(call)
     except StatusError as error:

@@ -14,7 +14,7 @@ from typing import Final
 
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, OwnerLink, node_of
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
+from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, own_call
 from drayman.apiserver.served.encoding import decode
 from drayman.apiserver.served.resources import ApiResource, Resources
@@ -23,6 +23,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import FOREGROUND, ORPHAN, delete
 from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key
+from drayman.cluster.options import WriteOptions
 
 _MANAGER: Final = "garbage-collector"
 _NOT_FOUND: Final = 404
@@ -138,7 +139,7 @@ class Collector:
             return
         obj = decode(stored.data)
         if obj["metadata"]["uid"] == node.uid and change(obj):
-            call.body, call.write = obj, WriteOptions(manager=_MANAGER)
+            call.body, call.write = obj, WriteOptions(field_manager=_MANAGER)
             await unless_gone(update, call)
 
     def _call(self, core: Core, key: Key, verb: str) -> Call | None:

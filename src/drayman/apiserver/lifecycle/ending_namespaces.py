@@ -12,7 +12,7 @@ from drayman.apiserver.lifecycle.collecting import unless_gone
 from drayman.apiserver.lifecycle.graph import DependentObject, node_of
 from drayman.apiserver.lifecycle.namespace_conditions import count_finalizers, deletion_conditions
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
+from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, own_call
 from drayman.apiserver.served.encoding import decode
 from drayman.apiserver.served.resources import ApiResource
@@ -21,6 +21,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import delete
 from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key, Stored
+from drayman.cluster.options import WriteOptions
 
 NAMESPACES: Final = "namespaces"
 PODS: Final = "pods"
@@ -145,5 +146,5 @@ async def _update(core: Core, name: str, part: str, changes: Object) -> None:
     call = own_call(core, resource, "update", stored.key)
     call.subresource = resource.subresource(part)
     call.body = {**decode(stored.data), **changes}
-    call.write = WriteOptions(manager=_MANAGER)
+    call.write = WriteOptions(field_manager=_MANAGER)
     await unless_gone(update, call)

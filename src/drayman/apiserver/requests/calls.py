@@ -15,10 +15,11 @@ from drayman.api.struct import Json
 from drayman.apiserver.protocol.access import ADMIN, User
 from drayman.apiserver.protocol.errors import Subject, not_found
 from drayman.apiserver.protocol.exchange import Request
-from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
 from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Context, Object, Strategy
 from drayman.cluster.embedded.model import Key, Stored
+from drayman.cluster.options import WriteOptions
 
 if TYPE_CHECKING:
     from drayman.apiserver.verbs.core import Core

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import lru_cache
-from typing import Final, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.answers.documents import (
@@ -27,7 +28,7 @@ from drayman.apiserver.protocol.errors import (
     method_not_allowed,
     no_such_resource,
 )
-from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
 from drayman.apiserver.requests.bodies import read_value
 from drayman.apiserver.requests.calls import Call, Patch, Result
 from drayman.apiserver.subresources.binding import bind_to
@@ -46,8 +47,6 @@ from drayman.cluster import options as asked
 from drayman.cluster.embedded.errors import ConflictError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
-
-_OPTIONS_KEPT: Final = 1 << 10
 
 T = TypeVar("T")
 Verb = Callable[[Call], Awaitable[Result]]
@@ -86,7 +85,7 @@ class ServerBackend:
             label_selector=options.label_selector,
             field_selector=options.field_selector,
             resource_version=options.resource_version,
-            version_match="NotOlderThan" if options.initial_events else "",
+            resource_version_match="NotOlderThan" if options.initial_events else "",
             timeout_seconds=options.timeout_seconds or None,
             allow_bookmarks=options.bookmarks or options.initial_events,
             send_initial_events=True if options.initial_events else None,
@@ -109,7 +108,7 @@ class ServerBackend:
         call = self._call(target, "patch")
         with _translating():
             media = patch_type(media_type, custom=call.resource.custom)
-        write = _write_options(options, self._manager)
+        write = self._options(options)
         return await self._do(replace(call, write=write, patch=Patch(media, patch)))
 
     async def delete(
@@ -157,7 +156,7 @@ class ServerBackend:
         if write.verb in ("create", "update"):
             return await self._do(self._written(target, write.verb, body, options))
         call = self._call(target, "create" if write.verb == "bind" else "patch")
-        call.write = _write_options(options, self._manager)
+        call.write = self._options(options)
         if write.verb == "parts":
             result = await _translated(write_parts(call, body))
         elif write.verb == "remove":
@@ -186,11 +185,16 @@ class ServerBackend:
             user=self._user,
         )
 
+    def _options(self, options: asked.WriteOptions) -> asked.WriteOptions:
+        if options.field_manager:
+            return options
+        return msgspec.structs.replace(options, field_manager=self._manager)
+
     def _written(
         self, target: protocol.Target, verb: str, value: Json, options: asked.WriteOptions
     ) -> Call:
         call = self._call(target, verb)
-        call.write = _write_options(options, self._manager)
+        call.write = self._options(options)
         try:
             call.body = read_value(call, value, strict=call.write.field_validation)
         except StatusError as error:
@@ -239,25 +243,8 @@ def _translation(error: StatusError | StoreError) -> Exception:
     return error_from_value(error.to_json())
 
 
-@lru_cache(maxsize=_OPTIONS_KEPT)
-def _write_options(options: asked.WriteOptions, manager: str) -> WriteOptions:
-    return WriteOptions(
-        dry_run=options.dry_run,
-        manager=options.field_manager or manager,
-        field_validation=options.field_validation or "Warn",
-        force=options.force,
-    )
-
-
 def _selection(options: asked.ListOptions) -> ListOptions:
-    return ListOptions(
-        label_selector=options.label_selector,
-        field_selector=options.field_selector,
-        limit=options.limit,
-        continue_token=options.continue_,
-        resource_version=options.resource_version,
-        version_match=options.resource_version_match,
-    )
+    return ListOptions(**msgspec.structs.asdict(options))
 
 
 def _deletion(options: asked.DeleteOptions) -> DeleteOptions:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from drayman.api.errors import BodyError
 from drayman.api.schema.body import identify_tree
@@ -120,7 +121,7 @@ async def _watch(call: Call, request: Request, view: View) -> Answer:
     call.selection = list_options(request.query, watch=True)
     if call.name:
         field = f"metadata.name={call.name}"
-        call.selection = replace(call.selection, field_selector=field)
+        call.selection = msgspec.structs.replace(call.selection, field_selector=field)
     watch = start_watch(call)
     encoder = EventEncoder(call, view)
     return StreamingResponse(_chunks(watch, encoder), headers={"Content-Type": "application/json"})

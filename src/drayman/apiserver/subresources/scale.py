@@ -88,7 +88,7 @@ class _Scale:
         applied = _manager().apply(
             live,
             change,
-            call.write.manager,
+            call.write.field_manager,
             force=call.write.force,
             now=call.context.now,
             subresource="scale",
@@ -127,7 +127,7 @@ class _Scale:
         entries = owners.to_scale(parent_entries)
         old = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
         new = {**old, "spec": {"replicas": replicas}}
-        manager, now = call.write.manager, call.context.now
+        manager, now = call.write.field_manager, call.context.now
         noted = _manager().update(old, new, manager, now, "scale")
         return owners.to_parent(parent_entries, noted["metadata"].get("managedFields"))
 

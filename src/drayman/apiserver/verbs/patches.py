@@ -126,7 +126,7 @@ def reread(call: Call, patched: Json, duplicates: tuple[str, ...] = ()) -> Objec
     problems = (*duplicates, *unknown)
     if problems and call.write.field_validation == "Strict":
         raise _unfit(patched, strict_error(problems))
-    if call.write.field_validation == "Warn":
+    if call.write.field_validation != "Ignore":
         call.warnings.extend(warning_texts(problems))
     value["metadata"] = dict(value.get("metadata") or {})
     meta.check_name(call, value["metadata"])
@@ -182,7 +182,7 @@ async def _apply(call: Call, config: Json) -> Result:
         return manager_of(call).apply(
             live,
             config,
-            call.write.manager,
+            call.write.field_manager,
             force=call.write.force,
             now=call.context.now,
             subresource=part,
@@ -208,7 +208,7 @@ def _report_duplicates(call: Call) -> None:
     duplicates = call.patch.duplicates if call.patch is not None else ()
     if duplicates and call.write.field_validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
-    if call.write.field_validation == "Warn":
+    if call.write.field_validation != "Ignore":
         call.warnings.extend(warning_texts(duplicates))
 
 
