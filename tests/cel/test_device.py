@@ -6,12 +6,12 @@ import pytest
 
 from cel.environments import device
 from drayman.api.resource import Device
-from drayman.api.validation import ErrorKind
 from drayman.cel import (
     MAX_COST,
     CompileError,
     EvaluationError,
     Features,
+    ProblemKind,
     check_selector,
     compile_selector,
 )
@@ -156,27 +156,29 @@ def test_consumable_capacity_is_behind_a_gate() -> None:
 @pytest.mark.parametrize(
     ("expression", "kind", "detail"),
     [
-        pytest.param("'" + "é" * 5120 + "'", ErrorKind.TOO_LONG, "10240 bytes", id="too long"),
-        pytest.param("", ErrorKind.INVALID, "compilation failed: ERROR: <input>:1:0", id="empty"),
-        pytest.param("device.name == ''", ErrorKind.INVALID, "undefined field 'name'", id="field"),
+        pytest.param("'" + "é" * 5120 + "'", ProblemKind.TOO_LONG, "10240 bytes", id="too long"),
+        pytest.param("", ProblemKind.INVALID, "compilation failed: ERROR: <input>:1:0", id="empty"),
+        pytest.param(
+            "device.name == ''", ProblemKind.INVALID, "undefined field 'name'", id="field"
+        ),
         pytest.param(
             "device.driver",
-            ErrorKind.INVALID,
+            ProblemKind.INVALID,
             "must evaluate to bool or the unknown type",
             id="string",
         ),
         pytest.param(
             "lists.range(1000).all(x, lists.range(1000).all(y, x < y))",
-            ErrorKind.FORBIDDEN,
+            ProblemKind.FORBIDDEN,
             "too complex, exceeds cost limit",
             id="too expensive",
         ),
         pytest.param(
-            "int('x') == 0", ErrorKind.INTERNAL, "program instantiation failed", id="constant"
+            "int('x') == 0", ProblemKind.INTERNAL, "program instantiation failed", id="constant"
         ),
     ],
 )
-def test_problems(expression: str, kind: ErrorKind, detail: str) -> None:
+def test_problems(expression: str, kind: ProblemKind, detail: str) -> None:
     """API validation gets the kind of error that Kubernetes reports, and its words."""
     problem = check_selector(expression, stored=False)
     assert problem is not None

@@ -6,7 +6,9 @@
 from drayman.cel.device import (
     MAX_COST,
     MAX_LENGTH,
+    ProblemKind,
     Selector,
+    SelectorProblem,
     check_selector,
     compile_selector,
 )
@@ -29,9 +31,11 @@ __all__ = [
     "Group",
     "Issue",
     "MissingName",
+    "ProblemKind",
     "Program",
     "Reads",
     "Selector",
+    "SelectorProblem",
     "check_selector",
     "compile_selector",
     "missing_names",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import cached_property, lru_cache
 
+from msgspec import Struct
+
 from drayman.api.resource import Device
-from drayman.api.validation.field_errors import ErrorKind
-from drayman.api.validation.selectors import SelectorProblem
 from drayman.cel.depth import room_for_recursion
 from drayman.cel.device_types import DEVICE, INPUT_SIZES, Features, device_fields
 from drayman.cel.device_values import device_value
@@ -116,19 +117,33 @@ class Selector:
         return found
 
 
+class ProblemKind(StrEnum):
+    """Kubernetes' kinds of field errors, as far as selectors can cause them."""
+
+    TOO_LONG = "TooLong"
+    INVALID = "Invalid"
+    FORBIDDEN = "Forbidden"
+    INTERNAL = "InternalError"
+
+
+class SelectorProblem(Struct, frozen=True):
+    kind: ProblemKind
+    detail: str
+
+
 def check_selector(
     expression: str, stored: bool, *, features: Features = _DEFAULT_FEATURES
 ) -> SelectorProblem | None:
     """Why API validation rejects an expression; None if it does not."""
     if len(expression.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
-        return SelectorProblem(ErrorKind.TOO_LONG, f"may not be more than {MAX_LENGTH} bytes")
+        return SelectorProblem(ProblemKind.TOO_LONG, f"may not be more than {MAX_LENGTH} bytes")
     try:
         selector = compile_selector(expression, features=features, stored=stored)
     except CompileError as error:
         if error.issues:
-            return SelectorProblem(ErrorKind.INVALID, f"compilation failed: {error}")
-        kind = ErrorKind.INTERNAL if error.is_internal else ErrorKind.INVALID
+            return SelectorProblem(ProblemKind.INVALID, f"compilation failed: {error}")
+        kind = ProblemKind.INTERNAL if error.is_internal else ProblemKind.INVALID
         return SelectorProblem(kind, str(error))
     if selector.max_cost > MAX_COST:
-        return SelectorProblem(ErrorKind.FORBIDDEN, "too complex, exceeds cost limit")
+        return SelectorProblem(ProblemKind.FORBIDDEN, "too complex, exceeds cost limit")
     return None

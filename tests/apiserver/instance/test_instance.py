@@ -162,8 +162,8 @@ async def test_a_taken_port(options: Options, tmp_path: Path) -> None:
     ("name", "words"),
     [
         ("store.db", "is not a Drayman store"),
-        ("admin.token", "does not hold a token"),
-        ("accounts.key", "is not a signing key"),
+        ("admin.token", "holds no token"),
+        ("accounts.key", "is no signing key"),
         ("pki/ca.crt", "is not a certificate"),
         ("pki/server.key", "is not a private key"),
     ],

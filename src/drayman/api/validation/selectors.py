@@ -6,8 +6,7 @@ Compiling CEL is not this package's job: a checker is handed in and asked about 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from drayman.api.formats import byte_length
 from drayman.api.resource import (
@@ -25,16 +24,25 @@ MAX_CONFIGS: Final = 32
 EXPRESSION_LENGTH: Final = 10 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorProblem:
-    """What is wrong with a CEL expression."""
+class SelectorProblem(Protocol):
+    """What is wrong with a CEL expression. The kind is one of `_KINDS`."""
 
-    kind: ErrorKind
-    detail: str
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def detail(self) -> str: ...
 
 
 SelectorChecker = Callable[[str, bool], SelectorProblem | None]
 """Given an expression and whether it is stored already (then newer rules do not apply), says what is wrong with it."""
+
+_KINDS: Final = {
+    "TooLong": ErrorKind.TOO_LONG,
+    "Invalid": ErrorKind.INVALID,
+    "Forbidden": ErrorKind.FORBIDDEN,
+    "InternalError": ErrorKind.INTERNAL,
+}
 
 
 def accept_selectors(_expression: str, _stored: bool) -> SelectorProblem | None:
@@ -64,7 +72,7 @@ def _expression(expression: str, checker: SelectorChecker, path: str, stored: bo
     if byte_length(expression) > EXPRESSION_LENGTH:
         yield too_long(path, EXPRESSION_LENGTH)
     elif problem := checker(expression, stored):
-        yield FieldError(problem.kind, path, expression, problem.detail)
+        yield FieldError(_KINDS[problem.kind], path, expression, problem.detail)
 
 
 def check_opaque(

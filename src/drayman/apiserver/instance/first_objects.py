@@ -7,12 +7,11 @@ from typing import Final
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
 from drayman.apiserver.extensions.builtin import builtin_definitions
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.requests.calls import own_call
+from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.security.bootstrap import bootstrap_objects
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
-from drayman.cluster.embedded.model import Key
 from drayman.cluster.options import WriteOptions
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -51,6 +50,12 @@ async def create_standard_class(core: Core) -> None:
     await _create(core, STANDARD_CLASS)
 
 
+async def create_builtin_definitions(core: Core) -> None:
+    """Create those that are missing. Ones that a user installed are not changed."""
+    for obj in builtin_definitions():
+        await _create(core, obj)
+
+
 async def create_first_objects(core: Core) -> None:
     """Create what is missing; existing objects are not changed."""
     for name in NAMESPACES:
@@ -59,22 +64,22 @@ async def create_first_objects(core: Core) -> None:
         await _create(core, obj)
 
 
-async def create_builtin_definitions(core: Core) -> None:
-    """Create those that are missing. Ones that a user installed are not changed."""
-    for obj in builtin_definitions():
-        await _create(core, obj)
-
-
 async def _create(core: Core, obj: Object) -> None:
     group, _, version = obj["apiVersion"].rpartition("/")
     resource = core.resources.find_kind(group, version, obj["kind"])
     if resource is None:
         raise LookupError(f"{obj['kind']} in {obj['apiVersion']} is not served")
-    key = Key(resource.storage_name, "", obj["metadata"]["name"])
-    if core.store.latest(key) is not None:
+    call = Call(
+        core,
+        resource,
+        version,
+        "create",
+        name=obj["metadata"]["name"],
+        body=obj,
+        write=WriteOptions(field_manager=_MANAGER),
+    )
+    if core.store.latest(call.key) is not None:
         return
-    call = own_call(core, resource, "create", key)
-    call.body, call.write = obj, WriteOptions(field_manager=_MANAGER)
     try:
         await create(call)
     except StatusError as error:

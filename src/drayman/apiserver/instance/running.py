@@ -192,7 +192,7 @@ def _admin_token(path: Path) -> str:
         token = ""
     # An empty token would admit callers that send none.
     if not token or not token.isprintable() or " " in token:
-        raise InstanceError(f"{path} does not hold a token; remove it to have a new one")
+        raise InstanceError(f"{path} holds no token; remove it to have a new one")
     return token
 
 
@@ -201,7 +201,7 @@ def _issuer(path: Path) -> TokenIssuer:
     try:
         return TokenIssuer(_kept(path, new_signing_key))
     except (ValueError, TypeError) as error:
-        raise InstanceError(f"{path} is not a signing key; remove it to have a new one") from error
+        raise InstanceError(f"{path} is no signing key; remove it to have a new one") from error
 
 
 def _kept(path: Path, make: Callable[[], bytes]) -> bytes:

@@ -46,12 +46,19 @@ OPTIONS_SCHEME: Final = (
 def attributes_of(route: Route) -> Attributes:
     """What a request to a resource must be authorized for."""
     part = route.subresource.name if route.subresource is not None else ""
-    resource, name = route.resource, route.name
-    # For authorization, a namespace belongs to itself.
-    is_namespace = resource.storage_name == "namespaces" and name
-    namespace = name if is_namespace else route.namespace
+    name = route.name
+    if route.resource.storage_name == "namespaces" and name:
+        namespace = name  # For authorization, a namespace belongs to itself.
+    else:
+        namespace = route.namespace
     return Attributes(
-        route.verb, resource.group, route.version, resource.plural, part, namespace, name
+        route.verb,
+        route.resource.group,
+        route.version,
+        route.resource.plural,
+        part,
+        namespace,
+        name,
     )
 
 

@@ -92,11 +92,11 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
         raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
     obj = finished(call.resource, obj)
     call.warnings.extend(strategy.warnings(obj, None, context))
-    unserved = warning(
+    told = warning(
         call.resource.acting, call.resource.kind, metadata["name"], obj, call.core.running
     )
-    if unserved is not None:
-        call.warnings.append(unserved)
+    if told is not None:
+        call.warnings.append(told)
     call.core.admission.validate(_admitted(call, obj, context))
     return obj
 
