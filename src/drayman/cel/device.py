@@ -132,7 +132,7 @@ class SelectorProblem(Struct, frozen=True):
 
 
 def check_selector(
-    expression: str, *, stored: bool, features: Features = _DEFAULT_FEATURES
+    expression: str, stored: bool, *, features: Features = _DEFAULT_FEATURES
 ) -> SelectorProblem | None:
     """Why API validation rejects an expression; None if it does not."""
     if len(expression.encode("utf-8", "surrogatepass")) > MAX_LENGTH:

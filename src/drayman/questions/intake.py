@@ -15,7 +15,7 @@ from uuid import UUID
 
 from drayman.api import codec
 from drayman.api.struct import Json
-from drayman.apiserver.extensions import install_extensions
+from drayman.apiserver.extensions.serving import install_extensions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
 from drayman.apiserver.kinds.admission import TaintNewNodes
 from drayman.apiserver.lifecycle.admission import NamespaceLifecycle

@@ -154,8 +154,8 @@ def test_a_folder_that_cannot_be_written(data: Path) -> None:
     [
         ("store.db", b"no database" * 1000, "is not a Drayman store"),
         ("store.db", b"SQLite format 3\0" + b"\xff" * 5000, "store.db"),
-        ("pki/ca.crt", b"rubbish", "is no certificate; remove it to have a new one"),
-        ("pki/server.key", b"rubbish", "is no private key; remove it to have a new one"),
+        ("pki/ca.crt", b"rubbish", "is not a certificate; remove it to have a new one"),
+        ("pki/server.key", b"rubbish", "is not a private key; remove it to have a new one"),
         ("accounts.key", b"rubbish", "is no signing key; remove it to have a new one"),
         ("admin.token", b"", "holds no token; remove it to have a new one"),
         ("admin.token", b"\xff\xfe", "holds no token; remove it to have a new one"),

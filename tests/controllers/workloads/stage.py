@@ -12,7 +12,7 @@ from typing import Any
 from drayman.api.core import Pod
 from drayman.api.times import timestamp_at
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.apiserver.verbs.core import Core

@@ -74,23 +74,19 @@ async def _start_nodes(
     nodes: SimulatedNodes, informers: Informers, report: Report | None, end: AsyncExitStack
 ) -> None:
     """Returns when pods can be placed on the nodes. The report counts what is published, and then each node that is accepted."""
-    tell = report or _nobody
+    advance = report or (lambda done, total: None)
     published = 0
 
-    def tell_published(done: int, total: int) -> None:
+    def count_published(done: int, total: int) -> None:
         nonlocal published
         published = done
-        tell(done, total + nodes.count)
+        advance(done, total + nodes.count)
 
-    await nodes.start(tell_published)
+    await nodes.start(count_published)
     end.push_async_callback(nodes.stop)
     living = nodes.living
     total = published + len(living)
-    await wait_accepted(informers, living, lambda number: tell(published + number, total))
-
-
-def _nobody(done: int, total: int) -> None:
-    """For a start without progress reports."""
+    await wait_accepted(informers, living, lambda number: advance(published + number, total))
 
 
 def _simulated(

@@ -1,17 +1,18 @@
-"""What a cluster contains before users create anything: its namespaces, two priority classes and the first roles."""
+"""What a cluster contains before users create anything: namespaces, two priority classes, the first roles and definitions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
+from drayman.apiserver.extensions.builtin import builtin_definitions
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import WriteOptions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.security.bootstrap import bootstrap_objects
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
+from drayman.cluster.options import WriteOptions
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"
@@ -49,6 +50,12 @@ async def create_standard_class(core: Core) -> None:
     await _create(core, STANDARD_CLASS)
 
 
+async def create_builtin_definitions(core: Core) -> None:
+    """Create those that are missing. Ones that a user installed are not changed."""
+    for obj in builtin_definitions():
+        await _create(core, obj)
+
+
 async def create_first_objects(core: Core) -> None:
     """Create what is missing; existing objects are not changed."""
     for name in NAMESPACES:
@@ -69,7 +76,7 @@ async def _create(core: Core, obj: Object) -> None:
         "create",
         name=obj["metadata"]["name"],
         body=obj,
-        write=WriteOptions(manager=_MANAGER),
+        write=WriteOptions(field_manager=_MANAGER),
     )
     if core.store.latest(call.key) is not None:
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -196,10 +196,3 @@ def _next_bookmark(now: float, end: float) -> float:
     before_end = end - BOOKMARK_BEFORE_END_S
     due = now + BOOKMARK_INTERVAL_S
     return before_end if now < before_end < due else due
-
-
-Encoder = Callable[[WatchEvent], bytes]
-
-
-def encode_batch(batch: Iterable[WatchEvent], encode: Encoder) -> bytes:
-    return b"".join(map(encode, batch))
