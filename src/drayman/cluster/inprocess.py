@@ -33,7 +33,7 @@ from drayman.cluster.options import (
 )
 from drayman.cluster.patches import Patch
 from drayman.cluster.resources import PODS, Codec, Resource
-from drayman.cluster.watching import Bookmark, Change, Watch, change_of, decode_bookmark
+from drayman.cluster.watching import Bookmark, Change, change_of, decode_bookmark
 from drayman.cluster.writes import (
     BindWrite,
     CreateWrite,
@@ -78,11 +78,8 @@ class InProcessClient(Client):
     async def _list(self, target: Target, codec: Codec[T], options: ListOptions) -> Page[T]:
         return _page(codec, await self._backend.list(target, options))
 
-    def _watch(self, target: Target, resource: Resource[T], options: WatchOptions) -> Watch[T]:
-        return self._open_watch(target, resource, options)
-
     @asynccontextmanager
-    async def _open_watch(
+    async def _watch(
         self, target: Target, resource: Resource[T], options: WatchOptions
     ) -> AsyncIterator[AsyncIterator[Change[T] | Bookmark]]:
         async with self._backend.watch(target, options) as found:

@@ -16,7 +16,7 @@ from drayman.api.pods import is_sidecar
 from drayman.api.struct import Json
 
 SIGTERM_STATUS: Final = 143
-"""The exit code of a container that is told to end: 128 plus the number of the signal."""
+"""The exit code of a container that is stopped: 128 plus the number of the signal."""
 
 
 _OWN: Final = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")

@@ -86,10 +86,8 @@ class ServerBackend:
             label_selector=options.label_selector,
             field_selector=options.field_selector,
             resource_version=options.resource_version,
-            version_match="NotOlderThan" if options.initial_events else "",
             timeout_seconds=options.timeout_seconds or None,
-            allow_bookmarks=options.bookmarks or options.initial_events,
-            send_initial_events=True if options.initial_events else None,
+            allow_bookmarks=options.bookmarks,
         )
         return _watching(replace(self._call(target, "watch"), selection=selection))
 

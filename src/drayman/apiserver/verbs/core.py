@@ -12,7 +12,7 @@ from drayman.apiserver.served.resources import Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admission
 from drayman.cluster.embedded.model import Key, Operation, Stored
-from drayman.cluster.embedded.store import Subscription
+from drayman.cluster.embedded.watching import Subscription
 
 
 class ObjectStore(Protocol):

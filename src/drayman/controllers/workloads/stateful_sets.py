@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from drayman.api.core import Pod
 from drayman.api.workloads import ControllerRevision, StatefulSet
-from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
-from drayman.cluster.informers import Informers
 from drayman.cluster.resources import STATEFUL_SETS
 from drayman.controllers.workloads.owning_pods import PodOwner
-from drayman.controllers.workloads.reconciling import Clock, Key
+from drayman.controllers.workloads.reconciling import Key
 from drayman.controllers.workloads.revisions import Present, Revisions
 from drayman.controllers.workloads.stateful_set_claims import VolumeClaims
 from drayman.workloads.revisions import revision_of, template_of
@@ -29,8 +25,8 @@ class StatefulSetController(PodOwner[StatefulSet]):
     resource = STATEFUL_SETS
     component = "statefulset-controller"
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
+    def follow_others(self) -> None:
+        super().follow_others()
         self._revisions = Revisions(self.client, self.informers, self.resource.kind)
         self._claims = VolumeClaims(self.client, self.informers)
 
@@ -98,7 +94,7 @@ class StatefulSetController(PodOwner[StatefulSet]):
             for pod in self._members(stateful_set):
                 condemned = pod.metadata.uid in beyond
                 await self._claims.own(stateful_set, pod, condemned=condemned)
-            self._tell_of_ended(stateful_set, decided)
+            self._record_ended(stateful_set, decided)
             await self.delete_pods(stateful_set, decided.delete)
             bodies = []
             for fresh in decided.create:
@@ -111,7 +107,7 @@ class StatefulSetController(PodOwner[StatefulSet]):
             return error
         return None
 
-    def _tell_of_ended(self, stateful_set: StatefulSet, decided: SetPlan) -> None:
+    def _record_ended(self, stateful_set: StatefulSet, decided: SetPlan) -> None:
         metadata = stateful_set.metadata
         for pod in decided.recreated:
             state = "failed" if pod.status.phase == "Failed" else "terminated"
@@ -120,4 +116,4 @@ class StatefulSetController(PodOwner[StatefulSet]):
                 f"StatefulSet {metadata.namespace}/{metadata.name} is recreating {state} Pod "
                 f"{pod.metadata.name}"
             )
-            self.tell(stateful_set, "Warning", reason, note)
+            self.record(stateful_set, "Warning", reason, note)
