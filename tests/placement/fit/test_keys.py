@@ -56,9 +56,9 @@ def test_pods_of_other_shapes(one: dict[str, Any], two: dict[str, Any]) -> None:
 def test_social_keys() -> None:
     """To other pods, labels and namespace make a difference."""
     one, two = needs(labels={"a": "b"}), needs(labels={"a": "b"})
-    assert one.social_key == two.social_key
-    assert one.social_key != needs(labels={"a": "c"}).social_key
-    assert one.social_key != needs(labels={"a": "b"}, namespace="other").social_key
+    assert one.neighbour_key == two.neighbour_key
+    assert one.neighbour_key != needs(labels={"a": "c"}).neighbour_key
+    assert one.neighbour_key != needs(labels={"a": "b"}, namespace="other").neighbour_key
 
 
 def test_shapes_that_look_at_names() -> None:
