@@ -296,13 +296,14 @@ async def _watching(call: Call) -> AsyncIterator[AsyncIterator[protocol.Document
 async def _events(
     call: Call, batches: AsyncIterator[list[WatchEvent]]
 ) -> AsyncIterator[protocol.DocumentEvent]:
-    async for batch in batches:
-        for event in batch:
-            if event.type == ERROR:
-                raise error_from_value(event.value)
-            document = (
-                Value(event.value or {})
-                if event.stored is None
-                else document_of(call, event.stored)
-            )
-            yield protocol.DocumentEvent(event.type, document)  # type: ignore[arg-type]
+    with _translating():  # the store may be closed by now
+        async for batch in batches:
+            for event in batch:
+                if event.type == ERROR:
+                    raise error_from_value(event.value)
+                document = (
+                    Value(event.value or {})
+                    if event.stored is None
+                    else document_of(call, event.stored)
+                )
+                yield protocol.DocumentEvent(event.type, document)  # type: ignore[arg-type]
