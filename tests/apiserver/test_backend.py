@@ -15,6 +15,7 @@ from drayman.cluster.backend import BackendWrite, Target
 from drayman.cluster.embedded import Delete, Key, Put
 from drayman.cluster.errors import StatusError as RefusedError
 from drayman.cluster.options import DeleteOptions, GetOptions, WatchOptions, WriteOptions
+from drayman.cluster.patches import MERGE_PATCH
 
 CONFIG = Target("", "v1", "configmaps", "ns")
 
@@ -84,12 +85,12 @@ async def test_a_batch_shows_its_own_writes() -> None:
 async def test_every_answer_of_a_batch_has_its_real_version() -> None:
     """Also that of a write which changes nothing after one that did."""
     harness, backend = await backend_with("one")
-    same = config("one", key="value")
     target = CONFIG._replace(name="one")
+    patch = BackendWrite("patch", target, {"data": {"key": "value"}}, MERGE_PATCH)
     changed, unchanged, created = await backend.write_many(
         [
-            BackendWrite("update", target, same),
-            BackendWrite("update", target, same),
+            patch,
+            patch,
             BackendWrite("create", CONFIG, config("two")),
         ]
     )

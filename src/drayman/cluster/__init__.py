@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from drayman.cluster.writes import PartsWrite as PartsWrite
     from drayman.cluster.writes import PatchWrite as PatchWrite
     from drayman.cluster.writes import RemoveWrite as RemoveWrite
-    from drayman.cluster.writes import UpdateWrite as UpdateWrite
 
 _NAMES: Final = {
     "backend": "Backend",
@@ -65,7 +64,7 @@ _NAMES: Final = {
     "resources": "Resource generic typed",
     "watching": "Bookmark Change",
     "workqueue": "WorkQueue",
-    "writes": "BindWrite CreateWrite DeleteWrite PartsWrite PatchWrite RemoveWrite UpdateWrite",
+    "writes": "BindWrite CreateWrite DeleteWrite PartsWrite PatchWrite RemoveWrite",
 }
 _HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_HOMES)

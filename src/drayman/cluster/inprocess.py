@@ -21,7 +21,7 @@ from drayman.cluster.backend import (
     PartsBody,
     Target,
 )
-from drayman.cluster.client import Client, Page, target_of_create, target_of_one, target_of_update
+from drayman.cluster.client import Client, Page, target_of_create, target_of_one
 from drayman.cluster.errors import ProtocolError, UnreachableError
 from drayman.cluster.options import (
     PLAINLY,
@@ -41,7 +41,6 @@ from drayman.cluster.writes import (
     PartsWrite,
     PatchWrite,
     RemoveWrite,
-    UpdateWrite,
     Write,
 )
 
@@ -152,10 +151,6 @@ def _backend_write(write: Write) -> BackendWrite:
             target = target_of_create(write.resource, write.value, write.namespace)
             body = write.resource.codec.to_value(write.value)
             return BackendWrite("create", target, body, "", write.options)
-        case UpdateWrite():
-            target = target_of_update(write.resource, write.value, write.subresource)
-            body = write.resource.codec.to_value(write.value)
-            return BackendWrite("update", target, body, "", write.options)
         case PatchWrite():
             target = target_of_one(write.resource, write.name, write.namespace, write.subresource)
             patch = write.patch

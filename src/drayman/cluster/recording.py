@@ -21,6 +21,7 @@ from functools import partial
 from itertools import count
 from typing import Final, Self
 
+from drayman.api import codec
 from drayman.api.core import EventType
 from drayman.api.struct import Json
 from drayman.api.times import micro_timestamp
@@ -203,12 +204,12 @@ class EventRecorder:
             "reportingInstance": self._instance,
             "action": action,
             "reason": reason,
-            "regarding": regarding.value(),
+            "regarding": codec.to_dict(regarding),
             "note": note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…",
             "type": type_,
         }
         if related is not None:
-            event["related"] = related.value()
+            event["related"] = codec.to_dict(related)
         return event
 
     def _moment(self) -> str:

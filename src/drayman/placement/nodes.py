@@ -70,7 +70,7 @@ class Nodes:
             self._enter(NodeState(node, facts, usage, self._arrivals))
             return True
         before = known.facts
-        is_news = facts.static_key != before.static_key or facts.labels != before.labels
+        is_news = facts.shape is not before.shape or facts.labels != before.labels
         self._describe(known, node, facts, is_news=is_news)
         return is_news
 

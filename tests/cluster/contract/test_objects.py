@@ -14,7 +14,7 @@ from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.cluster import (
     DeleteOptions,
     GetOptions,
-    UpdateWrite,
+    PartsWrite,
     WriteOptions,
     apply_patch,
     generic,
@@ -334,7 +334,7 @@ async def test_of_updates_of_one_version_one_wins(open_cluster: Open) -> None:
         outcomes = await asyncio.gather(
             *(client.update(CONFIG_MAPS, made | {"data": {"x": str(n)}}) for n in range(1, 11)),
             *(
-                client.write_many([UpdateWrite(CONFIG_MAPS, made | {"data": {"x": str(n)}})])
+                client.write_many([PartsWrite.of(CONFIG_MAPS, made, {("data",): {"x": str(n)}})])
                 for n in range(11, 21)
             ),
             return_exceptions=True,

@@ -17,8 +17,8 @@ from drayman.cluster import (
     DeleteWrite,
     Election,
     LeaderElector,
+    PartsWrite,
     PatchWrite,
-    UpdateWrite,
     merge_patch,
 )
 from drayman.cluster.errors import (
@@ -124,7 +124,7 @@ async def test_several_writes_at_once(open_cluster: Open) -> None:
             [
                 CreateWrite(CONFIG_MAPS, config_map("new", x="1"), namespace),
                 CreateWrite(RESOURCE_CLAIMS, claim("c", namespace)),
-                UpdateWrite(CONFIG_MAPS, old | {"data": {"x": "2"}}),
+                PartsWrite.of(CONFIG_MAPS, old, {("data",): {"x": "2"}}),
                 PatchWrite(CONFIG_MAPS, "patched", merge_patch({"data": {"x": "3"}}), namespace),
                 DeleteWrite(CONFIG_MAPS, "gone", namespace),
                 BindWrite("p", namespace, "node-1"),
@@ -168,7 +168,7 @@ async def test_a_batch_is_all_or_nothing_or_says_what_it_left(open_cluster: Open
         client, namespace = cluster.client, cluster.namespace
         old = await client.create(CONFIG_MAPS, config_map("old", x="1"), namespace)
         writes = [
-            UpdateWrite(CONFIG_MAPS, old | {"data": {"x": "2"}}),
+            PartsWrite.of(CONFIG_MAPS, old, {("data",): {"x": "2"}}),
             DeleteWrite(CONFIG_MAPS, "missing", namespace),
         ]
         with pytest.raises(NotFoundError if cluster.atomic else PartialWriteError) as refusal:
@@ -176,7 +176,7 @@ async def test_a_batch_is_all_or_nothing_or_says_what_it_left(open_cluster: Open
         found = await client.get(CONFIG_MAPS, "old", namespace)
         assert found["data"]["x"] == ("1" if cluster.atomic else "2")
         if isinstance(refusal.value, PartialWriteError):
-            assert refusal.value.left_behind == ("update of configmaps 'old'",)
+            assert refusal.value.left_behind == ("write of parts of configmaps 'old'",)
             assert isinstance(refusal.value.__cause__, NotFoundError)
 
 

@@ -83,12 +83,12 @@ def test_a_pod_that_changes_gets_its_new_shape() -> None:
 
 def test_node_keys() -> None:
     """Nodes of one make have one key, whatever their names; a label, a taint or an amount makes another."""
-    key = facts("a", labels={"zone": "a"}).static_key
-    assert facts("b", labels={"zone": "a"}).static_key is key
+    key = facts("a", labels={"zone": "a"}).shape
+    assert facts("b", labels={"zone": "a"}).shape is key
     others = [
         facts("b", labels={"zone": "b"}),
         facts("b", labels={"zone": "a"}, taints=[taint("x")]),
         facts("b", labels={"zone": "a"}, unschedulable=True),
         facts("b", labels={"zone": "a"}, allocatable={"cpu": "1"}),
     ]
-    assert all(other.static_key is not key for other in others)
+    assert all(other.shape is not key for other in others)

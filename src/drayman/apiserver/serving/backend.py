@@ -157,8 +157,7 @@ class ServerBackend:
             return await self._bind(write.target, write.body)
         if write.verb == "patch":
             return await self.patch(write.target, write.media_type, write.body, write.options)
-        verb = self.create if write.verb == "create" else self.update
-        return await verb(write.target, write.body, write.options)
+        return await self.create(write.target, write.body, write.options)
 
     async def _write_parts(
         self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions

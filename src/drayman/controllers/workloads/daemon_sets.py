@@ -9,7 +9,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.resources import DAEMON_SETS, NODES
 from drayman.controllers.workloads.owning_pods import PodOwner
 from drayman.controllers.workloads.reconciling import Key
-from drayman.controllers.workloads.revisions import Present, Revisions
+from drayman.controllers.workloads.revisions import Revisions
 from drayman.workloads.daemon_sets.placement import node_of, pod_of
 from drayman.workloads.daemon_sets.planning import (
     DaemonPlan,
@@ -39,7 +39,8 @@ class DaemonSetController(PodOwner[DaemonSet]):
         if daemon_set is None:
             return
         await self.claim(daemon_set)
-        present = await self._present_revision(daemon_set)
+        labels = (daemon_set.spec.template.get("metadata") or {}).get("labels") or {}
+        present = await self._revisions.present(daemon_set, labels)
         revision = present.revision.metadata.labels[HASH]
         uid = daemon_set.metadata.uid
         before = len(self.holdings.of(uid))
@@ -59,10 +60,6 @@ class DaemonSetController(PodOwner[DaemonSet]):
         await self._revisions.truncate(uid, live, limit)
         moved = bool(decided.delete) or len(pods) > before
         self.look_again(key, pods, daemon_set.spec.min_ready_seconds, at_once=moved)
-
-    async def _present_revision(self, daemon_set: DaemonSet) -> Present:
-        metadata = daemon_set.spec.template.get("metadata") or {}
-        return await self._revisions.present(daemon_set, metadata.get("labels") or {})
 
     async def _carry_out(
         self, daemon_set: DaemonSet, decided: DaemonPlan, revision: str

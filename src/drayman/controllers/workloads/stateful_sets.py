@@ -8,7 +8,7 @@ from drayman.cluster.errors import ClusterError
 from drayman.cluster.resources import STATEFUL_SETS
 from drayman.controllers.workloads.owning_pods import PodOwner
 from drayman.controllers.workloads.reconciling import Key
-from drayman.controllers.workloads.revisions import Present, Revisions
+from drayman.controllers.workloads.revisions import Revisions
 from drayman.controllers.workloads.stateful_set_claims import VolumeClaims
 from drayman.workloads.revisions import revision_of, template_of
 from drayman.workloads.stateful_sets.identity import ordinal_of, pod_of
@@ -44,7 +44,8 @@ class StatefulSetController(PodOwner[StatefulSet]):
         if stateful_set is None:
             return
         await self.claim(stateful_set)
-        updated = await self._present_revision(stateful_set)
+        labels = stateful_set.spec.selector.match_labels
+        updated = await self._revisions.present(stateful_set, labels)
         current = self._current_revision(stateful_set, updated.revision)
         before = len(self._members(stateful_set))
         decided = plan(
@@ -68,10 +69,6 @@ class StatefulSetController(PodOwner[StatefulSet]):
         name = stateful_set.metadata.name
         pods = self.holdings.of(stateful_set.metadata.uid)
         return [pod for pod in pods if ordinal_of(name, pod.metadata.name) is not None]
-
-    async def _present_revision(self, stateful_set: StatefulSet) -> Present:
-        labels = stateful_set.spec.selector.match_labels
-        return await self._revisions.present(stateful_set, labels)
 
     def _current_revision(
         self, stateful_set: StatefulSet, updated: ControllerRevision
