@@ -1,6 +1,6 @@
 """Simulated nodes at work: follows the cluster, does what is due, writes it in batches, and keeps the heartbeats going.
 
-A node that is told to fail is silent: its lease is not renewed and whatever would be due on it waits until it recovers. What a person or
+A node that is to fail is silent: its lease is not renewed and whatever would be due on it waits until it recovers. What a person or
 another process wants of a node is given by an annotation of the Node object, so that it outlives this process.
 """
 

@@ -186,7 +186,7 @@ class Demands:
         for claim in held:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
-        stale = self._stale_extended(pod) if extended else None
+        stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
         return Demand(
             pod,
             needs,
@@ -210,9 +210,6 @@ class Demands:
             return False
         since = seconds_of(claim.status.allocation.allocation_timestamp)
         return since is not None and since + self._binding_timeout_s < now
-
-    def _stale_extended(self, pod: Pod) -> ResourceClaim | None:
-        return self._state.extended_claim_of(pod.metadata.uid)
 
     def _missing_class(self, claims: tuple[ResourceClaim, ...]) -> Verdict | None:
         classes = self._state.inventory.classes
@@ -245,10 +242,10 @@ class Demands:
         stale: ResourceClaim | None,
     ) -> _Shape:
         # Where pods affect each other, labels and namespace distinguish them too.
-        social = self._state.neighbourhood.concerns(needs)
+        is_concerned = self._state.neighbourhood.concerns(needs)
         key = (
-            needs.social_key if social else needs.key,
-            tuple(self._spec_of(claim) for claim in opened),
+            needs.neighbour_key if is_concerned else needs.key,
+            tuple(codec.encode(claim.spec) for claim in opened),
             tuple(claim.metadata.uid for claim in held),
             timed_out,
             tuple(sorted(extended.items())),
@@ -261,9 +258,6 @@ class Demands:
         if shape is None:
             shape = self._shapes[key] = _Shape(key)
         return shape
-
-    def _spec_of(self, claim: ResourceClaim) -> bytes:
-        return codec.encode(claim.spec)
 
 
 def _volume_claims(needs: PodNeeds) -> Hashable:

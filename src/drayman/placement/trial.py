@@ -31,7 +31,7 @@ from drayman.inventory.undo import UndoLog
 from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook, Released
 from drayman.placement.fit import (
-    Deserted,
+    EmptyNeighbourhood,
     Neighbourhood,
     NodeFacts,
     NodeShape,
@@ -154,7 +154,7 @@ class Emptied:
         self.mapped_devices = real.mapped_devices
         self.static_verdicts = real.static_verdicts
         self.nodes: Mapping[str, NodeState] = _EmptyNodes(real.nodes, untainted=untainted)
-        self.neighbourhood = Deserted(real.neighbourhood)
+        self.neighbourhood = EmptyNeighbourhood(real.neighbourhood)
         self.volumes: VolumeView = _IdleVolumes(real.volumes)
         self._log = UndoLog()
         self._ledger = Ledger(self._log)

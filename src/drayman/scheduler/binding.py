@@ -28,8 +28,9 @@ from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
 from drayman.scheduler.awaiting import Awaiting
-from drayman.scheduler.decisions import bind_write, claim_write, creation_writes, pod_writes
+from drayman.scheduler.retrying import INTERNAL_ERROR
 from drayman.scheduler.volumes import volume_writes
+from drayman.scheduler.writes import bind_write, claim_write, creation_writes, pod_writes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,7 +68,6 @@ class Binder:
         state: ClusterState,
         listener: Listener,
         clock: Callable[[], float],
-        *,
         binding_timeout_s: float,
     ) -> None:
         self._client = client
@@ -92,7 +92,7 @@ class Binder:
             for item in batch:
                 if self._listener.is_under_way(item.uid) and not self.is_waiting(item.uid):
                     self._undo(item)
-                    self._listener.failed(item, "internal error of the scheduler; see its log")
+                    self._listener.failed(item, INTERNAL_ERROR)
 
     async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
         async with self._slots:
@@ -259,6 +259,7 @@ class Binder:
 
     async def stop(self) -> None:
         """Cancel everything under way. What is written stays written; another scheduler continues from there."""
+        self._waiting.clear()  # so that neither a deadline nor a change of a claim starts anything more
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

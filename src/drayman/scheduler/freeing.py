@@ -34,7 +34,7 @@ from drayman.placement.decision.outcomes import Lacking, NoNode, NoPlacement
 from drayman.placement.demand import HELD_ELSEWHERE, Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
-from drayman.scheduler.decisions import claim_write
+from drayman.scheduler.writes import claim_write
 
 _log: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 1.0

@@ -52,20 +52,20 @@ class Occupants:
             if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
         ]
 
-    def has_anybody_to_go(self, node: str, priority: int) -> bool:
+    def has_evictable(self, node: str, priority: int) -> bool:
         """Whether a pod on a node is less important than this, or leaves it anyway."""
-        return any(True for _ in self._who_may_go(node, priority))
+        return any(True for _ in self._evictable(node, priority))
 
-    def devices_to_be_had(self, node: str, priority: int) -> int:
+    def evictable_devices(self, node: str, priority: int) -> int:
         """How many devices, and shares of devices, are held by pods on a node that are less important than this, or leave it anyway."""
         claims = {
             claim.metadata.uid: claim.status.allocation
-            for pod in self._who_may_go(node, priority)
+            for pod in self._evictable(node, priority)
             for claim in self._state.claims_used_by(pod)
         }
         return sum(len(found.devices.results) for found in claims.values() if found is not None)
 
-    def _who_may_go(self, node: str, priority: int) -> Iterator[Pod]:
+    def _evictable(self, node: str, priority: int) -> Iterator[Pod]:
         for pod in self._pods.by_index(_BY_NODE, node):
             if priority_of(pod) < priority or is_leaving(pod):
                 yield pod

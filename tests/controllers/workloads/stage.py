@@ -129,6 +129,11 @@ class Stage:
         namespace = NAMESPACE if resource.namespaced else None
         return await self.client.patch(resource, name, merge_patch(change), namespace, **more)
 
+    async def scale(self, resource: Resource[Any], name: str, replicas: int) -> None:
+        """Through the subresource, as `kubectl scale` does."""
+        change = merge_patch({"spec": {"replicas": replicas}})
+        await self.client.patch(resource.as_values(), name, change, NAMESPACE, subresource="scale")
+
     async def get(self, resource: Resource[Any], name: str) -> Any:
         return await self.client.get(resource, name, NAMESPACE if resource.namespaced else None)
 

@@ -20,7 +20,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
-from drayman.controllers.running import ControllerOptions, all_controllers, start_controllers
+from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.running import Scheduler, SchedulerOptions
@@ -57,8 +57,7 @@ async def running(
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
-        options = ControllerOptions(all_controllers(turns))
-        controllers = await start_controllers(client, informers, options)
+        controllers = await start_controllers(client, informers, all_controllers(turns))
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
             scheduler = Scheduler(client, informers, parts.scheduler, turns=turns)

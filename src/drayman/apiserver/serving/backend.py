@@ -85,10 +85,8 @@ class ServerBackend:
             label_selector=options.label_selector,
             field_selector=options.field_selector,
             resource_version=options.resource_version,
-            resource_version_match="NotOlderThan" if options.initial_events else "",
             timeout_seconds=options.timeout_seconds or None,
-            allow_bookmarks=options.bookmarks or options.initial_events,
-            send_initial_events=True if options.initial_events else None,
+            allow_bookmarks=options.bookmarks,
         )
         return _watching(replace(self._call(target, "watch"), selection=selection))
 
@@ -153,7 +151,7 @@ class ServerBackend:
             return await self.delete(target, options)
         if write.verb == "patch":
             return await self.patch(target, write.media_type, body, options)
-        if write.verb in ("create", "update"):
+        if write.verb == "create":
             return await self._do(self._written(target, write.verb, body, options))
         call = self._call(target, "create" if write.verb == "bind" else "patch")
         call.write = self._options(options)
@@ -271,8 +269,9 @@ async def _watching(call: Call) -> AsyncIterator[AsyncIterator[protocol.Document
 async def _events(
     call: Call, batches: AsyncIterator[list[WatchEvent]]
 ) -> AsyncIterator[protocol.DocumentEvent]:
-    async for batch in batches:
-        for event in batch:
-            if event.type == ERROR:
-                raise error_from_value(event.value)
-            yield protocol.DocumentEvent(event.type, _document(call, event))  # type: ignore[arg-type]
+    with _translating():  # the store may be closed by now
+        async for batch in batches:
+            for event in batch:
+                if event.type == ERROR:
+                    raise error_from_value(event.value)
+                yield protocol.DocumentEvent(event.type, _document(call, event))  # type: ignore[arg-type]

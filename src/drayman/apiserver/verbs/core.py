@@ -12,7 +12,7 @@ from drayman.apiserver.served.resources import Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admission
 from drayman.cluster.embedded.model import Key, Operation, Put, Stored
-from drayman.cluster.embedded.store import Subscription
+from drayman.cluster.embedded.watching import Subscription
 
 if TYPE_CHECKING:
     from drayman.apiserver.requests.calls import Call

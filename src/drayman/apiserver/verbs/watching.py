@@ -22,7 +22,7 @@ from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.reading import select, selector_of
 from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Event, EventType, Stored
-from drayman.cluster.embedded.store import Subscription
+from drayman.cluster.embedded.watching import Subscription
 
 BOOKMARK_INTERVAL_S: Final = 60.0
 BOOKMARK_BEFORE_END_S: Final = 2.0

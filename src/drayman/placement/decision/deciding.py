@@ -225,7 +225,7 @@ def find_a_node(round_: Round, attempt: Attempt) -> NoNode | None:
 def do_without_promises(round_: Round, attempt: Attempt) -> NoNode | None:
     """The pod must fit even if the pods for which room is kept never arrive: it may depend on their presence."""
     decider, demand = round_.decider, attempt.demand
-    if not decider.nominations or not demand.needs.shape.social:
+    if not decider.nominations or not demand.needs.shape.depends_on_pods:
         return None
     with decider.nominations.ignored():
         verdict = decider.placer(demand).verdict_on(demand, attempt.found.node)
