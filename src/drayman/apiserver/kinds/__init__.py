@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drayman.api.validation import SelectorProblem
 from drayman.apiserver.kinds import (
     cluster_resources,
     core_resources,
@@ -26,9 +25,4 @@ def builtin_resources(*, account_parts: tuple[Subresource, ...] = ()) -> Iterato
     yield from workload_resources.RESOURCES
     yield from cluster_resources.RESOURCES
     yield from storage_resources.RESOURCES
-    yield from device_resources(_check_expression)
-
-
-def _check_expression(expression: str, stored: bool) -> SelectorProblem | None:
-    problem = check_selector(expression, stored=stored)
-    return None if problem is None else SelectorProblem(problem.kind.value, problem.detail)
+    yield from device_resources(check_selector)

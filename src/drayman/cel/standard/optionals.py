@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drayman.cel import types
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, member, static
 from drayman.cel.standard_macros import OPTIONALS as MACROS
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import BOOL, DYN, INT, STRING
@@ -77,69 +77,32 @@ def _indexed(container: object, key: object) -> object:
 OPTIONALS = Library(
     "optionals",
     (
-        Function("optional.of", (Overload("optional_of", (_V,), _OPTIONAL, OptionalValue),)),
-        Function(
-            "optional.ofNonZeroValue",
-            (Overload("optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero),),
+        static("optional.of", "optional_of", (_V,), _OPTIONAL, OptionalValue),
+        static(
+            "optional.ofNonZeroValue", "optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero
         ),
-        Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
-        Function("value", (Overload("optional_value", (_OPTIONAL,), _V, value_of, member=True),)),
-        Function(
-            "hasValue",
-            (
-                Overload(
-                    "optional_hasValue",
-                    (_OPTIONAL,),
-                    BOOL,
-                    lambda optional: optional is not NONE,
-                    member=True,
-                ),
-            ),
+        static("optional.none", "optional_none", (), _OPTIONAL, lambda: NONE),
+        member("value", "optional_value", (_OPTIONAL,), _V, value_of),
+        member(
+            "hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda value: value is not NONE
         ),
-        Function(
-            "or",
-            (
-                Overload(
-                    "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or, member=True
-                ),
-            ),
-        ),
-        Function(
-            "orValue",
-            (Overload("optional_orValue_value", (_OPTIONAL, _V), _V, _or_value, member=True),),
-        ),
-        Function("first", (Overload("list_first", (_LIST,), _OPTIONAL, _first, member=True),)),
-        Function("last", (Overload("list_last", (_LIST,), _OPTIONAL, _last, member=True),)),
-        Function(
-            "optional.unwrap", (Overload("optional_unwrap", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),)
-        ),
-        Function(
-            "unwrapOpt",
-            (Overload("optional_unwrapOpt", (_LIST_OF_OPTIONALS,), _LIST, _unwrap, member=True),),
-        ),
-        Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL, _indexed),)),
-        Function(
-            "_[?_]",
-            (
-                Overload("list_optindex_optional_int", (_LIST, INT), _OPTIONAL, _indexed),
-                Overload(
-                    "optional_list_optindex_optional_int",
-                    (_OPTIONAL_LIST, INT),
-                    _OPTIONAL,
-                    _indexed,
-                ),
-                Overload("map_optindex_optional_value", (_MAP, _K), _OPTIONAL, _indexed),
-                Overload(
-                    "optional_map_optindex_optional_value", (_OPTIONAL_MAP, _K), _OPTIONAL, _indexed
-                ),
-            ),
-        ),
-        Function(
-            "_[_]",
-            (
-                Overload("optional_list_index_int", (_OPTIONAL_LIST, INT), _OPTIONAL, _indexed),
-                Overload("optional_map_index_value", (_OPTIONAL_MAP, _K), _OPTIONAL, _indexed),
-            ),
+        member("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or),
+        member("orValue", "optional_orValue_value", (_OPTIONAL, _V), _V, _or_value),
+        member("first", "list_first", (_LIST,), _OPTIONAL, _first),
+        member("last", "list_last", (_LIST,), _OPTIONAL, _last),
+        static("optional.unwrap", "optional_unwrap", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),
+        member("unwrapOpt", "optional_unwrapOpt", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),
+        *(
+            static(operator, id, params, _OPTIONAL, _indexed)
+            for operator, id, params in (
+                ("_?._", "select_optional_field", (DYN, STRING)),
+                ("_[?_]", "list_optindex_optional_int", (_LIST, INT)),
+                ("_[?_]", "optional_list_optindex_optional_int", (_OPTIONAL_LIST, INT)),
+                ("_[?_]", "map_optindex_optional_value", (_MAP, _K)),
+                ("_[?_]", "optional_map_optindex_optional_value", (_OPTIONAL_MAP, _K)),
+                ("_[_]", "optional_list_index_int", (_OPTIONAL_LIST, INT)),
+                ("_[_]", "optional_map_index_value", (_OPTIONAL_MAP, _K)),
+            )
         ),
     ),
     types=(_OPTIONAL,),
