@@ -29,11 +29,7 @@ class Improvement(Struct, frozen=True):
 
 
 def improve(
-    tables: Tables,
-    found: Sequence[tuple[Alternative, int]],
-    max_steps: int,
-    *,
-    is_first: bool,
+    tables: Tables, found: Sequence[tuple[Alternative, int]], max_steps: int, *, is_first: bool
 ) -> Improvement:
     """The best allocation that can be found within the steps, at least as good as the one given.
 
