@@ -41,7 +41,6 @@ class Syntax(Struct, frozen=True):
     """What the parser of an environment accepts: its macros by (name, arity, member), and optional parts of the grammar."""
 
     macros: Mapping[tuple[str, int, bool], Macro] = field(default_factory=dict)
-    optionals: bool = True
     escaped_identifiers: bool = False
 
 

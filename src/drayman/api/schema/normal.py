@@ -158,7 +158,7 @@ def _writer(type_: Type) -> Writer:
         return _map_writer(type_)
     if type_.kind in (ScalarKind.SCHEMA_OR_ARRAY, ScalarKind.SCHEMA_OR_BOOL):
         return _schema
-    return _unchanged
+    return lambda value: value
 
 
 def _list_writer(type_: ListOf) -> Writer:
@@ -190,7 +190,3 @@ def _schema(value: Json) -> Json:
     if isinstance(value, dict):
         return write(value)
     return [write(item) for item in value] if isinstance(value, list) else value
-
-
-def _unchanged(value: Json) -> Json:
-    return value

@@ -83,13 +83,13 @@ def _integer(value: Json, native: str, bits: int) -> int:
     if not is_number(value):
         raise TypeMismatch(type_word(value), native)
     text = str(value)
-    if set(text) & set(".eE") or len(text) > 20 or not _fits(int(text), bits):
+    if (
+        set(text) & set(".eE")
+        or len(text) > 20
+        or not -(1 << bits - 1) <= int(text) < 1 << bits - 1
+    ):
         raise TypeMismatch(f"number {text}", native)
     return int(text)
-
-
-def _fits(value: int, bits: int) -> bool:
-    return -(1 << bits - 1) <= value < 1 << bits - 1
 
 
 def _double(value: Json) -> float:

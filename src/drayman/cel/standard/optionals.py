@@ -1,6 +1,8 @@
-"""Optional values. `or` and `orValue` are lazy in their argument, which the interpreter handles."""
+"""Optional values. The interpreter runs `or`, `orValue` and indices itself; here they only have their signatures."""
 
 from __future__ import annotations
+
+from typing import NoReturn
 
 from drayman.cel import types
 from drayman.cel.errors import EvaluationError
@@ -15,6 +17,7 @@ from drayman.cel.values import (
     Opaque,
     OptionalValue,
     TypeValue,
+    no_such_overload,
     type_name,
 )
 
@@ -44,14 +47,6 @@ def _of_non_zero(value: object) -> OptionalValue:
     return NONE if is_zero(value) else OptionalValue(value)
 
 
-def _or(optional: OptionalValue, other: OptionalValue) -> OptionalValue:
-    return other if optional is NONE else optional
-
-
-def _or_value(optional: OptionalValue, other: object) -> object:
-    return other if optional is NONE else optional.value
-
-
 def _first(values: ListValue) -> OptionalValue:
     return OptionalValue(values[0]) if len(values) else NONE
 
@@ -70,8 +65,8 @@ def _unwrap(values: ListValue) -> list[object]:
     return found
 
 
-def _indexed(container: object, key: object) -> object:
-    raise EvaluationError("no such overload")  # the interpreter resolves indices itself
+def _only_interpreted(*args: object) -> NoReturn:
+    raise no_such_overload()
 
 
 OPTIONALS = Library(
@@ -86,14 +81,14 @@ OPTIONALS = Library(
         member(
             "hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda value: value is not NONE
         ),
-        member("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or),
-        member("orValue", "optional_orValue_value", (_OPTIONAL, _V), _V, _or_value),
+        member("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _only_interpreted),
+        member("orValue", "optional_orValue_value", (_OPTIONAL, _V), _V, _only_interpreted),
         member("first", "list_first", (_LIST,), _OPTIONAL, _first),
         member("last", "list_last", (_LIST,), _OPTIONAL, _last),
         static("optional.unwrap", "optional_unwrap", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),
         member("unwrapOpt", "optional_unwrapOpt", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),
         *(
-            static(operator, id, params, _OPTIONAL, _indexed)
+            static(operator, id, params, _OPTIONAL, _only_interpreted)
             for operator, id, params in (
                 ("_?._", "select_optional_field", (DYN, STRING)),
                 ("_[?_]", "list_optindex_optional_int", (_LIST, INT)),
