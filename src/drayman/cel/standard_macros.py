@@ -102,38 +102,21 @@ def _quantifier(fold: Callable[[MacroContext, ast.Expr], Fold], count: int) -> E
     return expand
 
 
-def _collect(
-    context: MacroContext,
-    target: ast.Expr,
-    names: tuple[str, str],
-    start: ast.Expr,
-    condition: ast.Expr | None,
-    step: ast.Expr,
-) -> ast.Expr:
-    """Adds to a list or map, where the condition holds."""
-    if condition is not None:
-        step = call(context, "_?_:_", condition, step, _accumulator(context))
-    fold = (start, literal(context, True), step, _accumulator(context))
-    return _fold(context, target, names, fold)
-
-
-def _list(
-    context: MacroContext,
-    target: ast.Expr,
-    names: tuple[str, str],
-    condition: ast.Expr | None,
-    element: ast.Expr,
-) -> ast.Expr:
-    start = ast.ListExpr(context.new_id(), ())
-    added = ast.ListExpr(context.new_id(), (element,))
-    step = call(context, "_+_", _accumulator(context), added)
-    return _collect(context, target, names, start, condition, step)
+def _when(context: MacroContext, condition: ast.Expr | None, step: ast.Expr) -> ast.Expr:
+    if condition is None:
+        return step
+    return call(context, "_?_:_", condition, step, _accumulator(context))
 
 
 def _filter(context: MacroContext, target: ast.Expr | None, args: Args) -> ast.Expr:
     assert target is not None
     names = _variables(args, 1, "argument is not an identifier")
-    return _list(context, target, names, args[1], args[0])
+    kept = ast.ListExpr(context.new_id(), (args[0],))
+    step = _when(context, args[1], call(context, "_+_", _accumulator(context), kept))
+    start = ast.ListExpr(context.new_id(), ())
+    return _fold(
+        context, target, names, (start, literal(context, True), step, _accumulator(context))
+    )
 
 
 def _list_of(count: int, problem: str) -> Expander:
@@ -143,7 +126,12 @@ def _list_of(count: int, problem: str) -> Expander:
         assert target is not None
         names = _variables(args, count, problem)
         condition = args[count] if len(args) == count + 2 else None
-        return _list(context, target, names, condition, args[-1])
+        element = ast.ListExpr(context.new_id(), (args[-1],))
+        step = _when(context, condition, call(context, "_+_", _accumulator(context), element))
+        start = ast.ListExpr(context.new_id(), ())
+        return _fold(
+            context, target, names, (start, literal(context, True), step, _accumulator(context))
+        )
 
     return expand
 
@@ -157,8 +145,11 @@ def _map_of(*, entry: bool) -> Expander:
         condition = args[2] if len(args) == 4 else None
         key = () if entry else (ident(context, names[0]),)
         insert = call(context, "cel.@mapInsert", _accumulator(context), *key, args[-1])
+        step = _when(context, condition, insert)
         start = ast.MapExpr(context.new_id(), ())
-        return _collect(context, target, names, start, condition, insert)
+        return _fold(
+            context, target, names, (start, literal(context, True), step, _accumulator(context))
+        )
 
     return expand
 
