@@ -31,6 +31,7 @@ from drayman.cel.types import BYTES, DYN, INT, STRING, Type, list_of, parameter
 from drayman.cel.values import LISTS, ListValue, check_size, materialize, same, type_name
 
 _COMPARISON = 2.0
+_SORT_BY_KEYS = "@sortByAssociatedKeys"
 _SORT_INPUT = "@__sortBy_input__"
 _SORTABLE = (ast.ListExpr, ast.Select, ast.Ident, ast.Comprehension, ast.Call)
 
@@ -185,7 +186,7 @@ def _expand_sort_by(
     map_macro = next(macro for macro in STANDARD if (macro.name, macro.arity) == ("map", 2))
     keys = map_macro.expand(context, ident(context, _SORT_INPUT), args)
     assert keys is not None, "map() always expands"
-    result = member_call(context, ident(context, _SORT_INPUT), "@sortByAssociatedKeys", keys)
+    result = member_call(context, ident(context, _SORT_INPUT), _SORT_BY_KEYS, keys)
     nothing, never = ast.ListExpr(context.new_id(), ()), literal(context, False)
     step = ident(context, _SORT_INPUT)
     return ast.Comprehension(
@@ -194,6 +195,7 @@ def _expand_sort_by(
 
 
 _LIST = list_of(parameter("T"))
+_NESTED, _ITEMS = list_of(_LIST), list_of(DYN)
 _SLICE = Rule(_slice_estimate, _slice_cost)
 _FLATTEN = Rule(_flatten_estimate, _flatten_cost)
 _RANGE = Rule(lambda args: new_list_estimate(fixed_size(literal_int(args[0], MAX))), _range_cost)
@@ -205,14 +207,7 @@ def _sort_overloads(short: str, type: Type) -> tuple[Function, Function]:
     by_keys = f"list_{short}_sortByAssociatedKeys"
     return (
         member("sort", f"list_{short}_sort", (keys,), keys, sort, _comparisons(0, type)),
-        member(
-            "@sortByAssociatedKeys",
-            by_keys,
-            (_LIST, keys),
-            _LIST,
-            sort_by_keys,
-            _comparisons(1, type),
-        ),
+        member(_SORT_BY_KEYS, by_keys, (_LIST, keys), _LIST, sort_by_keys, _comparisons(1, type)),
     )
 
 
@@ -220,14 +215,12 @@ LISTS_EXTENSION = Library(
     "cel.lib.ext.lists",
     functions=(
         member("slice", "list_slice", (_LIST, INT, INT), _LIST, slice_list, _SLICE),
-        member(
-            "flatten", "list_flatten", (list_of(_LIST),), _LIST, flatten, _FLATTEN, guarded=False
-        ),
+        member("flatten", "list_flatten", (_NESTED,), _LIST, flatten, _FLATTEN, guarded=False),
         member(
             "flatten",
             "list_flatten_int",
-            (list_of(DYN), INT),
-            list_of(DYN),
+            (_ITEMS, INT),
+            _ITEMS,
             flatten,
             _FLATTEN,
             guarded=False,

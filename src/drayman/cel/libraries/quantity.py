@@ -105,6 +105,14 @@ def compare_to(left: QuantityValue, right: QuantityValue) -> int:
     return (a > b) - (a < b)
 
 
+def _is_greater(left: QuantityValue, right: QuantityValue) -> bool:
+    return compare_to(left, right) > 0
+
+
+def _is_less(left: QuantityValue, right: QuantityValue) -> bool:
+    return compare_to(left, right) < 0
+
+
 def is_integer(value: QuantityValue) -> bool:
     return _integer(value) is not None
 
@@ -161,7 +169,7 @@ def sub_int(left: QuantityValue, right: int) -> QuantityValue:
 _ZERO = _whole(0)
 
 
-_PAIR = (QUANTITY, QUANTITY)
+_ONE, _PAIR = (QUANTITY,), (QUANTITY, QUANTITY)
 _WITH_INT = (QUANTITY, INT)
 
 QUANTITIES = Library(
@@ -174,31 +182,13 @@ QUANTITIES = Library(
         ),
         *priced(
             NOMINAL,
-            static("sign", "quantity_sign", (QUANTITY,), INT, sign),
-            member(
-                "isGreaterThan",
-                "quantity_is_greater_than",
-                _PAIR,
-                BOOL,
-                lambda a, b: compare_to(a, b) > 0,
-            ),
-            member(
-                "isLessThan",
-                "quantity_is_less_than",
-                _PAIR,
-                BOOL,
-                lambda a, b: compare_to(a, b) < 0,
-            ),
+            static("sign", "quantity_sign", _ONE, INT, sign),
+            member("isGreaterThan", "quantity_is_greater_than", _PAIR, BOOL, _is_greater),
+            member("isLessThan", "quantity_is_less_than", _PAIR, BOOL, _is_less),
             member("compareTo", "quantity_compare_to", _PAIR, INT, compare_to),
-            member(
-                "asApproximateFloat",
-                "quantity_get_float",
-                (QUANTITY,),
-                DOUBLE,
-                as_approximate_float,
-            ),
-            member("asInteger", "quantity_get_int", (QUANTITY,), INT, as_integer),
-            member("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, is_integer),
+            member("asApproximateFloat", "quantity_get_float", _ONE, DOUBLE, as_approximate_float),
+            member("asInteger", "quantity_get_int", _ONE, INT, as_integer),
+            member("isInteger", "quantity_is_integer", _ONE, BOOL, is_integer),
             member("add", "quantity_add", _PAIR, QUANTITY, add),
             member("add", "quantity_add_int", _WITH_INT, QUANTITY, add_int),
             member("sub", "quantity_sub", _PAIR, QUANTITY, sub),

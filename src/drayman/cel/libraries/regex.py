@@ -64,8 +64,8 @@ def _find_all_cost(args: Sequence[object], result: object) -> int:
     return regex_cost(args, result) + max(0, actual_size(result) - FREE_GROWTH)
 
 
-_STRINGS = list_of(STRING)
-_PAIR = (STRING, STRING)
+_TEXTS = list_of(STRING)
+_PAIR, _TRIPLE = (STRING, STRING), (STRING, STRING, INT)
 
 REGEX = Library(
     "kubernetes.regex",
@@ -73,15 +73,8 @@ REGEX = Library(
         *priced(REGEX_RULE, member("find", "string_find_string", _PAIR, STRING, find, pattern=1)),
         *priced(
             Rule(REGEX_RULE.estimate, _find_all_cost),
-            member("findAll", "string_find_all_string", _PAIR, _STRINGS, find_all, pattern=1),
-            member(
-                "findAll",
-                "string_find_all_string_int",
-                (*_PAIR, INT),
-                _STRINGS,
-                find_all,
-                pattern=1,
-            ),
+            member("findAll", "string_find_all_string", _PAIR, _TEXTS, find_all, pattern=1),
+            member("findAll", "string_find_all_string_int", _TRIPLE, _TEXTS, find_all, pattern=1),
         ),
     ),
 )

@@ -65,6 +65,14 @@ def parse_semver(text: str, normalized: bool = False) -> SemverValue:
 is_semver = succeeds(_parse)
 
 
+def _is_greater(left: SemverValue, right: SemverValue) -> bool:
+    return left.version > right.version
+
+
+def _is_less(left: SemverValue, right: SemverValue) -> bool:
+    return left.version < right.version
+
+
 def compare_to(left: SemverValue, right: SemverValue) -> int:
     return (left.version > right.version) - (left.version < right.version)
 
@@ -88,16 +96,8 @@ SEMVERS = Library(
         ),
         *priced(
             NOMINAL,
-            member(
-                "isGreaterThan",
-                "semver_is_greater_than",
-                _PAIR,
-                BOOL,
-                lambda a, b: a.version > b.version,
-            ),
-            member(
-                "isLessThan", "semver_is_less_than", _PAIR, BOOL, lambda a, b: a.version < b.version
-            ),
+            member("isGreaterThan", "semver_is_greater_than", _PAIR, BOOL, _is_greater),
+            member("isLessThan", "semver_is_less_than", _PAIR, BOOL, _is_less),
             member("compareTo", "semver_compare_to", _PAIR, INT, compare_to),
             member("major", "semver_major", (SEMVER,), INT, lambda v: _signed(v.version.major)),
             member("minor", "semver_minor", (SEMVER,), INT, lambda v: _signed(v.version.minor)),

@@ -38,17 +38,18 @@ def _pairs(passes: int) -> Rule:
     return Rule(estimate, cost)
 
 
+_ONCE, _TWICE = _pairs(1), _pairs(2)
 _LISTS = (list_of(parameter("T")), list_of(parameter("T")))
 
 SETS = Library(
     "cel.lib.ext.sets",
     functions=(
-        static("sets.contains", "list_sets_contains_list", _LISTS, BOOL, sets_contains, _pairs(1)),
+        static("sets.contains", "list_sets_contains_list", _LISTS, BOOL, sets_contains, _ONCE),
         static(
-            "sets.equivalent", "list_sets_equivalent_list", _LISTS, BOOL, sets_equivalent, _pairs(2)
+            "sets.equivalent", "list_sets_equivalent_list", _LISTS, BOOL, sets_equivalent, _TWICE
         ),
         static(
-            "sets.intersects", "list_sets_intersects_list", _LISTS, BOOL, sets_intersects, _pairs(1)
+            "sets.intersects", "list_sets_intersects_list", _LISTS, BOOL, sets_intersects, _ONCE
         ),
     ),
 )

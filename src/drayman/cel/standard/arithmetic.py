@@ -101,7 +101,7 @@ _LISTS = Rule(partial(_concatenation_estimate, per_unit=0))
 
 _DOUBLES, _INTS, _UINTS = (DOUBLE, DOUBLE), (INT, INT), (UINT, UINT)
 _DURATIONS, _TIMESTAMPS = (DURATION, DURATION), (TIMESTAMP, TIMESTAMP)
-_TIME_AND_DURATION = (TIMESTAMP, DURATION)
+_TIME_SHIFT = (TIMESTAMP, DURATION)
 
 ARITHMETIC = Library(
     "arithmetic",
@@ -110,7 +110,7 @@ ARITHMETIC = Library(
         static("_+_", "add_double", _DOUBLES, DOUBLE, operator.add),
         static("_+_", "add_duration_duration", _DURATIONS, DURATION, _add_durations),
         static("_+_", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, _add_to_duration),
-        static("_+_", "add_timestamp_duration", _TIME_AND_DURATION, TIMESTAMP, _add_duration),
+        static("_+_", "add_timestamp_duration", _TIME_SHIFT, TIMESTAMP, _add_duration),
         static("_+_", "add_int64", _INTS, INT, _signed(operator.add)),
         static("_+_", "add_list", (_LIST, _LIST), _LIST, concatenate, _LISTS),
         static("_+_", "add_string", (STRING, STRING), STRING, _add_text, _TEXT),
@@ -118,9 +118,7 @@ ARITHMETIC = Library(
         static("_-_", "subtract_double", _DOUBLES, DOUBLE, operator.sub),
         static("_-_", "subtract_duration_duration", _DURATIONS, DURATION, _difference),
         static("_-_", "subtract_int64", _INTS, INT, _signed(operator.sub)),
-        static(
-            "_-_", "subtract_timestamp_duration", _TIME_AND_DURATION, TIMESTAMP, _subtract_duration
-        ),
+        static("_-_", "subtract_timestamp_duration", _TIME_SHIFT, TIMESTAMP, _subtract_duration),
         static("_-_", "subtract_timestamp_timestamp", _TIMESTAMPS, DURATION, _difference),
         static("_-_", "subtract_uint64", _UINTS, UINT, _unsigned(operator.sub)),
         static("_*_", "multiply_double", _DOUBLES, DOUBLE, operator.mul),

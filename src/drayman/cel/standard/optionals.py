@@ -43,7 +43,7 @@ def value_of(optional: OptionalValue) -> object:
     return optional.value
 
 
-def _of_non_zero(value: object) -> OptionalValue:
+def _non_zero(value: object) -> OptionalValue:
     return NONE if is_zero(value) else OptionalValue(value)
 
 
@@ -73,14 +73,10 @@ OPTIONALS = Library(
     "optionals",
     (
         static("optional.of", "optional_of", (_V,), _OPTIONAL, OptionalValue),
-        static(
-            "optional.ofNonZeroValue", "optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero
-        ),
+        static("optional.ofNonZeroValue", "optional_ofNonZeroValue", (_V,), _OPTIONAL, _non_zero),
         static("optional.none", "optional_none", (), _OPTIONAL, lambda: NONE),
         member("value", "optional_value", (_OPTIONAL,), _V, value_of),
-        member(
-            "hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda value: value is not NONE
-        ),
+        member("hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda v: v is not NONE),
         member("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _only_interpreted),
         member("orValue", "optional_orValue_value", (_OPTIONAL, _V), _V, _only_interpreted),
         member("first", "list_first", (_LIST,), _OPTIONAL, _first),
