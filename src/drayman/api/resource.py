@@ -6,8 +6,6 @@ Kubernetes distinguishes null from empty are optional here.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from drayman.api.core import NodeSelector
@@ -82,16 +80,12 @@ class Counter(ApiStruct):
     value: Quantity = Quantity.ZERO
 
 
-class CounterSet(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class CounterSet(ApiStruct, merge_key=("name",)):
     name: str = ""
     counters: dict[str, Counter] = field(default_factory=dict)
 
 
-class DeviceCounterConsumption(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("counterSet",)
-
+class DeviceCounterConsumption(ApiStruct, merge_key=("counterSet",)):
     counter_set: str = ""
     counters: dict[str, Counter] = field(default_factory=dict)
 
@@ -131,9 +125,7 @@ class NodeAllocatableResourceMapping(ApiStruct):
     allocation_multiplier: Quantity | None = None
 
 
-class Device(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class Device(ApiStruct, merge_key=("name",)):
     name: str = ""
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
@@ -186,9 +178,7 @@ class ExactDeviceRequest(ApiStruct):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class DeviceSubRequest(ApiStruct, merge_key=("name",)):
     name: str = ""
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -198,9 +188,7 @@ class DeviceSubRequest(ApiStruct):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceRequest(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class DeviceRequest(ApiStruct, merge_key=("name",)):
     name: str = ""
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
@@ -257,9 +245,7 @@ class AllocationResult(ApiStruct):
     allocation_timestamp: Timestamp | None = None
 
 
-class ResourceClaimConsumerReference(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("uid",)
-
+class ResourceClaimConsumerReference(ApiStruct, merge_key=("uid",)):
     api_group: str = ""
     resource: str = ""
     name: str = ""
@@ -272,9 +258,7 @@ class NetworkDeviceData(ApiStruct):
     hardware_address: str = ""
 
 
-class AllocatedDeviceStatus(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("driver", "pool", "device", "shareID")
-
+class AllocatedDeviceStatus(ApiStruct, merge_key=("driver", "pool", "device", "shareID")):
     driver: str = ""
     pool: str = ""
     device: str = ""

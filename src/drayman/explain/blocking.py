@@ -91,7 +91,7 @@ class Blocking:
         if charge is None:
             lacking = [n for n, _ in sieve.wanted.amounts if n not in {c.name for c in capacities}]
             return f"has no {lacking[0]}" if lacking else "its policy does not allow the amount"
-        left = self._view.remaining(position)
+        left = self._view.usage.remaining(position)
         for capacity, wanted, have in zip(capacities, charge, left, strict=True):
             if wanted > have:
                 whole = "in total" if have == capacity.value else "left"
@@ -103,7 +103,9 @@ class Blocking:
         view, hardware = self._view, self._view.hardware
         for index, amounts in hardware.consumption[position]:
             info = hardware.counter_sets[index]
-            for name, wanted, have in zip(info.names, amounts, view.counters[index], strict=True):
+            for name, wanted, have in zip(
+                info.names, amounts, view.usage.counters[index], strict=True
+            ):
                 if wanted > have:
                     what = f"{amount_title(wanted)} wanted, {amount_title(have)} left"
                     return f"{info.name}/{name}: {what} ({self._holder(position)})"

@@ -45,11 +45,6 @@ _KINDS: Final = {
 }
 
 
-def accept_selectors(_expression: str, _stored: bool) -> SelectorProblem | None:
-    """A checker for callers that have no compiler at hand."""
-    return None
-
-
 def check_selectors(
     selectors: tuple[DeviceSelector, ...],
     checker: SelectorChecker,

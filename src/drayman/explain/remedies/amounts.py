@@ -105,7 +105,7 @@ def _offered(case: Case, name: str) -> list[Amount]:
     found: set[Amount] = set()
     for node in islice(case.nodes, _MOST_NODES):
         view = case.state.inventory.view(node.node, case.state.ledger)
-        for kind, left, _ in view.capacity_groups:
+        for kind, left, _ in view.usage.capacity_groups:
             capacities = view.hardware.capacity_kinds[kind]
             found.update(
                 amount

@@ -111,7 +111,7 @@ class PodIndex:
         view = self._state.inventory.view(node.node, self._state.ledger)
         if view.hardware.is_vast:
             return
-        for position in positions(view.in_use | view.shared):
+        for position in positions(view.usage.in_use | view.usage.shared):
             holders = self._state.ledger.holders_of(view.id_of(position))
             for holder in (each for each in holders if each not in known):
                 claim = self._claims.get(holder)
