@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.core import NodeAllocatableResourceClaimStatus
 from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, ResourceSlice
-from drayman.placement.mapped_resources import MappedDevices, as_requests, requests_in_status
+from drayman.inventory.features import Features
+from drayman.placement.mapped_resources import MappedDevices, as_requests
+from drayman.placement.state import ClusterState
+from placement.fit.objects import make_node, make_pod
 
 
 def slice_(name: str = "s", driver: str = "x", **mappings: Any) -> ResourceSlice:
@@ -105,12 +107,13 @@ def test_units_are_those_of_requests() -> None:
     assert as_requests({"cpu": half, "memory": half}) == {"cpu": 500, "memory": 1}
 
 
-def test_what_a_placed_pod_takes_is_read_from_its_status() -> None:
-    """The sum over the claims in its status."""
-    statuses = tuple(
-        NodeAllocatableResourceClaimStatus(
-            resource_claim_name=name, containers=("c",), resources={"cpu": Quantity(2)}
-        )
-        for name in ("a", "b")
-    )
-    assert requests_in_status(statuses) == {"cpu": 4000}
+def test_a_placed_pod_counts_once_what_its_devices_take() -> None:
+    """The sum over the claims in its status comes on top of its requests, however often the pod is shown."""
+    state = ClusterState(Features(), lambda _: None)
+    state.set_node(make_node("n"))
+    taken = [{"resourceClaimName": name, "resources": {"cpu": "2"}} for name in ("a", "b")]
+    status = {"nodeAllocatableResourceClaimStatuses": taken}
+    pod = make_pod({"cpu": "1"}, nodeName="n", status=status)
+    for _ in range(2):
+        state.set_placed_pod(pod)
+        assert state.nodes["n"].usage.cpu == 5000

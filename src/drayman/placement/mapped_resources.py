@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import ceil
 
-from drayman.api.core import NodeAllocatableResourceClaimStatus
 from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, NodeAllocatableResourceMapping, ResourceSlice
 from drayman.inventory.device import Amount
@@ -94,12 +93,3 @@ def as_requests(amounts: Mapping[str, Amount]) -> dict[str, int]:
         name: ceil(Fraction(amount) * (1000 if name == "cpu" else 1))
         for name, amount in amounts.items()
     }
-
-
-def requests_in_status(statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> dict[str, int]:
-    """What the claims of a placed pod take of its node."""
-    total: dict[str, Amount] = {}
-    for status in statuses:
-        for name, quantity in status.resources.items():
-            total[name] = total.get(name, 0) + quantity.amount
-    return as_requests(total)
