@@ -55,7 +55,7 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
     except ClaimsNotReadyError:
         yield None
         return
-    own = [claim for claim in claims if _is_used_by_nobody_else(claim, pod)]
+    own = [claim for claim in claims if state.groups.uses_alone(pod, claim)]
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)
@@ -95,10 +95,6 @@ def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:
     unfit = NodeFit(state, demand).of(node)
     why = "its devices would not serve the claims" if unfit is None else and_list(unfit.reasons)
     return Alternative(node=chosen, chosen=True, refusal=why)
-
-
-def _is_used_by_nobody_else(claim: ResourceClaim, pod: Pod) -> bool:
-    return all(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
 
 
 def _without_devices(claim: ResourceClaim) -> ResourceClaim:

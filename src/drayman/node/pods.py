@@ -31,6 +31,7 @@ from drayman.node.pod_status import Stage, status_of
 from drayman.node.preparing import PreparedClaims, results
 from drayman.node.published import PublishedDevices
 from drayman.node.runs import PodRun, Wishes, adopted
+from drayman.placement.claims import is_reserved_for
 
 Entry = tuple[str, str]
 """What is due: a kind, and the uid or name of what it is about."""
@@ -38,7 +39,6 @@ POD: Final = "pod"
 REPORT: Final = "report"
 UNPREPARE: Final = "unprepare"
 
-_GROUPS: Final = "podgroups"
 _CONFLICT_DELAY: Final = 0.05
 """Seconds until a claim that another component has just written is known as it is now."""
 _QUIET_ATTEMPTS: Final = 1
@@ -240,10 +240,7 @@ class SimulatedPods:
             return f"claim {name} does not exist"
         if claim.status.allocation is None:
             return f"claim {name} is not allocated"
-        if not any(
-            consumer.uid == pod.metadata.uid or consumer.resource == _GROUPS
-            for consumer in claim.status.reserved_for
-        ):
+        if not is_reserved_for(claim, pod):
             return f"claim {name} is not reserved for the pod"
         for result in results(claim):
             if self._with.published.find(result) is None:

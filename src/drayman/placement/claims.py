@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Final
+from typing import Final, Literal
 
 from drayman.api.claim_generation import is_made_for
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
@@ -105,18 +105,24 @@ def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    group = group_key(pod)
+    """Whether a pod may use a claim: it is reserved for the pod, or for the group that the pod is in."""
+    uid, group = pod.metadata.uid, group_key(pod)
     for consumer in claim.status.reserved_for:
-        if consumer.uid == pod.metadata.uid:
+        if consumer.uid == uid:
             return True
-        if (
-            group is not None
-            and consumer.resource == "podgroups"
-            and consumer.api_group == GROUP_API
-            and consumer.name == group[1]
-        ):
+        if group is not None and is_group(consumer, group[1]):
             return True
     return False
+
+
+def pods_holding(claim: ResourceClaim) -> tuple[ResourceClaimConsumerReference, ...] | None:
+    """The pods that hold a claim: when all of them are gone, it gives back its devices. None if it keeps them whichever pods go.
+
+    The reservation for a group ends with the group and not with its pods, and consumers that are not known here stay
+    (`workloads/claims/releasing.py`).
+    """
+    consumers = claim.status.reserved_for
+    return consumers if all(resource_of(each) == "pods" for each in consumers) else None
 
 
 def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
@@ -127,6 +133,22 @@ def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
             api_group=GROUP_API, resource="podgroups", name=metadata.name, uid=metadata.uid
         )
     return ResourceClaimConsumerReference(resource="pods", name=metadata.name, uid=metadata.uid)
+
+
+def resource_of(
+    consumer: ResourceClaimConsumerReference,
+) -> Literal["pods", "podgroups"] | None:
+    """What a claim is reserved for: a pod or a group of pods. None for consumers that are not known here."""
+    if not consumer.api_group and consumer.resource == "pods":
+        return "pods"
+    if consumer.api_group == GROUP_API and consumer.resource == "podgroups":
+        return "podgroups"
+    return None
+
+
+def is_group(consumer: ResourceClaimConsumerReference, name: str) -> bool:
+    """Whether a claim is reserved for the group of this name, in the claim's namespace."""
+    return consumer.name == name and resource_of(consumer) == "podgroups"
 
 
 def only_node_of(selector: NodeSelector | None) -> str | None:

@@ -76,14 +76,10 @@ class Freeing:
     def movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that no other pod uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
-        pod = demand.pod
-        ours = {pod.metadata.uid}
-        group = self._state.groups.of(pod)
-        if group is not None and not self._state.groups.has_placed(group):
-            ours.add(group.metadata.uid)
         for claim in demand.held:
-            others = [entry for entry in claim.status.reserved_for if entry.uid not in ours]
-            if others or self._state.is_under_way(claim):
+            if not self._state.groups.uses_alone(demand.pod, claim):
+                continue
+            if self._state.is_under_way(claim):
                 continue
             for name in blocked:
                 node = self._state.nodes.get(name)

@@ -13,6 +13,7 @@ from drayman.api.times import seconds_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS
+from drayman.placement.claims import pods_holding
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
 from drayman.placement.state import ClusterState
@@ -102,20 +103,18 @@ class Occupants:
         known = self._state.known_claim(claim)
         if known is None or known.status.allocation is None:
             return False
-        return all(user.uid in departing for user in known.status.reserved_for)
+        users = pods_holding(known)
+        return users is not None and all(user.uid in departing for user in users)
 
     def _is_leaving(self, pod: Pod) -> bool:
         return is_leaving(pod) or self._is_asked(pod.metadata.uid)
 
     def _is_unused(self, claim: ResourceClaim) -> bool:
-        users = claim.status.reserved_for
+        users = pods_holding(claim)
         if not users or self._state.is_under_way(claim):
             return False
         namespace = claim.metadata.namespace
-        return all(
-            user.resource == "pods" and self._find(namespace, user.name, user.uid) is None
-            for user in users
-        )
+        return all(self._find(namespace, user.name, user.uid) is None for user in users)
 
     def _find(self, namespace: str, name: str, uid: str) -> Pod | None:
         """A pod that exists and has not ended."""
