@@ -50,26 +50,31 @@ class Occupants:
         return [
             Occupant(pod, self._state.claims_used_by(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
-            if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
+            if self._counts(pod, node, now)
         ]
 
-    def has_anybody_to_go(self, node: str, priority: int) -> bool:
+    def has_anybody_to_go(self, node: str, priority: int, now: float) -> bool:
         """Whether a pod on a node is less important than this, or leaves it anyway."""
-        return any(True for _ in self._who_may_go(node, priority))
+        return any(True for _ in self._who_may_go(node, priority, now))
 
-    def devices_to_be_had(self, node: str, priority: int) -> int:
+    def devices_to_be_had(self, node: str, priority: int, now: float) -> int:
         """How many devices, and shares of devices, are held by pods on a node that are less important than this, or leave it anyway."""
         claims = {
             claim.metadata.uid: claim.status.allocation
-            for pod in self._who_may_go(node, priority)
+            for pod in self._who_may_go(node, priority, now)
             for claim in self._state.claims_used_by(pod)
         }
         return sum(len(found.devices.results) for found in claims.values() if found is not None)
 
-    def _who_may_go(self, node: str, priority: int) -> Iterator[Pod]:
+    def _who_may_go(self, node: str, priority: int, now: float) -> Iterator[Pod]:
+        """Those of the pods `on` a node that a pod of this priority may count on to go."""
         for pod in self._pods.by_index(_BY_NODE, node):
-            if priority_of(pod) < priority or is_leaving(pod):
+            may_go = priority_of(pod) < priority or self._is_leaving(pod)
+            if may_go and self._counts(pod, node, now):
                 yield pod
+
+    def _counts(self, pod: Pod, node: str, now: float) -> bool:
+        return self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
 
     def unused_claims(self) -> list[ResourceClaim]:
         """Claims with devices whose users are gone: they are about to give them back."""
