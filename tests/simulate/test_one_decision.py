@@ -18,6 +18,7 @@ from drayman.cluster.turns import Turns
 from drayman.explain.pod import explain_pod
 from drayman.explain.remedies.trying import MOST_SEARCHES, Trials
 from drayman.placement.claims import ClaimsNotReadyError
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.world import Objects, World, state_of
 from drayman.reasons.reason import Reason
 from drayman.scheduler.cycle import Cycle
@@ -220,7 +221,8 @@ def by_explanation(case: Case) -> str:
     found = explain_pod(world, case.asked, with_remedies=False)
     if found.headline.reason is not Reason.FITS:
         return found.headline.reason.value
-    had = (claim.status.allocation for claim in world.state.claims_used_by(case.asked))
+    claims = Decider(world.state).round(world.now).claims(case.asked)
+    had = (claim.status.allocation for claim in claims)
     devices = [r.device for a in had if a is not None for r in a.devices.results]
     devices += [name.rpartition("/")[2] for name in found.devices]
     return f"{found.node}: {','.join(devices)}" if devices else found.node

@@ -27,7 +27,7 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
-from drayman.reasons.lost import LOST, claims_in_use, results_of
+from drayman.reasons.lost import LOST, results_of
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.volumes import volumes_under_way
@@ -124,7 +124,7 @@ def _not_to_be_placed(
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     """The devices that the claims of a pod have."""
-    results = (result for claim in claims_in_use(world, pod) for result in results_of(claim))
+    results = (result for claim in world.state.claims_used_by(pod) for result in results_of(claim))
     return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, Literal
 
-from drayman.api.claim_generation import is_made_for
+from drayman.api.claim_generation import is_made_for, owning_pod
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
+from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import GROUP_API, PodGroup
 from drayman.api.pods import entry_claims, group_key
 from drayman.api.resource import (
@@ -102,6 +103,29 @@ def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
             f'resource claim "{name}" is being deleted', ClaimLack.DELETING, name
         )
     return claim
+
+
+def claims_used_by(pod: Pod, find: FindClaim) -> Iterator[ResourceClaim]:
+    """The claims that a pod uses and does not just name: reserved for it and, where they are generated, made for it.
+
+    The one for extended resources is among them, and so are those that are being deleted.
+    """
+    for entry, name in entry_claims(pod):
+        claim = find(pod.metadata.namespace, name) if name else None
+        if claim is None or not is_reserved_for(claim, pod):
+            continue
+        if entry.resource_claim_template_name is None or is_made_for(claim, pod):
+            yield claim
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None:
+        claim = find(pod.metadata.namespace, extended.resource_claim_name)
+        if claim is not None and is_made_for(claim, pod) and is_reserved_for(claim, pod):
+            yield claim
+
+
+def extended_for(claim: ResourceClaim) -> OwnerReference | None:
+    """The pod for whose extended resources a claim was made."""
+    return owning_pod(claim) if EXTENDED_CLAIM in claim.metadata.annotations else None
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:

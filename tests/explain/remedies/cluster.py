@@ -160,7 +160,8 @@ class Cluster:
         if extended:
             metadata["annotations"] = {EXTENDED_CLAIM: "true"}
         if owner:
-            reference = {"kind": "Pod", "name": owner, "uid": f"pod-{owner}", "controller": True}
+            reference: JsonObject = {"apiVersion": "v1", "kind": "Pod", "name": owner}
+            reference |= {"uid": f"pod-{owner}", "controller": True}
             metadata["ownerReferences"] = [reference]
         made = {"metadata": metadata, "spec": spec}
         return self.add(claims=convert(ResourceClaim, made))

@@ -42,12 +42,8 @@ from drayman.controllers.taint_eviction.rule_status import (
     new_condition,
     wait_before_update,
 )
-from drayman.controllers.taint_eviction.taints import (
-    NO_EXECUTE,
-    Eviction,
-    Tainted,
-    pod_eviction,
-)
+from drayman.controllers.taint_eviction.taints import Eviction, Tainted, pod_eviction
+from drayman.inventory.taints import NO_EXECUTE
 
 _log: Final = logging.getLogger(__name__)
 

@@ -11,14 +11,10 @@ from drayman.api.pods import has_claims
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.controllers.taint_eviction.rule_status import Counts
-from drayman.controllers.taint_eviction.taints import (
-    NO_EXECUTE,
-    FindClaim,
-    Tainted,
-    pod_eviction,
-)
+from drayman.controllers.taint_eviction.taints import Tainted, pod_eviction
 from drayman.inventory.pool import newest_slices
-from drayman.inventory.taints import selects
+from drayman.inventory.taints import NO_EXECUTE, selects
+from drayman.placement.claims import FindClaim
 
 
 def count(
