@@ -17,10 +17,13 @@ from drayman.api.resource import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
+from drayman.api.times import seconds_of
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 MOST_CONSUMERS: Final = 256
+BINDING_TIMEOUT_S: Final = 600.0
+"""How long drivers may take to make devices ready, unless the scheduler is configured otherwise."""
 
 FindClaim = Callable[[str, str], ResourceClaim | None]
 """By namespace and name."""
@@ -226,6 +229,22 @@ def readiness(claim: ResourceClaim) -> Readiness:
                 pending.append(f"{name} ({wanted})")
                 break
     return Readiness(tuple(pending)) if pending else READY
+
+
+def binding_deadline(claim: ResourceClaim, timeout_s: float) -> float | None:
+    """When the devices of a claim have to be ready, counted from their allocation: another attempt does not restart it.
+
+    None where the allocation does not say when it was made: then there is no end.
+    """
+    allocation = claim.status.allocation
+    since = None if allocation is None else seconds_of(allocation.allocation_timestamp)
+    return None if since is None else since + timeout_s
+
+
+def is_late(claim: ResourceClaim, now: float, timeout_s: float) -> bool:
+    """Whether devices that are not ready should have been by now."""
+    deadline = binding_deadline(claim, timeout_s)
+    return deadline is not None and deadline < now
 
 
 def needs_binding(allocation: AllocationResult) -> bool:

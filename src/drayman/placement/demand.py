@@ -20,9 +20,8 @@ from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.nodeselector import matches
 from drayman.api.pods import containers_of
 from drayman.api.resource import ResourceClaim
-from drayman.api.times import seconds_of
 from drayman.bounded import Bounded
-from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
+from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.state import ClusterState
@@ -206,10 +205,7 @@ class Demands:
         state = readiness(claim)
         if state.failure:
             return True
-        if state.is_ready or claim.status.allocation is None:
-            return False
-        since = seconds_of(claim.status.allocation.allocation_timestamp)
-        return since is not None and since + self._binding_timeout_s < now
+        return not state.is_ready and is_late(claim, now, self._binding_timeout_s)
 
     def _stale_extended(self, pod: Pod) -> ResourceClaim | None:
         return self._state.extended_claim_of(pod.metadata.uid)

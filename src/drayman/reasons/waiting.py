@@ -6,17 +6,19 @@ allocated devices that their driver has yet to make ready.
 
 from __future__ import annotations
 
+from typing import Final
+
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished, is_leaving, unmade_entries
 from drayman.api.resource import ResourceClaim
-from drayman.api.times import seconds_of
 from drayman.placement.claims import (
+    BINDING_TIMEOUT_S,
     ClaimLack,
     ClaimsNotReadyError,
+    is_late,
     is_reserved_for,
     readiness,
 )
-from drayman.placement.decision.deciding import BINDING_TIMEOUT_S
 from drayman.placement.decision.gathering import gathered
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
@@ -24,6 +26,8 @@ from drayman.placement.world import World
 from drayman.reasons.lost import lost_by_pod, node_state
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
+
+_MINUTE_S: Final = 60
 
 
 def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
@@ -144,22 +148,27 @@ def _of_the_devices(
     return None
 
 
-def unready(claim: ResourceClaim, now: float) -> Headline | None:
+def unready(
+    claim: ResourceClaim, now: float, timeout_s: float = BINDING_TIMEOUT_S
+) -> Headline | None:
     """What keeps the devices of a claim from being used; None if they are ready, or there are none."""
     state, name = readiness(claim), claim.metadata.name
     if state.failure:
         return Headline.of(Reason.BINDING_FAILED, f"Claim {name}: {state.failure}.")
-    allocation = claim.status.allocation
-    if not state.pending or allocation is None:
+    if not state.pending:
         return None
     has = f"Claim {name} has {counted(len(state.pending), 'device')} that the driver has"
     which = and_list(state.pending)
-    since = seconds_of(allocation.allocation_timestamp)
-    if since is not None and since + BINDING_TIMEOUT_S < now:
-        minutes = counted(int(BINDING_TIMEOUT_S // 60), "minute")
-        late = f"{has} not made ready within {minutes}: {which}."
+    if is_late(claim, now, timeout_s):
+        late = f"{has} not made ready within {_patience(timeout_s)}: {which}."
         return Headline.of(Reason.BINDING_FAILED, late)
     return Headline.of(Reason.DEVICES_NOT_READY, f"{has} still to make ready: {which}.")
+
+
+def _patience(seconds: float) -> str:
+    if seconds < 2 * _MINUTE_S:
+        return counted(int(seconds), "second")
+    return counted(int(seconds // _MINUTE_S), "minute")
 
 
 def _sentence(error: Exception) -> str:

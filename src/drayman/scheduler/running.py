@@ -24,6 +24,7 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
+from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
@@ -73,7 +74,7 @@ class SchedulerOptions:
     """Whether no other scheduler is known: that is then reported for pods that name another one."""
     unserved_after_s: float = UNSERVED_AFTER_S
     """How long another scheduler has to take a pod, if one runs after all."""
-    binding_timeout_s: float = 600.0
+    binding_timeout_s: float = BINDING_TIMEOUT_S
     first_backoff_s: float = FIRST_BACKOFF_S
     longest_backoff_s: float = LONGEST_BACKOFF_S
     features: Features = field(default_factory=Features)
@@ -282,7 +283,7 @@ class Scheduler:
     def waiting(self, placement: Placement) -> None:
         made = (item.claim for item in placement.made)
         claims = (*placement.claims, *placement.held, *made)
-        told = (unready(claim, self._clock()) for claim in claims)
+        told = (unready(claim, self._clock(), self._options.binding_timeout_s) for claim in claims)
         news = next((str(each) for each in told if each is not None), None)
         if news is not None:
             self._reporter.note(
