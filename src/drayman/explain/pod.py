@@ -31,7 +31,7 @@ from drayman.reasons.lost import LOST, results_of
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.volumes import volumes_under_way
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import before_nodes, demand_of, held_back
 from drayman.reasons.wording import and_list
 
 
@@ -42,14 +42,17 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
-    early = waiting(world, pod)
+    early = held_back(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
     round_ = Decider(world.state).round(world.now)
     outcome = round_.consider(pod)
+    early = before_nodes(world, outcome, pod)
+    if early is not None:
+        return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
     if isinstance(outcome, NoNode):
         return _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-    assert isinstance(outcome, Fitting)  # what comes before nodes has been covered
+    assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found)
     if under_way is not None:
         return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
@@ -66,10 +69,9 @@ class PodHeadlines:
         self._found: dict[Hashable, Found | NotFound] = {}
 
     def of(self, pod: Pod) -> Headline:
-        early = waiting(self._world, pod)
-        if early is not None:
-            return early
         demand = self.demand(pod)
+        if isinstance(demand, Headline):
+            return demand
         found = self._found.get(demand.key)
         if found is None:
             found = self._found[demand.key] = self._round.find(demand)
@@ -80,9 +82,9 @@ class PodHeadlines:
             return under_way
         return as_far_as_seen(self._world.unseen, pod, _fits_line(found))
 
-    def demand(self, pod: Pod) -> Demand:
-        """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._round.demand(pod)
+    def demand(self, pod: Pod) -> Demand | Headline:
+        """What a pod asks of nodes, or why none is to be looked for."""
+        return demand_of(self._world, self._round, pod)
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
         """The verdict of a node's devices on that."""

@@ -25,7 +25,7 @@ from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import before_nodes, held_back
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
 
@@ -137,18 +137,21 @@ def stay_where_it_is_told(bench: Bench, turn: Turn) -> PlannedPod | None:
 
 
 def wait_for_others(bench: Bench, turn: Turn) -> PlannedPod | None:
-    """What has to happen before nodes are looked at."""
-    why = waiting(bench.world, turn.pod)
+    """There may be nothing to decide about a pod yet."""
+    why = held_back(bench.world, turn.pod)
     return None if why is None else turn.refused(why)
 
 
 def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
     """What the scheduler would do."""
     outcome = bench.round.consider(turn.pod, turn.expanded.node)
+    why = before_nodes(bench.world, outcome, turn.pod)
+    if why is not None:
+        return turn.refused(why)
     if isinstance(outcome, NoNode):
         turn.demand, turn.not_found = outcome.demand, outcome.not_found
         return None
-    assert isinstance(outcome, Fitting)  # `wait_for_others` handles the rest
+    assert isinstance(outcome, Fitting)  # all that was decided before was in the same round
     demand, found = outcome.demand, outcome.found
     turn.placement = bench.round.place(demand, found)
     return turn.placed(turn.placement.node, tuple(_devices(demand, found)))

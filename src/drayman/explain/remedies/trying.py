@@ -43,7 +43,7 @@ class Trials:
         self, state: ClusterState, now: float, nodes: Sequence[NodeState], searches: int
     ) -> None:
         self._state = state
-        self._round = Decider(state).round(now)
+        self.round = Decider(state).round(now)
         self._placer = Placer(state, Policy.BEST)
         self._nodes = nodes
         self._left = searches
@@ -56,12 +56,8 @@ class Trials:
         """Whether the limit of searches has been reached."""
         return self._left <= 0 or self._looks_left <= 0
 
-    def demand(self, pod: Pod) -> Demand:
-        """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._round.demand(pod)
-
     def demand_with(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Demand:
-        return self._round.demand_with(pod, claims)
+        return self.round.demand_with(pod, claims)
 
     def ask(
         self, pod: Pod, claims: Sequence[ResourceClaim], nodes: Sequence[NodeState] | None = None
