@@ -6,7 +6,7 @@ Kubernetes distinguishes null from empty are optional here.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from msgspec import field
 
@@ -198,12 +198,21 @@ class DeviceSubRequest(ApiStruct):
     capacity: CapacityRequirements | None = None
 
 
+RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
+
+
 class DeviceRequest(ApiStruct):
     merge_key: ClassVar[tuple[str, ...]] = ("name",)
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
+
+    def alternatives(self) -> list[tuple[str, RequestSpec]]:
+        """What serves the request, best first, by the names that results, constraints and configuration use for it."""
+        if self.exactly is not None:
+            return [(self.name, self.exactly)]
+        return [(f"{self.name}/{sub.name}", sub) for sub in self.first_available]
 
 
 class DeviceConstraint(ApiStruct):
