@@ -124,6 +124,10 @@ class ClaimBook:
         """The claims that have devices, as last shown by the server."""
         return (claim for claim in self._claims.values() if claim.status.allocation is not None)
 
+    def is_floating(self, pool: tuple[str, str]) -> bool:
+        """Whether a pool, by driver and name, may be seen from several nodes."""
+        return not self._home_of_pool.get(pool)
+
     def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
         """The claim for the extended resources of a pod, if it exists."""
         key = self._extended_claims.get(pod_uid)
