@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, ResourceSlice
 from drayman.inventory.features import Features
-from drayman.placement.mapped_resources import MappedDevices, as_requests
+from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.state import ClusterState
 from placement.fit.objects import make_node, make_pod
 
@@ -103,8 +102,11 @@ def test_a_slice_that_goes_takes_its_mappings_along() -> None:
 
 def test_units_are_those_of_requests() -> None:
     """CPUs count in thousandths; what is no whole unit is rounded up."""
-    half = Quantity.parse("500m").amount
-    assert as_requests({"cpu": half, "memory": half}) == {"cpu": 500, "memory": 1}
+    devices = MappedDevices()
+    half = {"allocationMultiplier": "500m"}
+    devices.set_slice(slice_(cpu=half, memory=half))
+    assert devices.requests_of([allocation("d")]) == {"cpu": 500, "memory": 1}
+    assert devices.requests_of([allocation("d"), allocation("d")]) == {"cpu": 1000, "memory": 1}
 
 
 def test_a_placed_pod_counts_once_what_its_devices_take() -> None:
