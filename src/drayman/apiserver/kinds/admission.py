@@ -12,12 +12,12 @@ from typing import Final
 from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
 from drayman.api.node_taints import NOT_READY, UNREACHABLE
-from drayman.api.quantity import Quantity
 from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, names_no_class
 from drayman.apiserver.kinds.leases import overhead_of
 from drayman.apiserver.kinds.limit_ranges import LimitRanges
+from drayman.apiserver.kinds.pods.resources import parse_amounts
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
 from drayman.apiserver.protocol.errors import StatusError, forbidden
@@ -170,15 +170,11 @@ class RuntimeOverhead(AdmissionPlugin):
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
             raise _refuse(write, why)
-        if own and _amounts(own) != _amounts(cost):
+        if own and parse_amounts(own) != parse_amounts(cost):
             why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             raise _refuse(write, why)
         if cost:
             spec["overhead"] = dict(cost)
-
-
-def _amounts(resources: Mapping[str, Json]) -> dict[str, Quantity]:
-    return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
 
 
 def _merge_scheduling(write: Admitted, spec: Object, scheduling: Object) -> None:
