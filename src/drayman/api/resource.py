@@ -298,6 +298,11 @@ class ResourceClaimStatus(ApiStruct):
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
+    @property
+    def results(self) -> tuple[DeviceRequestAllocationResult, ...]:
+        """The devices that were allocated, one result for each; empty without an allocation."""
+        return () if self.allocation is None else self.allocation.devices.results
+
 
 class ResourceClaim(ApiStruct):
     api_version: str = always(API_VERSION)

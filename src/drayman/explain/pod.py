@@ -19,6 +19,7 @@ from drayman.explain.remedies.replacing import replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
+from drayman.inventory.identity import DeviceId
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.demand import Demand
@@ -27,7 +28,7 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
-from drayman.reasons.lost import LOST, results_of
+from drayman.reasons.lost import LOST
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.volumes import volumes_under_way
@@ -126,8 +127,8 @@ def _not_to_be_placed(
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     """The devices that the claims of a pod have."""
-    results = (result for claim in world.state.claims_used_by(pod) for result in results_of(claim))
-    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+    results = (r for claim in world.state.claims_used_by(pod) for r in claim.status.results)
+    return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 
 def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
@@ -161,7 +162,7 @@ def _planned(found: Found) -> tuple[str, ...]:
     if found.plan is None:
         return ()
     results = [r for item in found.plan.claims for r in item.allocation.devices.results]
-    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+    return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 
 def _pending(

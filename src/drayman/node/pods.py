@@ -28,7 +28,7 @@ from drayman.node.agenda import Agenda
 from drayman.node.claim_status import devices_write, ready_devices
 from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of
-from drayman.node.preparing import PreparedClaims, results
+from drayman.node.preparing import PreparedClaims
 from drayman.node.published import PublishedDevices
 from drayman.node.runs import PodRun, Wishes, adopted
 from drayman.placement.claims import is_reserved_for
@@ -242,10 +242,9 @@ class SimulatedPods:
             return f"claim {name} is not allocated"
         if not is_reserved_for(claim, pod):
             return f"claim {name} is not reserved for the pod"
-        for result in results(claim):
+        for result in claim.status.results:
             if self._with.published.find(result) is None:
-                device = DeviceId(result.driver, result.pool, result.device)
-                return f"claim {name}: device {device} is not there"
+                return f"claim {name}: device {DeviceId.of(result)} is not there"
         busy = self.prepared.prepare(claim, pod.metadata.uid)
         if busy is None:
             return ""

@@ -18,6 +18,7 @@ from drayman.api.resource import (
     ResourceClaimConsumerReference,
 )
 from drayman.api.times import seconds_of
+from drayman.inventory.identity import DeviceId
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -215,7 +216,7 @@ def readiness(claim: ResourceClaim) -> Readiness:
     for result in allocation.devices.results:
         if not result.binding_conditions:
             continue
-        name = f"{result.driver}/{result.pool}/{result.device}"
+        name = str(DeviceId.of(result))
         status = _status_of(claim.status.devices, result.driver, result.pool, result.device)
         conditions = {} if status is None else {c.type_: c for c in status.conditions}
         for failing in result.binding_failure_conditions:

@@ -49,8 +49,7 @@ class MappedDevices:
         """What the devices of an allocation take of the node."""
         total: dict[str, Amount] = {}
         for result in allocation.devices.results:
-            device = DeviceId(result.driver, result.pool, result.device)
-            for name, mapping in self._mappings(device).items():
+            for name, mapping in self._mappings(DeviceId.of(result)).items():
                 amount = _amount(mapping, result.consumed_capacity)
                 if amount is not None:
                     total[name] = total.get(name, 0) + amount

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from drayman.api.core import Node, Pod
-from drayman.api.resource import DeviceRequestAllocationResult, DeviceTaint, ResourceClaim
+from drayman.api.resource import DeviceTaint, ResourceClaim
 from drayman.api.times import timestamp
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.taints import eviction_time, selects
@@ -75,11 +75,6 @@ def node_state(world: World, name: str) -> str:
     return f"is not ready{_said(node.node)}" if Closed.NOT_READY in closed_by(node.node) else ""
 
 
-def results_of(claim: ResourceClaim) -> Sequence[DeviceRequestAllocationResult]:
-    allocation = claim.status.allocation
-    return () if allocation is None else allocation.devices.results
-
-
 def _node_trouble(world: World, name: str | None, subject: str) -> Headline | None:
     state = node_state(world, name) if name else ""
     if not name or not state:
@@ -120,7 +115,7 @@ def _device_trouble(
 
 def _unpublished(world: World, claim: ResourceClaim) -> list[DeviceId]:
     """The devices of a claim that are not in the newest generation of their pool."""
-    found = dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results_of(claim))
+    found = dict.fromkeys(map(DeviceId.of, claim.status.results))
     return [device for device in found if world.published(device) is None]
 
 
@@ -130,8 +125,8 @@ def _evicting(
     """The taints that evict the users of a claim: from when on, on which device, and the name of the claim."""
     if not world.features.device_taints:
         return
-    for result in results_of(claim):
-        device = DeviceId(result.driver, result.pool, result.device)
+    for result in claim.status.results:
+        device = DeviceId.of(result)
         rules = (rule for rule in world.objects.taint_rules if selects(rule, *device))
         published = world.published(device)
         own = () if published is None else published[1].taints

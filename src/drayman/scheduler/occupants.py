@@ -60,11 +60,11 @@ class Occupants:
     def devices_to_be_had(self, node: str, priority: int, now: float) -> int:
         """How many devices, and shares of devices, are held by pods on a node that are less important than this, or leave it anyway."""
         claims = {
-            claim.metadata.uid: claim.status.allocation
+            claim.metadata.uid: len(claim.status.results)
             for pod in self._who_may_go(node, priority, now)
             for claim in self._state.claims_used_by(pod)
         }
-        return sum(len(found.devices.results) for found in claims.values() if found is not None)
+        return sum(claims.values())
 
     def _who_may_go(self, node: str, priority: int, now: float) -> Iterator[Pod]:
         """Those of the pods `on` a node that a pod of this priority may count on to go."""

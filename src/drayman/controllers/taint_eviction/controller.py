@@ -279,6 +279,4 @@ def _index_of(pool: PoolId) -> str:
 
 
 def _pools_of(claim: ResourceClaim) -> Iterator[str]:
-    allocation = claim.status.allocation
-    if allocation is not None:
-        yield from {_index_of((r.driver, r.pool)) for r in allocation.devices.results}
+    yield from {_index_of((r.driver, r.pool)) for r in claim.status.results}

@@ -73,6 +73,5 @@ def _allocated(rule: DeviceTaintRule, claims: Iterable[ResourceClaim]) -> int:
     return sum(
         selects(rule, result.driver, result.pool, result.device)
         for claim in claims
-        if claim.status.allocation is not None
-        for result in claim.status.allocation.devices.results
+        for result in claim.status.results
     )

@@ -94,11 +94,9 @@ def pod_eviction(pod: Pod, find: FindClaim, tainted: Tainted) -> Eviction | None
 
 def claim_eviction(claim: ResourceClaim, tainted: Tainted) -> Eviction | None:
     """When and why the users of a claim have to go."""
-    if claim.status.allocation is None:
-        return None
     when: datetime | None = None
     reasons: set[EvictingTaint] = set()
-    for result in claim.status.allocation.devices.results:
+    for result in claim.status.results:
         for reason, taint in tainted.on(result):
             moment = eviction_time(taint, result.tolerations)
             if moment is not None:

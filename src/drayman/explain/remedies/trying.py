@@ -15,6 +15,7 @@ from msgspec import Struct
 from drayman.allocator import Policy, signature
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
+from drayman.inventory.identity import DeviceId
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.nodes import NodeState
@@ -94,7 +95,7 @@ class Trials:
             return None
         given = () if found.plan is None else found.plan.claims
         results = (r for item in given for r in item.allocation.devices.results)
-        return Fit(node.facts.name, tuple(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+        return Fit(node.facts.name, tuple(str(DeviceId.of(r)) for r in results))
 
     def _looks(self, demand: Demand, node: NodeState) -> Hashable:
         """Equal for nodes that give equal answers."""

@@ -59,8 +59,7 @@ class User(Struct, frozen=True):
     @property
     def devices(self) -> int:
         """How many devices they hold, entirely or in part."""
-        found = [claim.status.allocation for claim in self.claims]
-        return sum(len(each.devices.results) for each in found if each is not None)
+        return sum(len(claim.status.results) for claim in self.claims)
 
     @property
     def is_leaving(self) -> bool:

@@ -80,8 +80,7 @@ def _row(
 def _holders(claims: Sequence[ResourceClaim]) -> Mapping[tuple[str, str, str], list[str]]:
     holders: dict[tuple[str, str, str], list[str]] = {}
     for claim in claims:
-        allocation = claim.status.allocation
-        for result in () if allocation is None else allocation.devices.results:
+        for result in claim.status.results:
             key = (result.driver, result.pool, result.device)
             holders.setdefault(key, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
     return holders

@@ -174,10 +174,9 @@ def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ..
     """The holders of each device. Admin access takes nothing."""
     found: dict[DeviceId, tuple[Share, ...]] = {}
     for claim in claims:
-        allocation = claim.status.allocation
-        for result in () if allocation is None else allocation.devices.results:
+        for result in claim.status.results:
             if not result.admin_access:
-                device = DeviceId(result.driver, result.pool, result.device)
+                device = DeviceId.of(result)
                 share = Share(claim, result.consumed_capacity)
                 found[device] = (*found.get(device, ()), share)
     return found
