@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from drayman.api.claim_generation import is_made_for, owning_pod
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
 from drayman.api.meta import OwnerReference
@@ -16,6 +18,7 @@ from drayman.api.resource import (
     AllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimStatus,
 )
 from drayman.api.times import seconds_of
 from drayman.inventory.identity import DeviceId
@@ -161,6 +164,17 @@ def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
             api_group=GROUP_API, resource="podgroups", name=metadata.name, uid=metadata.uid
         )
     return ResourceClaimConsumerReference(resource="pods", name=metadata.name, uid=metadata.uid)
+
+
+def without_devices(claim: ResourceClaim) -> ResourceClaim:
+    """The claim once it has given back its devices: nothing uses it, and nothing is said about them."""
+    return replace(claim, status=ResourceClaimStatus())
+
+
+def without_user(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    """The claim without the reservation for a pod. It keeps its devices; a reservation for the pod's group stays."""
+    users = tuple(user for user in claim.status.reserved_for if user.uid != pod.metadata.uid)
+    return replace(claim, status=replace(claim.status, reserved_for=users))
 
 
 def resource_of(
