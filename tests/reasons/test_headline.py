@@ -158,7 +158,7 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
     "counters in use, for several": (
         lambda: parted(held="p0").wants(TWO),
         "CountersInUse (not now)",
-        "2 are free on node a, but not so many at once",
+        "2 are free on node a, but not that many at once",
     ),
     "a tainted device": (
         lambda: rule(Town().node("a", 1)).wants(ONE),
@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
     "a full node": (
         lambda: Town().node("a", 1).runs("x", "a", cpu=7).wants(ONE, cpu=2),
         "NodesFull (not now)",
-        "Node a, which could serve claim c0, has not enough left of what the pod needs: cpu.",
+        "Node a, which could serve claim c0, does not have enough left of what the pod needs: cpu.",
     ),
     "a small node with the device, a large one without": (
         lambda: Town().node("a", 1, allocatable={"cpu": "1"}).node("b").wants(ONE, cpu=2),

@@ -75,13 +75,13 @@ class Blocking:
         )
         titles = [self._known.title(holder) for holder in holders]
         more = f" and {len(titles) - 2} more" if len(titles) > 2 else ""
-        return f"{', '.join(titles[:2])}{more}" if titles else "somebody unknown"
+        return f"{', '.join(titles[:2])}{more}" if titles else "an unknown holder"
 
     def _taint(self, sieve: Sieve, position: int) -> str:
         hardware = self._view.hardware
         taints = hardware.taints(self._view.taints[0].rules)
         found = taints.untolerated(hardware.records[position], sieve.wanted.spec.tolerations)
-        return ", ".join(taint_title(taint) for taint in found)
+        return ", ".join(taint_title(*taint) for taint in found)
 
     def _capacity(self, sieve: Sieve, position: int) -> str:
         hardware = self._view.hardware
@@ -94,7 +94,7 @@ class Blocking:
         left = self._view.remaining(position)
         for capacity, wanted, have in zip(capacities, charge, left, strict=True):
             if wanted > have:
-                whole = "in all" if have == capacity.value else "left"
+                whole = "in total" if have == capacity.value else "left"
                 amounts = f"{amount_title(wanted)} wanted, {amount_title(have)} {whole}"
                 return f"{capacity.name}: {amounts}"
         return _WORDS[Hurdle.CAPACITY]

@@ -62,11 +62,11 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
         state.remove_pod(pod.metadata.uid)
         for claim in own:
             state.remove_claim(claim)
-        homeless = msgspec.structs.replace(
+        unplaced = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
         freed = [without_devices(claim) if claim in own else claim for claim in claims]
-        yield Decider(state).round(world.now).demand_with(homeless, freed)
+        yield Decider(state).round(world.now).demand_with(unplaced, freed)
 
 
 def _listed(standings: Sequence[NodeStanding], chosen: str) -> tuple[Alternative, ...]:

@@ -59,7 +59,7 @@ class Holders:
         """A short title for a holder: the workload, or the claim and the pods that use it; with the namespace."""
         claim = self._claims.get(holder)
         if claim is None:
-            return "somebody unknown"
+            return "an unknown holder"
         kind, _, name = self._whose(claim).partition("/")
         if name:
             return f"{claim.metadata.namespace}/{name} ({kind})"

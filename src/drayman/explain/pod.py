@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import msgspec
 
 from drayman.api.core import Pod
+from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import alternatives, alternatives_of_running
@@ -92,24 +93,25 @@ class PodHeadlines:
         return self._round.placer(demand).devices_verdict(demand, node)
 
 
-def _base(world: World, pod: Pod, first: Headline) -> Explanation:
-    versions = dict(world.versions)
-    versions["pod"] = pod.metadata.resource_version
+def explained(world: World, kind: str, metadata: ObjectMeta, headline: Headline) -> Explanation:
+    """What every explanation of one object has."""
     return Explanation(
-        kind="Pod",
-        name=pod.metadata.name,
-        namespace=pod.metadata.namespace,
-        headline=first,
+        kind=kind,
+        name=metadata.name,
+        namespace=metadata.namespace,
+        headline=headline,
         nodes=len(world.state.nodes),
         unseen=world.unseen,
-        evidence=versions,
+        evidence={**world.versions, kind.lower(): metadata.resource_version},
     )
 
 
 def _not_to_be_placed(
     world: World, pod: Pod, first: Headline, *, with_remedies: bool
 ) -> Explanation:
-    base = msgspec.structs.replace(_base(world, pod, first), node=pod.spec.node_name)
+    base = msgspec.structs.replace(
+        explained(world, "Pod", pod.metadata, first), node=pod.spec.node_name
+    )
     if pod.spec.node_name and not is_finished(pod):
         base = msgspec.structs.replace(base, devices=devices_of(world, pod))
         if first.reason is not Reason.TERMINATING:
@@ -137,13 +139,13 @@ def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
     first = as_far_as_seen(world.unseen, demand.pod, _fits_line(found))
     if first.reason is not Reason.FITS:
         return msgspec.structs.replace(
-            _base(world, demand.pod, first),
+            explained(world, "Pod", demand.pod.metadata, first),
             node_fit=node_fit_steps(survey),
             funnels=funnels(survey, refused=False),
             untried=UNTRIED,
         )
     return msgspec.structs.replace(
-        _base(world, demand.pod, first),
+        explained(world, "Pod", demand.pod.metadata, first),
         node=found.node.facts.name,
         devices=_planned(found),
         node_fit=node_fit_steps(survey),
@@ -182,12 +184,12 @@ def _pending(
     known = Holders(world)
     mistakes = mistaken_values(survey)
     base = msgspec.structs.replace(
-        _base(world, pod, first),
+        explained(world, "Pod", pod.metadata, first),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=searched and site is not None),
         nearest=site and nearest_miss(survey, site, known, searched=searched),
         spelling=misspelt(survey, KnownNames(world.objects.slices)),
-        values=tuple(mistake.told for mistake in mistakes),
+        values=tuple(mistake.value for mistake in mistakes),
     )
     if first.reason.kind in (Outlook.NOT_NOW, Outlook.NOT_HERE):
         who, more = holders(survey, site, known)

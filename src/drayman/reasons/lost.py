@@ -63,7 +63,7 @@ def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:
     node = None if allocation is None else only_node_of(allocation.node_selector)
     trouble = _node_trouble(world, node, f"The claim has its devices on node {node}")
     return trouble or _device_trouble(
-        world, (claim,), "The claim has its devices", "whoever uses it is evicted"
+        world, (claim,), "The claim has its devices", "the pods that use it are evicted"
     )
 
 
@@ -108,7 +108,7 @@ def _device_trouble(
     tolerance = f"claim {name} does not tolerate; {consequence}"
     if when.timestamp() > world.now:
         tolerance = f"claim {name} tolerates until {timestamp(when)}; then {consequence}"
-    title = taint_title((taint.key, taint.value, taint.effect))
+    title = taint_title(taint.key, taint.value, taint.effect)
     text = f"{subject}, but {device} is tainted {title}, which {tolerance}."
     return Headline.of(Reason.DEVICES_TAINTED, text)
 

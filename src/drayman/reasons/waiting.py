@@ -83,12 +83,12 @@ def lacking(
         case ClaimLack.DELETING:
             return Headline.of(
                 Reason.CLAIM_DELETING,
-                f"Claim {name} is being deleted; no pod can begin to use it any more.",
+                f"Claim {name} is being deleted; no pod can start to use it.",
             )
         case ClaimLack.FOREIGN:
             return Headline.of(
                 Reason.CLAIM_FOREIGN,
-                f"Claim {name} has the name of the pod's claim, but was made for somebody else.",
+                f"Claim {name} has the name of the pod's claim, but was created for another owner.",
             )
         case ClaimLack.GROUP:
             return Headline.of(
@@ -110,7 +110,7 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
     return Headline.of(
         Reason.DEVICES_IN_USE,
         f"Claim {claim.metadata.name} gives back its devices: they are kept for pod"
-        f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted those that had them.",
+        f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted the pods that had them.",
     )
 
 
@@ -118,7 +118,7 @@ def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
     status, node = pod.status, pod.spec.node_name
     if is_finished(pod):
-        return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
+        return Headline.of(Reason.RUNS, f"The pod has finished: {status.phase}.")
     if is_leaving(pod):
         where = f" and still on node {node}" if node else ""
         trouble = node_state(world, node) if node else ""
@@ -151,9 +151,9 @@ def _of_the_devices(world: World, demand: Demand) -> Headline | None:
     for claim in demand.held:
         # What a plan has only just reserved for the pod's group has not been given to the pod.
         if is_reserved_for(claim, demand.pod) and not world.state.is_under_way(claim):
-            told = unready(claim, world.now)
-            if told is not None:
-                return told
+            headline = unready(claim, world.now)
+            if headline is not None:
+                return headline
     return None
 
 
@@ -171,7 +171,7 @@ def unready(
     if is_late(claim, now, timeout_s):
         late = f"{has} not made ready within {_patience(timeout_s)}: {which}."
         return Headline.of(Reason.BINDING_FAILED, late)
-    return Headline.of(Reason.DEVICES_NOT_READY, f"{has} still to make ready: {which}.")
+    return Headline.of(Reason.DEVICES_NOT_READY, f"{has} yet to make ready: {which}.")
 
 
 def _patience(seconds: float) -> str:

@@ -102,7 +102,7 @@ def test_ephemeral_needs_no_directory(tmp_path: Path, monkeypatch: pytest.Monkey
         assert not (tmp_path / "named").exists()
     done = drayman("up", "--ephemeral", "--data-dir", tmp_path / "named")
     assert done.returncode == 2
-    assert "--ephemeral keeps nothing, so it goes with no --data-dir" in done.stderr
+    assert "--ephemeral keeps nothing, so it cannot be combined with --data-dir" in done.stderr
 
 
 def test_ephemeral_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,10 @@ def test_the_api_alone_has_no_hardware() -> None:
     """--profile asks for what --no-controllers leaves out, which is said rather than forgotten."""
     done = drayman("up", "--ephemeral", "--no-controllers", "--profile", "example=1")
     assert done.returncode == 2
-    assert "--no-controllers serves the API alone, so it goes with no --profile" in done.stderr
+    assert (
+        "--no-controllers serves the API alone, so it cannot be combined with --profile"
+        in done.stderr
+    )
 
 
 def test_a_killed_server_does_not_count_as_running(data: Path) -> None:

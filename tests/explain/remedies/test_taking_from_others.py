@@ -80,7 +80,7 @@ def test_pods_that_would_come_back_at_once() -> None:
     assert checked(full(1).holder("a", "n1", "0", owner="DaemonSet").waiting()) == []
     cluster = full(1).holder("a", "n1", "0", owner="ReplicaSet").waiting()
     assert checked(cluster) == [
-        "Delete pod default/a, and scale down replicaset/a, which would make it anew."
+        "Delete pod default/a, and scale down replicaset/a, which would recreate it."
     ]
 
 
@@ -89,7 +89,7 @@ def test_a_replica_set_of_a_deployment() -> None:
     labels = {"pod-template-hash": "5d7f9c"}
     cluster = full(1).holder("web", "n1", "0", owner="ReplicaSet", labels=labels).waiting()
     assert checked(cluster) == [
-        "Delete pod default/web, and scale down deployment/web, which would make it anew."
+        "Delete pod default/web, and scale down deployment/web, which would recreate it."
     ]
 
 

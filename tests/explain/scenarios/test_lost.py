@@ -148,7 +148,7 @@ SCENARIOS = (
         scene=node_is_gone,
         reason=Reason.NODE_GONE,
         says="The pod is on node cpu-9, which does not exist any more.",
-        remedies=("Delete pod default/etl and create it anew.",),
+        remedies=("Delete pod default/etl and create it again.",),
         plays=False,
     ),
     Scenario(
@@ -156,7 +156,7 @@ SCENARIOS = (
         scene=node_and_slices_are_gone,
         reason=Reason.NODE_GONE,
         says="dgx-h100-1, which does not exist any more",
-        remedies=("Delete pod default/llama and create it anew.",),
+        remedies=("Delete pod default/llama and create it again.",),
         plays=False,
     ),
     Scenario(
@@ -190,7 +190,7 @@ SCENARIOS = (
         scene=device_is_gone,
         reason=Reason.DEVICES_GONE,
         says="1 device of claim llama-claim is not published any more: gpu.nvidia.com/dgx-h100-1/gpu-1.",
-        remedies=("Delete pod default/llama and create it anew.",),
+        remedies=("Delete pod default/llama and create it again.",),
         plays=False,
     ),
     Scenario(
@@ -283,7 +283,7 @@ SCENARIOS = (
         scene=device_is_to_be_left,
         about=CLAIM,
         reason=Reason.DEVICES_TAINTED,
-        says="whoever uses it is evicted",
+        says="the pods that use it are evicted",
         holders=HOLDS,
     ),
     Scenario(
@@ -299,7 +299,7 @@ SCENARIOS = (
         scene=kept_claim_is_going,
         about=CLAIM,
         reason=Reason.CLAIM_DELETING,
-        says="used by nobody at the moment, and keeps them until it is gone",
+        says="not used at the moment, and keeps them until it is gone",
         holders=("default/llama-claim: gpu-0 gpu-1",),
     ),
 )
