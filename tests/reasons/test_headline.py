@@ -11,7 +11,7 @@ from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import NotFound
 from drayman.reasons.headline import headline
 from drayman.reasons.reason import Headline
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import demand_of
 from explain.town import ROOT, Town
 from oracle.build import capacity, claim, device, everything, exactly, partitioned, shared, taint
 from oracle.selectors import MODEL_A, MODEL_A_GUARDED
@@ -270,9 +270,9 @@ def told(town: Town) -> Headline:
     world = town.world()
     pod = world.pod("default", "pending")
     assert pod is not None
-    assert waiting(world, pod) is None
     round_ = Decider(world.state).round(world.now)
-    demand = round_.demand(pod)
+    demand = demand_of(world, round_, pod)
+    assert not isinstance(demand, Headline)
     found = round_.find(demand)
     assert isinstance(found, NotFound), "the pod fits"
     return headline(world.state, demand, found)

@@ -6,6 +6,8 @@ Kubernetes distinguishes null from empty are optional here.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from msgspec import field
 
 from drayman.api.core import NodeSelector
@@ -188,10 +190,19 @@ class DeviceSubRequest(ApiStruct, merge_key=("name",)):
     capacity: CapacityRequirements | None = None
 
 
+RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
+
+
 class DeviceRequest(ApiStruct, merge_key=("name",)):
     name: str = ""
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
+
+    def alternatives(self) -> list[tuple[str, RequestSpec]]:
+        """What serves the request, best first, by the names that results, constraints and configuration use for it."""
+        if self.exactly is not None:
+            return [(self.name, self.exactly)]
+        return [(f"{self.name}/{sub.name}", sub) for sub in self.first_available]
 
 
 class DeviceConstraint(ApiStruct):
@@ -272,6 +283,11 @@ class ResourceClaimStatus(ApiStruct):
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
     devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+    @property
+    def results(self) -> tuple[DeviceRequestAllocationResult, ...]:
+        """The devices that were allocated, one result for each; empty without an allocation."""
+        return () if self.allocation is None else self.allocation.devices.results
 
 
 class ResourceClaim(ApiStruct):

@@ -77,9 +77,7 @@ def _of_pod(headline: Headline, pods: list[Pod]) -> Headline:
 
 
 def _allocated(world: World, claim: ResourceClaim) -> Explanation:
-    allocation = claim.status.allocation
-    results = () if allocation is None else allocation.devices.results
-    devices = tuple(dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results))
+    devices = tuple(dict.fromkeys(map(DeviceId.of, claim.status.results)))
     names = tuple(str(device) for device in devices)
     used_by = and_list([consumer.name for consumer in claim.status.reserved_for])
     use = f"used by {used_by}" if used_by else "not used at the moment"

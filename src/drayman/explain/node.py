@@ -28,7 +28,6 @@ from drayman.reasons.naming import taint_title
 from drayman.reasons.node_fit import NodeFit, Unfit
 from drayman.reasons.on_node import device_limit
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import waiting
 from drayman.reasons.wording import and_list, counted
 from drayman.workloads.makers import Maker, known_as
 
@@ -123,9 +122,11 @@ def _kept_away(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Expla
     known_by_demand: dict[Hashable, Headline | None] = {}
     groups: dict[tuple[str, Maker, str], Explanation] = {}
     for pod in pods:
-        if pod.spec.node_name or waiting(world, pod) is not None:
+        if pod.spec.node_name:
             continue
         demand = headlines.demand(pod)
+        if isinstance(demand, Headline):
+            continue
         if demand.key not in known_by_demand:
             known_by_demand[demand.key] = _why_not_here(world, headlines, demand, node)
         headline = known_by_demand[demand.key]

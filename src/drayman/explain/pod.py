@@ -20,6 +20,7 @@ from drayman.explain.remedies.replacing import replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
+from drayman.inventory.identity import DeviceId
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.demand import Demand
@@ -28,11 +29,11 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
-from drayman.reasons.lost import LOST, claims_in_use, results_of
+from drayman.reasons.lost import LOST
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.volumes import volumes_under_way
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import before_nodes, demand_of, held_back
 from drayman.reasons.wording import and_list
 
 
@@ -43,14 +44,17 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
-    early = waiting(world, pod)
+    early = held_back(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
     round_ = Decider(world.state).round(world.now)
     outcome = round_.consider(pod)
+    early = before_nodes(world, outcome, pod)
+    if early is not None:
+        return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
     if isinstance(outcome, NoNode):
         return _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-    assert isinstance(outcome, Fitting)  # what comes before nodes has been covered
+    assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found)
     if under_way is not None:
         return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
@@ -67,10 +71,9 @@ class PodHeadlines:
         self._found: dict[Hashable, Found | NotFound] = {}
 
     def of(self, pod: Pod) -> Headline:
-        early = waiting(self._world, pod)
-        if early is not None:
-            return early
         demand = self.demand(pod)
+        if isinstance(demand, Headline):
+            return demand
         found = self._found.get(demand.key)
         if found is None:
             found = self._found[demand.key] = self._round.find(demand)
@@ -81,9 +84,9 @@ class PodHeadlines:
             return under_way
         return as_far_as_seen(self._world.unseen, pod, _fits_line(found))
 
-    def demand(self, pod: Pod) -> Demand:
-        """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._round.demand(pod)
+    def demand(self, pod: Pod) -> Demand | Headline:
+        """What a pod asks of nodes, or why none is to be looked for."""
+        return demand_of(self._world, self._round, pod)
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
         """The verdict of a node's devices on that."""
@@ -126,8 +129,8 @@ def _not_to_be_placed(
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     """The devices that the claims of a pod have."""
-    results = (result for claim in claims_in_use(world, pod) for result in results_of(claim))
-    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+    results = (r for claim in world.state.claims_used_by(pod) for r in claim.status.results)
+    return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 
 def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
@@ -161,7 +164,7 @@ def _planned(found: Found) -> tuple[str, ...]:
     if found.plan is None:
         return ()
     results = [r for item in found.plan.claims for r in item.allocation.devices.results]
-    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+    return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 
 def _pending(

@@ -28,9 +28,10 @@ from drayman.node.agenda import Agenda
 from drayman.node.claim_status import devices_write, ready_devices
 from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of
-from drayman.node.preparing import PreparedClaims, results
+from drayman.node.preparing import PreparedClaims
 from drayman.node.published import PublishedDevices
 from drayman.node.runs import PodRun, Wishes, adopted
+from drayman.placement.claims import is_reserved_for
 
 Entry = tuple[str, str]
 """What is due: a kind, and the uid or name of what it is about."""
@@ -38,7 +39,6 @@ POD: Final = "pod"
 REPORT: Final = "report"
 UNPREPARE: Final = "unprepare"
 
-_GROUPS: Final = "podgroups"
 _CONFLICT_DELAY: Final = 0.05
 """Seconds until a claim that another component has just written is known as it is now."""
 _QUIET_ATTEMPTS: Final = 1
@@ -240,15 +240,11 @@ class SimulatedPods:
             return f"claim {name} does not exist"
         if claim.status.allocation is None:
             return f"claim {name} is not allocated"
-        if not any(
-            consumer.uid == pod.metadata.uid or consumer.resource == _GROUPS
-            for consumer in claim.status.reserved_for
-        ):
+        if not is_reserved_for(claim, pod):
             return f"claim {name} is not reserved for the pod"
-        for result in results(claim):
+        for result in claim.status.results:
             if self._context.published.find(result) is None:
-                device = DeviceId(result.driver, result.pool, result.device)
-                return f"claim {name}: device {device} is not there"
+                return f"claim {name}: device {DeviceId.of(result)} is not there"
         busy = self.prepared.prepare(claim, pod.metadata.uid)
         if busy is None:
             return ""

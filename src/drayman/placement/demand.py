@@ -6,9 +6,9 @@ question to the allocator, the claim for its extended resources. A `Demand` adds
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,9 +20,8 @@ from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.nodeselector import matches
 from drayman.api.pods import containers_of
 from drayman.api.resource import ResourceClaim
-from drayman.api.times import seconds_of
 from drayman.bounded import Bounded
-from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
+from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.state import ClusterState
@@ -206,30 +205,11 @@ class Demands:
         state = readiness(claim)
         if state.failure:
             return True
-        if state.is_ready or claim.status.allocation is None:
-            return False
-        since = seconds_of(claim.status.allocation.allocation_timestamp)
-        return since is not None and since + self._binding_timeout_s < now
+        return not state.is_ready and is_late(claim, now, self._binding_timeout_s)
 
     def _missing_class(self, claims: tuple[ResourceClaim, ...]) -> Verdict | None:
-        classes = self._state.inventory.classes
-        for claim in claims:
-            for request in claim.spec.devices.requests:
-                names = (
-                    [(request.name, request.exactly.device_class_name)]
-                    if request.exactly
-                    else [
-                        (f"{request.name}/{sub.name}", sub.device_class_name)
-                        for sub in request.first_available
-                    ]
-                )
-                for name, class_name in names:
-                    if class_name not in classes:
-                        return Verdict.refusal(
-                            Cause.CLASS_MISSING,
-                            f"request {name}: device class {class_name} does not exist",
-                        )
-        return None
+        missing = missing_class(claims, self._state.inventory.classes)
+        return None if missing is None else Verdict.refusal(Cause.CLASS_MISSING, str(missing))
 
     def _shape(
         self,
@@ -258,6 +238,28 @@ class Demands:
         if shape is None:
             shape = self._shapes[key] = _Shape(key)
         return shape
+
+
+class MissingClass(NamedTuple):
+    """A request for devices of a class that does not exist."""
+
+    claim: int
+    """Its position among the claims."""
+    request: str
+    device_class: str
+
+    def __str__(self) -> str:
+        return f"request {self.request}: device class {self.device_class} does not exist"
+
+
+def missing_class(claims: Sequence[ResourceClaim], classes: Container[str]) -> MissingClass | None:
+    """The first request of these claims, or alternative of one, whose class does not exist: it keeps the pod from all nodes."""
+    for position, claim in enumerate(claims):
+        for request in claim.spec.devices.requests:
+            for name, spec in request.alternatives():
+                if spec.device_class_name not in classes:
+                    return MissingClass(position, name, spec.device_class_name)
+    return None
 
 
 def _volume_claims(needs: PodNeeds) -> Hashable:

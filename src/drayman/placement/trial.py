@@ -30,6 +30,7 @@ from drayman.inventory.ledger import Ledger, holder_of
 from drayman.inventory.undo import UndoLog
 from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook, Released
+from drayman.placement.claims import pods_holding
 from drayman.placement.fit import (
     EmptyNeighbourhood,
     Neighbourhood,
@@ -104,7 +105,8 @@ class Trial:
         evicted = _Evicted(self._nodes.displace(uid), tuple(claims))
         self._log.put(gone, uid, evicted)
         for claim in evicted.claims:
-            if all(user.uid in gone for user in claim.status.reserved_for):
+            users = pods_holding(claim)
+            if users is not None and all(user.uid in gone for user in users):
                 self.free(claim)
 
     def restore(self, uid: str) -> None:

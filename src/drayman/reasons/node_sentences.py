@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from drayman.placement.demand import missing_class
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
 from drayman.placement.refusing import claim_marker
@@ -23,19 +24,12 @@ def _no_nodes(_: FindingContext) -> str:
 
 
 def _class_missing(subject: FindingContext) -> str:
-    classes = subject.state.inventory.classes
-    for index, claim in enumerate(subject.demand.open):
-        for request in claim.spec.devices.requests:
-            asked = [(f"/{sub.name}", sub.device_class_name) for sub in request.first_available]
-            if request.exactly is not None:
-                asked = [("", request.exactly.device_class_name)]
-            for suffix, name in asked:
-                if name not in classes:
-                    missing = f"device class {name} does not exist"
-                    return (
-                        f"Claim {claim_marker(index)}, request {request.name}{suffix}: {missing}."
-                    )
-    return _as_the_rule_says(subject)
+    missing = missing_class(subject.demand.open, subject.state.inventory.classes)
+    return (
+        _as_the_rule_says(subject)
+        if missing is None
+        else f"Claim {claim_marker(missing.claim)}, {missing}."
+    )
 
 
 def _as_the_rule_says(subject: FindingContext) -> str:

@@ -16,14 +16,13 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Final, Protocol
 
-import msgspec
-
-from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import Write
+from drayman.placement.claims import without_user
 from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
@@ -239,16 +238,13 @@ class Binder:
 
     async def _unreserve(self, placement: Placement, why: str) -> None:
         """Remove the pod from its claims. They keep their devices until another attempt frees them."""
-        uid = placement.uid
         for claim in placement.claims:
             known = self._state.known_claim(claim)
             if known is None:
                 continue
-            kept = tuple(entry for entry in known.status.reserved_for if entry.uid != uid)
-            if kept == known.status.reserved_for:
-                continue
-            status = msgspec.structs.replace(known.status, reserved_for=kept)
-            await self._write_claim(known, status)
+            released = without_user(known, placement.pod)
+            if released.status != known.status:
+                await self._write_claim(known, released)
         self._undo(placement)
         self._listener.failed(placement, why)
 
@@ -264,9 +260,8 @@ class Binder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _write_claim(self, known: ResourceClaim, status: ResourceClaimStatus) -> None:
+    async def _write_claim(self, known: ResourceClaim, wanted: ResourceClaim) -> None:
         """Give a claim another status. If that fails, the next attempt deals with it."""
-        wanted = msgspec.structs.replace(known, status=status)
         try:
             (written,) = await self._client.write_many([claim_write(known, wanted)])
         except (ConflictError, NotFoundError) as error:

@@ -58,11 +58,7 @@ class UnservedPods:
             self._due[uid] = loop.call_later(self._after_s, self._report, pod)
 
     def _is_unserved(self, pod: Pod) -> bool:
-        return (
-            not pod.spec.node_name
-            and awaits_scheduler(pod)
-            and scheduler_of(pod) not in self._names
-        )
+        return awaits_scheduler(pod) and scheduler_of(pod) not in self._names
 
     def _report(self, pod: Pod) -> None:
         uid = pod.metadata.uid

@@ -80,7 +80,7 @@ class Preemptor:
             return None
         priority = priority_of(pod)
         unused = self._occupants.unused_claims()
-        candidates = self._candidates(not_found, priority, is_any_unused=bool(unused))
+        candidates = self._candidates(not_found, priority, now, is_any_unused=bool(unused))
         if not candidates:
             return None
         preemption = Preemption(
@@ -92,7 +92,7 @@ class Preemptor:
             )
 
     def _candidates(
-        self, not_found: NotFound, priority: int, *, is_any_unused: bool
+        self, not_found: NotFound, priority: int, now: float, *, is_any_unused: bool
     ) -> list[NodeState]:
         """Nodes that might accept the pod if less important pods went, or once something is freed that is about to be."""
         found = []
@@ -100,13 +100,13 @@ class Preemptor:
             node = self._state.nodes.get(name)
             if node is None or not verdict.resolvable:
                 continue
-            if is_any_unused or self._could_help(name, verdict, priority):
+            if is_any_unused or self._could_help(name, verdict, priority, now):
                 found.append(node)
         return found
 
-    def _could_help(self, node: str, verdict: Verdict, priority: int) -> bool:
+    def _could_help(self, node: str, verdict: Verdict, priority: int, now: float) -> bool:
         """Whether it is worth trying a node without the pods that may go: doing so for thousands of nodes takes seconds."""
         if isinstance(verdict, DevicesVerdict):
-            evictable = self._occupants.evictable_devices(node, priority)
+            evictable = self._occupants.evictable_devices(node, priority, now)
             return evictable >= verdict.least_missing
-        return self._occupants.has_evictable(node, priority)
+        return self._occupants.has_evictable(node, priority, now)

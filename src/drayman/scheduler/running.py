@@ -23,7 +23,7 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
-from drayman.placement.decision.deciding import BINDING_TIMEOUT_S
+from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
@@ -281,7 +281,8 @@ class Scheduler:
     def waiting(self, placement: Placement) -> None:
         made = (item.claim for item in placement.made)
         claims = (*placement.claims, *placement.held, *made)
-        found = (unready(claim, self._clock()) for claim in claims)
+        timeout = self._options.binding_timeout_s
+        found = (unready(claim, self._clock(), timeout) for claim in claims)
         news = next((str(each) for each in found if each is not None), None)
         if news is not None:
             self._reporter.note(

@@ -25,7 +25,7 @@ from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import before_nodes, held_back
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
 
@@ -129,18 +129,21 @@ def keep_the_named_node(context: PlanContext, turn: Turn) -> PlannedPod | None:
 
 
 def wait_for_others(context: PlanContext, turn: Turn) -> PlannedPod | None:
-    """What has to happen before nodes are looked at."""
-    why = waiting(context.world, turn.pod)
+    """There may be nothing to decide about a pod yet."""
+    why = held_back(context.world, turn.pod)
     return None if why is None else turn.result(waits=why)
 
 
 def find_a_place(context: PlanContext, turn: Turn) -> PlannedPod | None:
     """What the scheduler would do."""
     outcome = context.round.consider(turn.pod, turn.expanded.node)
+    why = before_nodes(context.world, outcome, turn.pod)
+    if why is not None:
+        return turn.result(waits=why)
     if isinstance(outcome, NoNode):
         turn.demand, turn.not_found = outcome.demand, outcome.not_found
         return None
-    assert isinstance(outcome, Fitting)  # `wait_for_others` handles the rest
+    assert isinstance(outcome, Fitting)  # all that was decided before was in the same round
     demand, found = outcome.demand, outcome.found
     turn.placement = context.round.place(demand, found)
     return turn.result(turn.placement.node, tuple(_devices(demand, found)))

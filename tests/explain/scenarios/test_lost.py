@@ -110,6 +110,23 @@ def tolerated() -> Scene:
     return scene
 
 
+def tolerated_for(seconds: int) -> Scene:
+    """The taint is a minute old."""
+    scene = device_is_to_be_left()
+    scene.objects["taint_rules"][0]["spec"]["taint"]["timeAdded"] = "2027-01-15T07:59:00Z"
+    toleration = {"key": "example.com/broken", "operator": "Exists", "effect": "NoExecute"}
+    for result in scene.objects["claims"][0]["status"]["allocation"]["devices"]["results"]:
+        result["tolerations"] = [{**toleration, "tolerationSeconds": seconds}]
+    return scene
+
+
+def claim_of_another_is_to_be_left() -> Scene:
+    """The pod names the claim, but it is reserved for another pod."""
+    scene = device_is_to_be_left()
+    scene.objects["claims"][0]["status"]["reservedFor"][0] |= {"name": "other", "uid": "other"}
+    return scene
+
+
 def claim_is_going() -> Scene:
     scene = training()
     scene.objects["claims"][0]["metadata"]["deletionTimestamp"] = LEAVING
@@ -217,6 +234,25 @@ SCENARIOS = (
         scene=tolerated,
         reason=Reason.RUNS,
         says="The pod is on node dgx-h100-1.",
+    ),
+    Scenario(
+        name="the pod tolerates the taint of its device for a while",
+        scene=lambda: tolerated_for(300),
+        reason=Reason.DEVICES_TAINTED,
+        says="which claim llama-claim tolerates until 2027-01-15T08:04:00Z; then the pod is evicted.",
+    ),
+    Scenario(
+        name="the pod has tolerated the taint of its device long enough",
+        scene=lambda: tolerated_for(30),
+        reason=Reason.DEVICES_TAINTED,
+        says="which claim llama-claim does not tolerate; the pod is evicted.",
+    ),
+    Scenario(
+        name="a device of a claim that the pod only names is tainted",
+        scene=claim_of_another_is_to_be_left,
+        reason=Reason.RUNS,
+        says="The pod is on node dgx-h100-1.",
+        plays=False,
     ),
     Scenario(
         name="the claim has its devices on a node that is gone",

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from drayman.allocator.problem.outcome import Defect
-from drayman.allocator.problem.question import Question, RequestSpec
-from drayman.api.resource import DeviceClass, ResourceClaim
+from drayman.allocator.problem.question import Question
+from drayman.api.resource import DeviceClass, RequestSpec, ResourceClaim
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.hardware import Charges
 from drayman.inventory.view import NodeView

@@ -195,9 +195,7 @@ def _network(data: NetworkDeviceData, path: str) -> Errors:
 
 def without_stale_device_status(new: ResourceClaim, old: ResourceClaim) -> ResourceClaim:
     """The claim without what drivers reported about devices that this update takes away, as the API server drops it."""
-    before = old.status.allocation.devices.results if old.status.allocation else ()
-    after = new.status.allocation.devices.results if new.status.allocation else ()
-    gone = set(map(_key, before)) - set(map(_key, after))
+    gone = set(map(_key, old.status.results)) - set(map(_key, new.status.results))
     if not gone:
         return new
     devices = tuple(device for device in new.status.devices if _key(device) not in gone)

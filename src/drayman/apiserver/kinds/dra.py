@@ -210,8 +210,7 @@ def _is_plain_change(new: Object, old: Object) -> bool:
     """Whether a claim's status changes in an allowed way, with nothing to fill in, to drop or to look up in the namespace."""
     status = convert(ResourceClaimStatus, new.get("status") or {})
     before = convert(ResourceClaimStatus, old.get("status") or {})
-    results = status.allocation.devices.results if status.allocation else ()
-    if any(r.admin_access or not all(t.operator for t in r.tolerations) for r in results):
+    if any(r.admin_access or not all(t.operator for t in r.tolerations) for r in status.results):
         return False
     if before.devices and status.allocation != before.allocation:
         return False

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from drayman.api.codec import convert
-from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.api.pods import FINISHED
 from drayman.apiserver.protocol.errors import (
@@ -32,6 +31,7 @@ from drayman.apiserver.subresources.pods import pod_call, put, set_condition
 from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.deleting import check_preconditions, remove
 from drayman.cluster.embedded.model import Key, Put, Stored
+from drayman.workloads.disruption import coverage
 
 KIND: Final = GroupVersionKind("policy", "v1", "Eviction")
 BUDGETS: Final = "poddisruptionbudgets.policy"
@@ -111,7 +111,8 @@ def _budgets_of(call: Call, pod: Object) -> list[Object]:
     found = []
     for budget in call.core.objects.list(BUDGETS, call.namespace):
         selector = (budget.get("spec") or {}).get("selector")
-        if selector is not None and matches(convert(LabelSelector, selector), labels):
+        covers = coverage(None if selector is None else convert(LabelSelector, selector))
+        if covers(labels):
             found.append(budget)
     return found
 

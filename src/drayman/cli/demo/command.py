@@ -80,10 +80,7 @@ def _acts(result: Result) -> list[Act]:
             if pod is None:
                 raise UserError(f"{manifest.name}: pod {name} did not come up in time")
             granted = tuple(
-                entry
-                for claim in result.claims_of(pod)
-                if claim.status.allocation is not None
-                for entry in claim.status.allocation.devices.results
+                entry for claim in result.claims_of(pod) for entry in claim.status.results
             )
             acts.append(Act(number, manifest.title, pod, granted))
     return acts
@@ -153,7 +150,7 @@ def _draw(out: Console, result: Result, acts: list[Act]) -> None:
         rows[device]: act.number
         for act in acts
         for entry in act.granted
-        if (device := DeviceId(entry.driver, entry.pool, entry.device)) in rows
+        if (device := DeviceId.of(entry)) in rows
     }
     out.print(f"[bold]{hardware.node.metadata.name}[/]")
     for line in Drawing(found.matrix, found.names, marks).lines(out.width):

@@ -42,12 +42,8 @@ from drayman.controllers.taint_eviction.rule_status import (
     new_condition,
     wait_before_update,
 )
-from drayman.controllers.taint_eviction.taints import (
-    NO_EXECUTE,
-    Eviction,
-    Tainted,
-    pod_eviction,
-)
+from drayman.controllers.taint_eviction.taints import Eviction, Tainted, pod_eviction
+from drayman.inventory.taints import NO_EXECUTE
 
 _log: Final = logging.getLogger(__name__)
 
@@ -277,6 +273,4 @@ def _index_of(pool: PoolId) -> str:
 
 
 def _pools_of(claim: ResourceClaim) -> Iterator[str]:
-    allocation = claim.status.allocation
-    if allocation is not None:
-        yield from {_index_of((r.driver, r.pool)) for r in allocation.devices.results}
+    yield from {_index_of((r.driver, r.pool)) for r in claim.status.results}

@@ -19,10 +19,10 @@ from drayman.cluster.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from drayman.controllers.workloads.owning import matcher_of
 from drayman.controllers.workloads.reconciling import Key, Reconciler
 from drayman.workloads.disruption import (
     NoScaleError,
+    coverage,
     expected,
     failed,
     next_change,
@@ -72,14 +72,12 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
             self.queue.add_after(key, wait)
 
     def _selected(self, budget: PodDisruptionBudget) -> Iterable[Pod]:
-        if budget.spec.selector is None:
-            return ()
-        matcher, namespace = matcher_of(budget.spec.selector), budget.metadata.namespace
+        covers, namespace = coverage(budget.spec.selector), budget.metadata.namespace
         # Budgets are few and looked at seldom, so no index is kept for them.
         return (
             pod
             for pod in self._pods
-            if pod.metadata.namespace == namespace and matcher.matches(pod.metadata.labels)
+            if pod.metadata.namespace == namespace and covers(pod.metadata.labels)
         )
 
     def _scales(self, namespace: str, pods: Iterable[Pod]) -> dict[str, int] | None:
@@ -109,12 +107,9 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         metadata = notice.object.metadata
         for budget in self.in_namespace(metadata.namespace):
-            selector = budget.spec.selector
-            if selector is None:
-                continue
-            matches = matcher_of(selector).matches
+            covers = coverage(budget.spec.selector)
             old = notice.old
-            if matches(metadata.labels) or (old is not None and matches(old.metadata.labels)):
+            if covers(metadata.labels) or (old is not None and covers(old.metadata.labels)):
                 self.queue.add((metadata.namespace, budget.metadata.name))
 
     def _scaled_changed(self, notice: Notice[Any]) -> None:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.pods import entry_claims
-from drayman.api.resource import (
-    DeviceSubRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimSpec,
-)
+from drayman.api.resource import RequestSpec, ResourceClaim, ResourceClaimSpec
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.linked_pods import PodIndex
 from drayman.explain.remedies.patching import Patch, Step, patch_of, patched, under
@@ -26,7 +21,6 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 
-RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 _CLAIM: Final = "ResourceClaim"
 _TEMPLATE: Final = "ResourceClaimTemplate"
 
@@ -51,11 +45,9 @@ class Written(Struct, frozen=True):
 
     def asks(self) -> Iterator[Ask]:
         for i, request in enumerate(self.spec.devices.requests):
-            if request.exactly is not None:
-                yield Ask(request.name, request.exactly, ("devices", "requests", i, "exactly"))
-            for j, sub in enumerate(request.first_available):
-                path = ("devices", "requests", i, "firstAvailable", j)
-                yield Ask(f"{request.name}/{sub.name}", sub, path)
+            for j, (name, spec) in enumerate(request.alternatives()):
+                where = ("firstAvailable", j) if request.exactly is None else ("exactly",)
+                yield Ask(name, spec, ("devices", "requests", i, *where))
 
     def naming(self, ask: Ask) -> str:
         return f"request {ask.name} of {self.title}"

@@ -1,9 +1,9 @@
 """Pods that use what another pod needs, and that can only be removed together.
 
-A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are linked. A claim with devices that no
-pod uses stands alone. Pods that would come back at once (those of daemon sets, and those that a node runs by itself), pods of the
-same controller as the one that waits, which gains nothing from removing them, and those that the person asking may not see, are not
-counted.
+A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are linked. One that is reserved for a
+group of pods keeps them as long as the group exists, whichever of its pods go. A claim with devices that no pod uses stands alone. Pods
+that would come back at once (those of daemon sets, and those that a node runs by itself), pods of the same controller as the one that
+waits, which gains nothing from removing them, and those that the person asking may not see, are not counted.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.meta import controller_of
-from drayman.api.pods import group_key, is_finished, is_leaving, priority_of
+from drayman.api.pods import is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
+from drayman.placement.claims import pods_holding
 from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
@@ -58,8 +59,7 @@ class LinkedPods(Struct, frozen=True):
     @property
     def devices(self) -> int:
         """How many devices they hold, entirely or in part."""
-        found = [claim.status.allocation for claim in self.claims]
-        return sum(len(each.devices.results) for each in found if each is not None)
+        return sum(len(claim.status.results) for claim in self.claims)
 
     @property
     def is_leaving(self) -> bool:
@@ -141,23 +141,21 @@ class PodIndex:
 
     def _consumers_of(self, claim: ResourceClaim) -> list[Pod] | None:
         """The pods that keep a claim; None if it cannot be freed by removing pods that are known."""
-        found: list[Pod] = []
-        if self._state.is_under_way(claim):
+        users = pods_holding(claim)
+        if users is None or self._state.is_under_way(claim):
             return None
-        for consumer in claim.status.reserved_for:
-            if consumer.resource == "pods" and consumer.uid in self._pods:
-                found.append(self._pods[consumer.uid])
-            elif consumer.resource == "podgroups":
-                key = (claim.metadata.namespace, consumer.name)
-                found += self._by_group.get(key, [])
-            else:
-                return None
-        return found
+        if any(user.uid not in self._pods for user in users):
+            return None
+        return [self._pods[user.uid] for user in users]
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
-        """The claims of a pod that have devices."""
+        """The claims of a pod that have devices, and give them back once no pod uses them."""
         used = self._state.claims_used_by(pod)
-        return [claim for claim in used if claim.status.allocation is not None]
+        return [
+            claim
+            for claim in used
+            if claim.status.allocation is not None and pods_holding(claim) is not None
+        ]
 
     def _stays(self, pod: Pod) -> bool:
         if pod.metadata.uid == self._own.metadata.uid:
@@ -190,15 +188,6 @@ class PodIndex:
             owner = controller_of(pod.metadata)
             if owner is not None:
                 found.setdefault((owner.kind, owner.uid), []).append(pod)
-        return found
-
-    @cached_property
-    def _by_group(self) -> dict[tuple[str, str], list[Pod]]:
-        found: dict[tuple[str, str], list[Pod]] = {}
-        for pod in self._pods.values():
-            key = group_key(pod)
-            if key is not None:
-                found.setdefault(key, []).append(pod)
         return found
 
     @cached_property

@@ -20,7 +20,8 @@ from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Trials
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.world import World
-from drayman.reasons.waiting import waiting
+from drayman.reasons.reason import Headline
+from drayman.reasons.waiting import demand_of
 from drayman.reasons.wording import named
 
 _MOST_NAMES: Final = 2
@@ -50,9 +51,8 @@ def resumed_job(world: World, job: Job, trials: Trials) -> Iterator[Remedy]:
             "spec": template.get("spec") or {},
         },
     )
-    if waiting(world, pod) is not None:
-        return
-    fit = trials.first_fit(trials.demand(pod))
+    demand = demand_of(world, trials.round, pod)
+    fit = None if isinstance(demand, Headline) else trials.first_fit(demand)
     if fit is not None:
         patch = (put(False, "spec", "suspend"),)
         operation = patch_of("Job", metadata.name, patch, metadata.namespace)
@@ -132,9 +132,9 @@ def _changed(
 ) -> Iterator[Remedy]:
     """The change, if the pod fits with it. `by_patch`: Kubernetes allows the change on an existing pod."""
     changed = patched(pod, patch)
-    if waiting(world, changed) is not None:
-        return  # for something else as well
-    fit = trials.first_fit(trials.demand(changed))
+    demand = demand_of(world, trials.round, changed)
+    # It may wait for something else as well.
+    fit = None if isinstance(demand, Headline) else trials.first_fit(demand)
     if fit is not None:
         metadata = pod.metadata
         operation: Operation = patch_of("Pod", metadata.name, patch, metadata.namespace)

@@ -14,7 +14,7 @@ from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case
 from drayman.explain.remedies.patching import Patch, Step, cut, put
 from drayman.placement.fit import FITS
-from drayman.placement.fit.requests import CPU, MEMORY, STORAGE
+from drayman.placement.fit.requests import CPU, MEMORY, STORAGE, in_units
 from drayman.placement.nodes import NodeState
 from drayman.reasons.wording import and_list
 
@@ -106,7 +106,7 @@ def _lowering(case: Case, name: str, left: int) -> tuple[Patch, str] | None:
     total = _total(case, name)
     pod_level = case.pod.spec.resources
     if pod_level is not None and name in pod_level.requests:
-        amount = _quantity(name, _units(name, pod_level.requests[name]) - (total - left))
+        amount = _quantity(name, in_units(name, pod_level.requests[name].amount) - (total - left))
         return (
             (put(str(amount), "spec", "resources", "requests", name),),
             f"{amount} instead of {pod_level.requests[name]} of {name} for the pod",
@@ -116,7 +116,7 @@ def _lowering(case: Case, name: str, left: int) -> tuple[Patch, str] | None:
         return None
     group, index, container = max(asking, key=lambda each: each[2].resources.requests[name].amount)
     asked = container.resources.requests[name]
-    less = _units(name, asked) - (total - left)
+    less = in_units(name, asked.amount) - (total - left)
     if less <= 0:
         return None
     amount = _quantity(name, less)
@@ -144,10 +144,6 @@ def _total(case: Case, name: str) -> int:
     shape = case.demand.needs.shape
     named = {CPU: shape.cpu, MEMORY: shape.memory, STORAGE: shape.storage}
     return named[name] if name in named else dict(shape.extended)[name]
-
-
-def _units(name: str, quantity: Quantity) -> int:
-    return quantity.milli() if name == CPU else quantity.rounded_up()
 
 
 def _quantity(name: str, units: int) -> Quantity:

@@ -174,9 +174,8 @@ async def _claims(
 def allocated(claims: Iterable[ResourceClaim]) -> Iterator[tuple[DeviceId, ResourceClaim, Result]]:
     """Every device that is allocated, the claim that has it, and the entry of the claim that says so."""
     for claim in claims:
-        allocation = claim.status.allocation
-        for result in () if allocation is None else allocation.devices.results:
-            yield DeviceId(result.driver, result.pool, result.device), claim, result
+        for result in claim.status.results:
+            yield DeviceId.of(result), claim, result
 
 
 def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ...]]:

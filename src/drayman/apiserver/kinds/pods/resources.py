@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from drayman.api import formats
@@ -84,7 +85,7 @@ def quantity_value(name: str, amount: Quantity, path: str) -> Errors:
         yield invalid(path, str(amount), "must be an integer")
 
 
-def parse_amounts(amounts: dict[str, Json]) -> dict[str, Quantity]:
+def parse_amounts(amounts: Mapping[str, Json]) -> dict[str, Quantity]:
     return {name: Quantity.parse(str(amount)) for name, amount in amounts.items()}
 
 
