@@ -46,7 +46,7 @@ def test_a_node_is_worth_a_look_if_a_pod_on_it_may_go(
     shown = make_pod("n0", **fields)
     informers.informer(PODS).cache.put(("default", "p"), shown)
     state.set_placed_pod(make_pod(fields.get("counts_on", "n0"), **fields))
-    assert occupants.has_anybody_to_go("n0", PRIORITY, NOW) == wanted
+    assert occupants.has_evictable("n0", PRIORITY, NOW) == wanted
     found = occupants.on("n0", NOW)
     assert any(each.is_leaving or each.priority < PRIORITY for each in found) == wanted
 
