@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from drayman.cli.bench.scheduling import run
 from drayman.cli.bench.serving import address_of
-from drayman.cli.bench.wire import Crew
+from drayman.cli.bench.wire import ConnectionPool
 from drayman.cli.bench.workloads import Workload
 from drayman.cluster import HttpClient
 from drayman.cluster.kube.locating import find_connection
@@ -85,8 +85,11 @@ async def create_pods(kubeconfig: Path, nodes: int) -> None:
     capacity = nodes * DEVICES
     workload = Workload("beside", nodes, DEVICES, pods=capacity * 3 // 4, pods_before=capacity // 8)
     connection = find_connection(kubeconfig)
-    async with Crew(await address_of(connection)) as crew, HttpClient(connection) as client:
-        measured = await run(workload, crew, client, Silent())
+    async with (
+        ConnectionPool(await address_of(connection)) as connections,
+        HttpClient(connection) as client,
+    ):
+        measured = await run(workload, connections, client, Silent())
     print(json.dumps(measured.bound), flush=True)
 
 

@@ -59,7 +59,7 @@ def test_another_value_for_the_same_key_takes_no_room() -> None:
 
 def test_there_is_room_for_one_at_least() -> None:
     """A memory that can hold nothing is a mistake of whoever makes it."""
-    with pytest.raises(ValueError, match="room for 0 entries"):
+    with pytest.raises(ValueError, match="at least one entry, not 0"):
         Bounded(0)
 
 

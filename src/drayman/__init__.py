@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from drayman.allocator import Exhausted, Fault, Outcome, Plan, Policy, Refusal
     from drayman.allocator import search as allocate
+    from drayman.api.checking import load
     from drayman.api.core import Node
-    from drayman.api.manifests import load
     from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
     from drayman.cluster.errors import ClusterError
     from drayman.explain.answer import Explanation
@@ -80,7 +80,7 @@ _HOMES = {
     "allocate": ("drayman.allocator", "search"),
     "capacity": ("drayman.questions.asking", "capacity"),
     "explain": ("drayman.questions.asking", "explain"),
-    "load": ("drayman.api.manifests", "load"),
+    "load": ("drayman.api.checking", "load"),
     "plan": ("drayman.questions.asking", "plan"),
 }
 

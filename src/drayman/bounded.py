@@ -27,7 +27,7 @@ class Bounded(dict[K, V]):
     def __init__(self, most: int) -> None:
         super().__init__()
         if most < 1:
-            raise ValueError(f"room for {most} entries is no room")
+            raise ValueError(f"there must be room for at least one entry, not {most}")
         self._most = most
 
     def __setitem__(self, key: K, value: V) -> None:

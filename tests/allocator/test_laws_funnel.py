@@ -47,7 +47,7 @@ def test_what_is_left_is_what_a_search_chooses_from(problem: JsonObject) -> None
         tables = prepare(view, question, Judgement.LENIENT)
     except PreparationError:
         assume(False)
-    blocked = view.usage.counter_blocked & ~view.paid
+    blocked = view.usage.counter_blocked & ~view.usage.paid
     for request, alternatives in zip(sieves(view, question), tables.requests, strict=True):
         for sieve, alternative in zip(request, alternatives.alternatives, strict=True):
             left = sieve.left_by(Hurdle.COUNTERS)

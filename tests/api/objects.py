@@ -9,7 +9,8 @@ from drayman.api import codec
 from drayman.api.catalog import kind_of
 from drayman.api.defaults import with_defaults
 from drayman.api.struct import ApiStruct
-from drayman.api.validation import FieldError, SelectorProblem
+from drayman.api.validation import FieldError
+from drayman.cel.device import ProblemKind, SelectorProblem
 
 Json = Any
 Change = dict[str, Json]
@@ -129,7 +130,12 @@ def decoded(value: Json) -> ApiStruct:
 def fussy(expression: str, stored: bool) -> SelectorProblem | None:
     """A checker that dislikes one word, unless it is stored already."""
     bad = "bad" in expression and not stored
-    return SelectorProblem("Invalid", "does not compile") if bad else None
+    return SelectorProblem(ProblemKind.INVALID, "does not compile") if bad else None
+
+
+def accept_selectors(expression: str, stored: bool) -> SelectorProblem | None:
+    """A checker that takes everything."""
+    return None
 
 
 def found(errors: list[FieldError]) -> Expected:

@@ -9,9 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.objects import accept_selectors
 from drayman.api.checking import MAX_ERRORS, Report, check_files
 from drayman.api.loading import Severity
-from drayman.api.validation import SelectorProblem, accept_selectors
+from drayman.cel.device import ProblemKind, SelectorProblem
 
 CLAIM = """\
 apiVersion: resource.k8s.io/v1
@@ -194,7 +195,11 @@ def test_selectors_are_compiled_by_the_caller() -> None:
     """The checker that is handed in sees each expression, and its problem becomes an error of the field."""
 
     def checker(expression: str, stored: bool) -> SelectorProblem | None:
-        return None if stored else SelectorProblem("Forbidden", f"{expression} costs too much")
+        return (
+            None
+            if stored
+            else SelectorProblem(ProblemKind.FORBIDDEN, f"{expression} costs too much")
+        )
 
     text = CLAIM + "        selectors:\n        - cel: {expression: 'true'}\n"
     (error,) = check_files([("f", text.encode())], checker).errors

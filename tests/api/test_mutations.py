@@ -10,9 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.objects import CLAIM, CLASS, POD, RULE, SLICE, TEMPLATE
+from api.objects import CLAIM, CLASS, POD, RULE, SLICE, TEMPLATE, accept_selectors
 from drayman.api.checking import check_files
-from drayman.api.validation import accept_selectors
 from drayman.api.versions import from_v1
 
 Json = Any

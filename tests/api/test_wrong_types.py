@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from api.objects import accept_selectors
 from drayman.api.catalog import KINDS, Kind
 from drayman.api.checking import check_files
 from drayman.api.shape import Mapping, Opaque, Record, Scalar, Sequence, Shape, shape_of
-from drayman.api.validation import accept_selectors
 
 Json = Any
 Steps = tuple[str | int, ...]

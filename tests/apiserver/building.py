@@ -84,10 +84,7 @@ def resources() -> list[ApiResource]:
     verbs = ("create", "delete", "get", "list", "patch", "update", "watch")
     return [
         ApiResource(
-            group="",
-            versions=("v1",),
             kind="Namespace",
-            plural="namespaces",
             namespaced=False,
             short_names=("ns",),
             verbs=verbs,
@@ -95,15 +92,9 @@ def resources() -> list[ApiResource]:
             subresources=(finalize, status),
             delete_handler=delete_namespace,
         ),
+        ApiResource(kind="ConfigMap"),
         ApiResource(
-            group="", versions=("v1",), kind="ConfigMap", plural="configmaps", namespaced=True
-        ),
-        ApiResource(
-            group="",
-            versions=("v1",),
             kind="Pod",
-            plural="pods",
-            namespaced=True,
             categories=("all",),
             has_generation=True,
             answers_with_deleted_object=True,
@@ -113,10 +104,7 @@ def resources() -> list[ApiResource]:
         ),
         ApiResource(
             group="coordination.k8s.io",
-            versions=("v1",),
             kind="Lease",
-            plural="leases",
-            namespaced=True,
             creates_on_update=True,
             deprecations={"v1": "leases are going out of fashion"},
         ),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from drayman.apiserver.extensions import install_builtin_definitions
+from drayman.apiserver.instance.first_objects import create_builtin_definitions
 from drayman.apiserver.protocol.exchange import Query, Request, Response
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.serving.assembly import make_server
@@ -43,7 +43,7 @@ class Api:
         return answer
 
     async def prepare(self) -> None:
-        await install_builtin_definitions(self.server.core)
+        await create_builtin_definitions(self.server.core)
         await self.send("POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
 
 

@@ -14,7 +14,8 @@ from drayman.apiserver.verbs.batch import Batch
 from drayman.cluster.backend import BackendWrite, Target
 from drayman.cluster.embedded import Delete, Key, Put
 from drayman.cluster.errors import StatusError as RefusedError
-from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions
+from drayman.cluster.options import DeleteOptions, GetOptions, WatchOptions, WriteOptions
+from drayman.cluster.patches import MERGE_PATCH
 
 CONFIG = Target("", "v1", "configmaps", "ns")
 
@@ -84,12 +85,12 @@ async def test_a_batch_shows_its_own_writes() -> None:
 async def test_every_answer_of_a_batch_has_its_real_version() -> None:
     """Also that of a write which changes nothing after one that did."""
     harness, backend = await backend_with("one")
-    same = config("one", key="value")
     target = CONFIG._replace(name="one")
+    patch = BackendWrite("patch", target, {"data": {"key": "value"}}, MERGE_PATCH)
     changed, unchanged, created = await backend.write_many(
         [
-            BackendWrite("update", target, same),
-            BackendWrite("update", target, same),
+            patch,
+            patch,
             BackendWrite("create", CONFIG, config("two")),
         ]
     )
@@ -141,6 +142,15 @@ async def test_a_store_that_cannot_write_is_an_error_of_the_server() -> None:
         await backend.create(CONFIG, config("late"), WriteOptions())
     assert refused.value.code == 500
     assert "the store is closed" in str(refused.value)
+
+
+async def test_a_watch_of_a_closed_store_is_an_error_of_the_server() -> None:
+    """A client in the same process that resumes its watch at the end learns it like any other refusal."""
+    harness, backend = await backend_with("one")
+    harness.store.close()
+    with pytest.raises(RefusedError, match="the store is closed"):
+        async with backend.watch(CONFIG, WatchOptions()) as events:
+            _ = [event async for event in events]
 
 
 async def test_generated_names_within_a_batch_differ() -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from apiserver.building import CountingIds, FixedClock
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.protocol.options import WriteOptions as ServerWriteOptions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
@@ -241,7 +240,7 @@ async def test_the_short_way(resource: Resource[JsonObject], obj: JsonObject, pa
         served = core.resources.find(resource.group, resource.version, resource.plural)
         assert served is not None
         call = Call(core, served, resource.version, "patch", "default", "x")
-        call.write = ServerWriteOptions(manager="m")
+        call.write = WriteOptions(field_manager="m")
         stored = store.latest(call.key)
         assert stored is not None
         new = changed_quickly(endpoint_calls(call, parts), stored.value)

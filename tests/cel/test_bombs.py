@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from cel.environments import device
-from drayman.cel import CompileError, CostLimitError, EvaluationError, compile_selector
+from drayman.cel.device import compile_selector
+from drayman.cel.errors import CompileError, CostLimitError, EvaluationError
 
 DRIVER = "d"
 DEVICE = device(attributes={"a": {"string": "x" * 64}}, capacity={"m": {"value": "1"}})

@@ -6,15 +6,9 @@ import pytest
 
 from cel.environments import device
 from drayman.api.resource import Device
-from drayman.cel import (
-    MAX_COST,
-    CompileError,
-    EvaluationError,
-    Features,
-    ProblemKind,
-    check_selector,
-    compile_selector,
-)
+from drayman.cel.device import MAX_COST, ProblemKind, check_selector, compile_selector
+from drayman.cel.device_types import Features
+from drayman.cel.errors import CompileError, EvaluationError
 
 DRIVER = "gpu.example.com"
 GPU = device(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cel.environments import LANGUAGE
-from drayman.cel import CompileError
+from drayman.cel.errors import CompileError
 
 
 def compile_error(expression: str) -> CompileError:

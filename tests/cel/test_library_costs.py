@@ -78,7 +78,7 @@ OVERLOADS: dict[str, tuple[Function, Overload]] = {
 def estimated(overload_id: str, args: Sequence[Node]) -> CallEstimate:
     """By the rule of the overload, or else of the function; 1 without a rule."""
     function, overload = OVERLOADS[overload_id]
-    rules: list[EstimateRule | None] = [overload.estimate, function.estimate]
+    rules: list[EstimateRule | None] = [overload.rule.estimate, function.rule.estimate]
     found = next((rule(args) for rule in rules if rule is not None), None)
     assert found is not None
     return found
@@ -86,7 +86,7 @@ def estimated(overload_id: str, args: Sequence[Node]) -> CallEstimate:
 
 def charged(overload_id: str, args: Sequence[object], result: object = True) -> int:
     function, overload = OVERLOADS[overload_id]
-    rules: list[CostRule | None] = [overload.cost, function.cost]
+    rules: list[CostRule | None] = [overload.rule.cost, function.rule.cost]
     return next((rule(args, result) for rule in rules if rule is not None), 1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cel.environments import FUNCTIONS
 from drayman.api.quantity import Quantity
 from drayman.cel.errors import EvaluationError
 from drayman.cel.libraries import quantity
@@ -167,8 +168,8 @@ def test_order_is_that_of_amounts(left: str, right: str) -> None:
     a, b = parse_quantity(left), parse_quantity(right)
     x, y = Fraction(a.quantity.amount), Fraction(b.quantity.amount)
     assert quantity.compare_to(a, b) == (x > y) - (x < y)
-    assert quantity.is_less_than(a, b) == (x < y)
-    assert quantity.is_greater_than(a, b) == (x > y)
+    assert FUNCTIONS["quantity_is_less_than"](a, b) == (x < y)
+    assert FUNCTIONS["quantity_is_greater_than"](a, b) == (x > y)
     assert a.equals(b) == (x == y)
     assert quantity.sign(a) == (x > 0) - (x < 0)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cel.environments import LANGUAGE, LIMIT, device, evaluate
-from drayman.cel import CompileError, compile_selector
+from drayman.cel.device import compile_selector
+from drayman.cel.errors import CompileError
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import MapValue, UInt
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cel.environments import device
-from drayman.cel import MissingName, compile_selector, missing_names
+from drayman.cel.device import compile_selector
+from drayman.cel.missing import MissingName, missing_names
 
 DRIVER = "gpu.example.com"
 GPUS = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cel.environments import device
-from drayman.cel import CompileError, CostLimitError, EvaluationError, compile_selector
+from drayman.cel.device import compile_selector
+from drayman.cel.errors import CompileError, CostLimitError, EvaluationError
 
 GPU = device(
     attributes={"model": {"string": "h100"}, "driver": {"version": "2.1.0"}},

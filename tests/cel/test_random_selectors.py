@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from cel.environments import device
 from drayman.api.resource import Device
-from drayman.cel import CompileError, EvaluationError, compile_selector
+from drayman.cel.device import compile_selector
+from drayman.cel.errors import CompileError, EvaluationError
 
 ROOT = 'device.attributes["d"]'
 ATOMS = st.sampled_from(

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from cel.environments import device
 from drayman.api.resource import Device
-from drayman.cel import EvaluationError, Group, Reads, compile_selector
+from drayman.cel.device import compile_selector
+from drayman.cel.errors import EvaluationError
+from drayman.cel.reads import Group, Reads
 
 EVERYTHING = Group(everything=True)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.cel import CostLimitError, EvaluationError
+from drayman.cel.errors import CostLimitError, EvaluationError
 from drayman.cel.standard.comparison import compare
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.values import (

@@ -136,7 +136,7 @@ VECTORS: dict[str, tuple[bytes, str]] = {
     "number": (b'{"id": "a", "expression": 5}', ":1: expression: expected string"),
     "field twice": (b'{"id": "a", "id": "b"}', ":1: not valid JSON: the key 'id' is there twice"),
     "deep": (b'{"id":' * 100_000, ":1: nested more than 256 levels deep"),
-    "id twice": (b'{"id": "a", "expression": "true"}\n' * 2, ":2: id: a is in line 1 already"),
+    "id twice": (b'{"id": "a", "expression": "true"}\n' * 2, ":2: id: a is already in line 1"),
 }
 
 
@@ -161,7 +161,7 @@ def test_devices_of_one_name_cannot_be_told_apart(tmp_path: Path) -> None:
     result = invoke("cel", "--vectors", str(vectors), "--devices", str(devices))
     assert (result.exit_code, result.stderr) == (
         1,
-        f"error: {devices}: device x: name: is there twice\n",
+        f"error: {devices}: device x: name: appears twice\n",
     )
 
 

@@ -188,7 +188,7 @@ def test_a_certificate_of_somebody_else(tmp_path: Path, meeting: Meeting) -> Non
     stranger = meeting(meet)
     result = run(tmp_path, f"https://{stranger.address}", "map")
     assert f"cannot reach context prod (https://{stranger.address}): " in result.stderr
-    assert "the kubeconfig may be that of a cluster that has been made anew" in result.stderr
+    assert "the kubeconfig may be for a cluster that has been recreated" in result.stderr
 
 
 def test_a_server_that_says_nothing(
@@ -208,7 +208,11 @@ def test_a_server_that_says_nothing(
 REFUSALS = {
     "unknown": ("401 Unauthorized", "map", "context prod ({}) does not accept the credentials"),
     "may not look": ("403 Forbidden", "map", "this needs the permission to list "),
-    "may not change": ("403 Forbidden", "node fail a", "context prod ({}) does not let you: 403"),
+    "may not change": (
+        "403 Forbidden",
+        "node fail a",
+        "context prod ({}) does not allow this: 403",
+    ),
 }
 
 

@@ -26,7 +26,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 def test_a_name_with_a_null_character_is_an_error() -> None:
     """A name the system cannot even look up is a user error too."""
-    with pytest.raises(UserError, match="is no file name"):
+    with pytest.raises(UserError, match="not a file name"):
         files.read("a\0b")
 
 
@@ -106,7 +106,7 @@ def test_a_folder_is_no_place_for_results(tmp_path: Path) -> None:
 
 def test_a_name_with_a_null_character_is_no_place_for_results() -> None:
     """A name the system cannot even look up is a user error."""
-    with pytest.raises(UserError, match="is no file name"), files.writing("a\0b"):
+    with pytest.raises(UserError, match="not a file name"), files.writing("a\0b"):
         pass
 
 
@@ -133,7 +133,7 @@ def test_results_must_not_replace_an_input(tmp_path: Path) -> None:
     source.write_bytes(b"x")
     (tmp_path / "link").symlink_to("in")
     for results in (source, tmp_path / "link", tmp_path / ".." / tmp_path.name / "in"):
-        with pytest.raises(UserError, match="is read from and cannot be the result too"):
+        with pytest.raises(UserError, match="is an input and cannot be the result too"):
             files.refuse_overwriting(str(results), files.STANDARD, str(source))
     files.refuse_overwriting(str(tmp_path / "other"), str(source))
     files.refuse_overwriting(files.STANDARD, str(source))

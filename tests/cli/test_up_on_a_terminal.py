@@ -143,7 +143,7 @@ def test_a_status_that_fails_ends_nothing_but_itself(tmp_path: Path) -> None:
             assert answers(url)
         assert terminal.interrupt() == 0
     assert terminal.text.count("the live status has ended") == 1
-    assert f"{url} is served on" in " ".join(terminal.lines)
+    assert f"{url} is still served" in " ".join(terminal.lines)
     assert terminal.lines[-1].endswith("stopped")
     assert not FAULTS.search(terminal.text)
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from drayman.apiserver.instance.folder import Folder, Record
-from drayman.cli.connecting import connection_to
+from drayman.cli.connecting import Where
 from drayman.cli.errors import in_options
 from drayman.cli.main import cli
 from drayman.cli.options import data_dir_option
@@ -82,22 +82,22 @@ def test_the_strongest_of_those_that_there_are_is_meant(
         run_embedded(home / ".local/state/drayman", "embedded")
     if "home" in there:
         kubeconfig(home / ".kube/config", "home")
-    assert connection_to(named, directory).server == f"https://{there[0]}.invalid"
+    assert Where(named, directory).connection().server == f"https://{there[0]}.invalid"
 
 
 def test_a_context_is_one_of_kubectl(home: Path) -> None:
     """Whatever runs here: the file of an embedded cluster has but one."""
     run_embedded(home / ".local/state/drayman", "embedded")
     kubeconfig(home / ".kube/config", "home", "prod")
-    assert str(connection_to(context="prod")) == "context prod (https://prod.invalid)"
+    assert str(Where(context="prod").connection()) == "context prod (https://prod.invalid)"
     with pytest.raises(QuestionError, match="has no context 'test'; it has: home, prod"):
-        connection_to(context="test")
+        Where(context="test").connection()
 
 
 def test_the_embedded_cluster_is_called_that(home: Path) -> None:
     """Others have the name of their context."""
     run_embedded(home / "data", "drayman")
-    found = connection_to(data_dir=home / "data")
+    found = Where(data_dir=home / "data").connection()
     assert str(found) == "the embedded cluster (https://drayman.invalid)"
 
 
@@ -107,9 +107,9 @@ def test_the_environment_says_where_the_embedded_cluster_is(
     """DRAYMAN_DATA_DIR stands in for the default directory, and no more: KUBECONFIG is stronger."""
     run_embedded(home / "data", "embedded")
     monkeypatch.setenv("DRAYMAN_DATA_DIR", str(home / "data"))
-    assert connection_to().server == "https://embedded.invalid"
+    assert Where().connection().server == "https://embedded.invalid"
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "exported", "variable")))
-    assert connection_to().server == "https://variable.invalid"
+    assert Where().connection().server == "https://variable.invalid"
 
 
 MISSING = [
@@ -133,14 +133,14 @@ def test_what_leads_nowhere_is_said(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(QuestionError) as error:
-        connection_to(**given)
+        Where(**given).connection()
     assert re.search(sentence, in_options(error.value))
 
 
 @click.command()
 @data_dir_option
 def which(data_dir: Path | None) -> None:
-    click.echo(connection_to(data_dir=data_dir).server)
+    click.echo(Where(data_dir=data_dir).connection().server)
 
 
 def test_a_plugin_talks_to_the_cluster_of_kubectl(home: Path) -> None:

@@ -130,7 +130,6 @@ class FakeApiServer:
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
         self.bookmarks = True
-        self.watch_list = True
         self.authorize = authorize
         self.url = ""
         self.watching = 0
@@ -367,8 +366,6 @@ class FakeApiServer:
         where: Collection,
         fault: Answer | Drop | CutWatch | None,
     ) -> web.StreamResponse:
-        if "sendInitialEvents" in seen.query and not self.watch_list:
-            return _respond(422, status(422, "Invalid", "sendInitialEvents is forbidden for watch"))
         stream = web.StreamResponse(headers={"Content-Type": "application/json"})
         stream.enable_chunked_encoding()
         await stream.prepare(request)
@@ -394,7 +391,7 @@ class FakeApiServer:
         since = int(seen.query.get("resourceVersion") or 0)
         if not since:
             since = self.revision
-            for line in self._initial(seen, where):
+            for line in self._initial(where):
                 yield line
         while True:
             if since < self.oldest:
@@ -414,24 +411,15 @@ class FakeApiServer:
             if self.revision < since:
                 since = self.revision
 
-    def _initial(self, seen: Seen, where: Collection) -> list[bytes]:
-        found = [
+    def _initial(self, where: Collection) -> list[bytes]:
+        return [
             _line("ADDED", value)
             for (resource, namespace, _), value in sorted(self.objects.items())
             if resource == where.resource and where.namespace in ("", namespace)
         ]
-        if "sendInitialEvents" in seen.query:
-            found.append(
-                self._bookmark(where, self.revision, {"k8s.io/initial-events-end": "true"})
-            )
-        return found
 
-    def _bookmark(
-        self, where: Collection, revision: int, annotations: dict[str, str] | None = None
-    ) -> bytes:
+    def _bookmark(self, where: Collection, revision: int) -> bytes:
         metadata: dict[str, Json] = {"resourceVersion": str(revision), "creationTimestamp": None}
-        if annotations:
-            metadata["annotations"] = annotations
         value = {"kind": where.kind, "apiVersion": where.api_version, "metadata": metadata}
         return _line("BOOKMARK", value)
 

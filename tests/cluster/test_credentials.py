@@ -229,7 +229,7 @@ FAILURES = [
     ("no status", printing({"apiVersion": V1, "kind": "ExecCredential"}), "neither a token nor"),
     ("half a pair", printing(credential(clientKeyData="k")), "without its key"),
     ("bad token", printing(credential(token="a b")), "visible ASCII"),
-    ("bad time", printing(credential(token="t", expirationTimestamp="soon")), "is no time"),
+    ("bad time", printing(credential(token="t", expirationTimestamp="soon")), "is not a time"),
 ]
 
 

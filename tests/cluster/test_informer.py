@@ -53,14 +53,13 @@ def present(server: FakeApiServer) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("watch_list", [False, True], ids=["list", "watch-list"])
-async def test_lists_then_follows(watch_list: bool) -> None:
+async def test_lists_then_follows() -> None:
     """What exists is told as added, then every change in order; the cache is what was told."""
     async with pair() as (server, client):
         for index in range(5):
             await server.put("configmaps", "ns", f"m{index}")
         await server.put("configmaps", "other", "elsewhere")
-        following, follower = informer(client, page_size=2, watch_list=watch_list)
+        following, follower = informer(client, page_size=2)
         async with following:
             await following.wait_synced()
             assert [name for _, name in follower.told] == [f"m{index}" for index in range(5)]
@@ -73,7 +72,7 @@ async def test_lists_then_follows(watch_list: bool) -> None:
             assert following.cache.get("m0", "ns") is None
             assert len(following.cache) == 5
         lists = [seen for seen in server.seen if not seen.is_watch]
-        assert len(lists) == (0 if watch_list else 3)
+        assert len(lists) == 3
 
 
 async def test_a_version_that_was_written_can_be_waited_for() -> None:
@@ -107,17 +106,6 @@ async def test_a_handler_that_was_removed_is_told_nothing_more() -> None:
             await server.put("configmaps", "ns", "a")
             await follower.until(lambda: follower.told == [("ADDED", "a")])
         assert other.told == []
-
-
-async def test_a_server_without_watch_lists_is_listed_in_pages() -> None:
-    """A refusal of the newer protocol falls back to the older one, which every server knows."""
-    async with pair() as (server, client):
-        server.watch_list = False
-        await server.put("configmaps", "ns", "a")
-        following, follower = informer(client, watch_list=True)
-        async with following:
-            await following.wait_synced()
-            assert follower.told == [("ADDED", "a")]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +281,6 @@ async def test_indexes_follow_the_objects() -> None:
             await follower.until(lambda: len(follower.told) == 3)
             found = {value: len(following.cache.by_index("owner", value)) for value in "xyz"}
             assert found == {"x": 0, "y": 2, "z": 1}
-            assert set(following.cache.index_values("owner")) == {"y", "z"}
             with pytest.raises(KeyError):
                 following.cache.by_index("colour", "red")
 
@@ -310,9 +297,9 @@ STEPS = st.lists(
 )
 
 
-async def carry_out(steps: list[tuple[str, int]], watch_list: bool) -> None:
+async def carry_out(steps: list[tuple[str, int]]) -> None:
     async with pair() as (server, client):
-        following, follower = informer(client, page_size=2, watch_list=watch_list)
+        following, follower = informer(client, page_size=2)
         async with following:
             for step, which in steps:
                 name = f"m{which}"
@@ -336,12 +323,10 @@ async def carry_out(steps: list[tuple[str, int]], watch_list: bool) -> None:
             assert known == follower.state
 
 
-@given(steps=STEPS, watch_list=st.booleans())
-def test_whatever_happens_the_handlers_end_up_with_the_truth(
-    steps: list[tuple[str, int]], watch_list: bool
-) -> None:
+@given(steps=STEPS)
+def test_whatever_happens_the_handlers_end_up_with_the_truth(steps: list[tuple[str, int]]) -> None:
     """Writes, restarts, lost history and cut streams in any order: no change is missed, none told twice."""
-    asyncio.run(asyncio.wait_for(carry_out(steps, watch_list), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(carry_out(steps), PATIENCE_S))
 
 
 async def test_a_resource_that_not_every_cluster_has_is_done_without() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from cluster.contract.clusters import cluster
 from cluster.contract.objects import config_map
-from drayman.cluster import Informers, Notice
+from drayman.cluster import Informers, InProcessClient, Notice
 from drayman.cluster.resources import CONFIG_MAPS, PODS, RESOURCE_CLAIMS, JsonObject
 
 
@@ -96,3 +98,26 @@ async def test_a_handler_that_fails_is_alone_with_it(
         assert len(failures) == 2
         assert "configmaps" in failures[0].getMessage()
         await informers.stop()
+
+
+async def test_all_end_even_where_one_has_failed(tmp_path: Path) -> None:
+    """Stopping raises what ended an informer before, and no failure of another is left behind."""
+    lost: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    async with cluster("in-process", tmp_path) as place:
+
+        class Broken(InProcessClient):
+            async def _list(self, *_: object) -> NoReturn:
+                raise LookupError("a bug")
+
+        assert isinstance(place.client, InProcessClient)
+        informers = Informers(Broken(place.client._backend))
+        informers.informer(PODS)
+        informers.informer(CONFIG_MAPS)
+        await informers.start()
+        await asyncio.sleep(0.01)
+        with pytest.raises(LookupError, match="a bug"):
+            await informers.stop()
+    del informers
+    gc.collect()
+    assert lost == []

@@ -156,9 +156,9 @@ PROBLEMS = [
     ("unknown context", config() | {"current-context": "there"}, "no context 'there'; it has: here"),
     ("unknown cluster", config() | {"clusters": []}, "no cluster 'c'; it has: none"),
     ("unknown user", config() | {"users": []}, "no user 'u'"),
-    ("no address", config({"server": "example.com"}), "no http or https address"),
-    ("no port", config({"server": "https://localhost:99999"}), "no http or https address"),
-    ("half an address", config({"server": "https://[::1"}), "no http or https address"),
+    ("no address", config({"server": "example.com"}), "not an http or https address"),
+    ("no port", config({"server": "https://localhost:99999"}), "not an http or https address"),
+    ("half an address", config({"server": "https://[::1"}), "not an http or https address"),
     (
         "half a proxy",
         config({"server": "https://x", "proxy-url": "http://[::1"}),

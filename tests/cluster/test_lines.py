@@ -67,7 +67,7 @@ async def test_changes_and_bookmarks() -> None:
         b'{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"10"}}}\n'
     )
     value = {"metadata": {"name": "a", "resourceVersion": "3"}}
-    assert await collect(data) == [Change("ADDED", value, "3"), Bookmark("9", True), Bookmark("10")]
+    assert await collect(data) == [Change("ADDED", value, "3"), Bookmark("9"), Bookmark("10")]
 
 
 async def test_an_error_event_is_raised() -> None:

@@ -29,7 +29,7 @@ from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject
 from drayman.cluster.together import LARGEST, Bundle, write_in_turn, write_together
-from drayman.cluster.writes import UpdateWrite, Write
+from drayman.cluster.writes import PartsWrite, Write
 
 TAKEN = "taken"
 
@@ -167,7 +167,7 @@ async def test_a_conflict_is_a_refusal_like_any_other() -> None:
         await client.update(CONFIG_MAPS, {**old, "data": {"by": "another"}})
         heard = Heard()
         stale = Bundle(
-            [UpdateWrite(CONFIG_MAPS, {**old, "data": {"by": "us"}})],
+            [PartsWrite.of(CONFIG_MAPS, old, {("data",): {"by": "us"}})],
             lambda error: heard.refused.append((1, error)),
         )
         await write_together(client, [heard.bundle(0, "x0"), stale, heard.bundle(2, "x2")])

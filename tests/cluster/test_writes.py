@@ -8,7 +8,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cluster.fake_apiserver import Answer, Drop, FakeApiServer, Seen, status
-from drayman.cluster import CreateWrite, DeleteWrite, HttpClient, UpdateWrite, WriteOptions
+from drayman.cluster import (
+    CreateWrite,
+    DeleteWrite,
+    HttpClient,
+    PatchWrite,
+    WriteOptions,
+    merge_patch,
+)
 from drayman.cluster.errors import ForbiddenError, PartialWriteError, UnreachableError
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
@@ -81,17 +88,17 @@ async def test_what_is_gone_already_needs_no_clean_up() -> None:
             await client.write_many([create("a"), create("b"), create("c")])
 
 
-async def test_deletes_and_updates_cannot_be_taken_back() -> None:
+async def test_deletes_and_patches_cannot_be_taken_back() -> None:
     """They are named instead; dry runs left nothing."""
     async with pair() as (server, client):
         await server.put("configmaps", "ns", "old")
         await server.put("configmaps", "ns", "gone")
         server.inject(FORBIDDEN, when=third_create)
-        update = UpdateWrite(CONFIG_MAPS, {"metadata": {"name": "old", "namespace": "ns"}})
+        change = PatchWrite(CONFIG_MAPS, "old", merge_patch({"data": {"x": "1"}}), "ns")
         with pytest.raises(PartialWriteError) as partial:
             await client.write_many(
                 [
-                    update,
+                    change,
                     DeleteWrite(CONFIG_MAPS, "gone", "ns"),
                     create("b", dry_run=True),
                     create("c"),
@@ -99,7 +106,7 @@ async def test_deletes_and_updates_cannot_be_taken_back() -> None:
             )
         assert partial.value.left_behind == (
             "delete of configmaps 'gone'",
-            "update of configmaps 'old'",
+            "patch of configmaps 'old'",
         )
 
 

@@ -9,7 +9,8 @@ import pytest
 from conformance.records import JsonObject, records
 from drayman.api.codec import convert
 from drayman.api.resource import Device
-from drayman.cel import CompileError, EvaluationError, Selector, check_selector, compile_selector
+from drayman.cel.device import Selector, check_selector, compile_selector
+from drayman.cel.errors import CompileError, EvaluationError
 
 
 @cache

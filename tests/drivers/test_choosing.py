@@ -76,8 +76,8 @@ def test_several_options_are_one_list() -> None:
 
 WRONG = [
     ("dgx-h1000=2", "there is no profile 'dgx-h1000'; did you mean dgx-h100"),
-    ("cpu=many", "'many' is no count; write NAME=COUNT"),
-    ("cpu=-1", "'-1' is no count"),
+    ("cpu=many", "'many' is not a count; write NAME=COUNT"),
+    ("cpu=-1", "'-1' is not a count"),
     ("=3", "which profile?"),
     ("cpu=999999", "asks for 999999 nodes; the most is 20000"),
     ("./nowhere.yaml", "./nowhere.yaml: cannot be read: no such file or directory"),

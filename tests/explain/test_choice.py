@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from drayman.explain.pod import explain_pod
 from explain.town import Town
 from oracle.build import claim, exactly
@@ -55,6 +57,23 @@ def test_what_a_running_pod_has_is_thought_away() -> None:
         ("n0", True),
         ("n1", False),
     ]
+
+
+@pytest.mark.parametrize(("others", "nodes"), [((), ["n0", "n1"]), (("b",), ["n0"])])
+def test_what_a_group_has_is_thought_away_for_its_only_pod(
+    others: tuple[str, ...], nodes: list[str]
+) -> None:
+    """A claim that is reserved for the group is as good as the pod's own, unless another of its pods has a node."""
+    member = {"schedulingGroup": {"podGroupName": "g"}}
+    town = Town().node("n0", 1).node("n1", 1).holds("a", "n0", "d0", **member)
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g"}
+    status = town.claims[0]["status"]
+    status["reservedFor"] = [group]
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]
+    status["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    for other in others:
+        town.runs(other, "n0", claim="a-claim", **member)
+    assert [item.node for item in town.explain("a").alternatives] == nodes
 
 
 def test_a_node_that_would_not_be_taken_again_says_why() -> None:

@@ -46,7 +46,7 @@ def test_the_scheduler_knows_better() -> None:
     found = explained(OURS, OTHERS)
     assert found.headline.reason is Reason.DEVICES_IN_USE
     assert found.headline.kind == "not now"
-    assert found.headline.sentence.startswith("All are in use. So the scheduler says;")
+    assert found.headline.sentence.startswith("All are in use. This is what the scheduler says;")
     assert (found.node, found.devices, found.alternatives, found.remedies) == ("", (), (), ())
     assert found.funnels
     assert found.untried
@@ -57,7 +57,9 @@ def test_without_its_word_the_answer_is_qualified(said: str) -> None:
     """A scheduler that gives no reason of the list leaves what can be seen."""
     found = explained(said, OTHERS)
     assert found.headline.reason is Reason.FITS
-    assert found.headline.sentence.endswith("as far as you may see: not all that is in use.")
+    assert found.headline.sentence.endswith(
+        "as far as you may see; you may not see everything that is in use."
+    )
     assert found.node == "node-a"
 
 

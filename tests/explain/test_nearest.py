@@ -147,7 +147,7 @@ CASES = [
     Case("short of capacity", short_of_capacity, "n0", 1, [],
          {"n0/d0": "memory: 60Gi wanted, 30Gi left"}),
     Case("never the capacity", never_the_capacity, "n0", 1, [],
-         {"n0/d0": "memory: 60Gi wanted, 40Gi in all", "n0/d1": "has no memory"}),
+         {"n0/d0": "memory: 60Gi wanted, 40Gi in total", "n0/d1": "has no memory"}),
     Case("short of counters", short_of_counters, "n0", 1, [],
          {"n0/d0": f"in use by {A}", "n0/d1": f"card/units: 3 wanted, 1 left ({A})"}),
     Case("misaligned", misaligned, "n0", 1, ["n0/d0", "n0/d1"],

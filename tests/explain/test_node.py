@@ -122,7 +122,7 @@ def test_who_waits_and_why_not_here() -> None:
         ("heavy", 1, "NodesFull"),
         ("picky", 1, "NodeMismatch"),
     ]
-    assert "not enough left of what the pod needs: cpu" in found.parts[2].headline.sentence
+    assert "not have enough left of what the pod needs: cpu" in found.parts[2].headline.sentence
 
 
 @pytest.mark.parametrize(

@@ -90,16 +90,16 @@ STATES: list[tuple[str, str, dict[str, Any], str, str]] = [
             }
         },
         "NoPods",
-        "No pods can be made for the replica set: exceeded quota: small.",
+        "No pods can be created for the replica set: exceeded quota: small.",
     ),
     (
         "not made",
         "StatefulSet",
         {"spec": {"replicas": 2}},
         "NoPods",
-        "No pods have been made for the stateful set.",
+        "No pods have been created for the stateful set.",
     ),
-    ("for no node", "DaemonSet", {}, "Runs", "no node is one for its pods"),
+    ("for no node", "DaemonSet", {}, "Runs", "no node is eligible for its pods"),
 ]
 
 
@@ -149,5 +149,5 @@ def test_pods_that_are_still_to_be_made_are_counted() -> None:
     found = workload(town, "StatefulSet", spec={"replicas": 3})
     assert found.headline.reason.value == "Runs"
     assert found.headline.sentence == (
-        "The stateful set's only pod has its node. 2 more pods are still to be made."
+        "The stateful set's only pod has its node. 2 more pods are still to be created."
     )

@@ -64,8 +64,8 @@ class BadWire(HttpClient):
         return answer
 
     @asynccontextmanager
-    async def _open_watch(self, target: Any, resource: Any, options: Any) -> AsyncIterator[Any]:
-        async with super()._open_watch(target, resource, options) as changes:
+    async def _watch(self, target: Any, resource: Any, options: Any) -> AsyncIterator[Any]:
+        async with super()._watch(target, resource, options) as changes:
             yield _late(changes) if resource.plural == RESOURCE_CLAIMS.plural else changes
 
 

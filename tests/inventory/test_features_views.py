@@ -126,7 +126,7 @@ def test_a_view_shows_the_moment_it_was_made() -> None:
     ledger.commit(plan(stock, ledger, where, one_claim()))
     stock.apply_taint_rule(rule({}))
     stock.remove_slice("gpu.example.com-n1-1")
-    assert before.in_use == 0
+    assert before.usage.in_use == 0
     assert before.tolerated(()) == 0b11
     assert len(before.hardware.records) == 2
     assert not stock.view(where, ledger).hardware.records
@@ -152,7 +152,7 @@ def test_an_observed_claim_that_holds_something_else_is_a_change() -> None:
     second = plan(stock, ledger, where, one_claim("claim-1"))
     ledger.observe_claim(allocated(one_claim(), second))
     assert first.claims[0].allocation.devices.results[0].device == "d0"
-    assert stock.view(where, ledger).in_use == 0b10
+    assert stock.view(where, ledger).usage.in_use == 0b10
 
 
 def rule(selector: dict[str, str] | None) -> DeviceTaintRule:

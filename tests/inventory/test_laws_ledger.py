@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from drayman.allocator import Plan, search
 from drayman.api.codec import to_dict
 from drayman.api.resource import ResourceClaim
-from drayman.inventory import Inventory, Ledger, LedgerConflictError
+from drayman.inventory import Inventory, Ledger
+from drayman.inventory.ledger import LedgerConflictError
 from oracle.holdings import given_twice
 from oracle.nodes import JsonObject
 from oracle.observed import observed, seen_in

@@ -367,7 +367,7 @@ ALPHA2 = [
         kind: ResourceClass
         metadata: {name: c}
         """,
-        "driverName: names no driver",
+        "driverName: does not name a driver",
     ),
     changed(
         "claim without parameters",
@@ -598,6 +598,6 @@ ALPHA2 = [
               exactly:
                 deviceClassName: x
         """,
-        "spec.constraints: claims choose no nodes",
+        "spec.constraints: claims do not choose nodes",
     ),
 ]

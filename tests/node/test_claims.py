@@ -89,6 +89,22 @@ async def test_a_pod_waits_for_its_claim() -> None:
         await w.until_phase("p", "Running")
 
 
+async def test_a_claim_of_a_group_is_for_the_pods_of_that_group() -> None:
+    """A pod that is in another group, or in none, waits; one of the group runs."""
+    async with world() as w:
+        await w.claim("c", GPU_0)
+        group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g"}
+        change = merge_patch({"status": {"reservedFor": [group]}})
+        await w.client.patch(CLAIM_VALUES, "c", change, NAMESPACE, subresource="status")
+        claims = [{"name": "c0", "resourceClaimName": "c"}]
+        await w.pod("p", "example-0", resourceClaims=claims)
+        event = await w.event("FailedPrepareDynamicResources")
+        assert event["note"] == "claim c is not reserved for the pod"
+        member = {"schedulingGroup": {"podGroupName": "g"}}
+        await w.pod("q", "example-0", resourceClaims=claims, **member)
+        await w.until_phase("q", "Running")
+
+
 async def test_a_device_that_is_not_published_cannot_be_prepared() -> None:
     """The event names the device."""
     async with world() as w:

@@ -101,7 +101,7 @@ async def test_a_wrong_annotation_is_told() -> None:
     async with world() as w:
         await w.pod("p", "example-0", annotations={"drayman.dev/run-for": "soon"})
         event = await w.event("FailedSimulation")
-        assert "'soon' is no duration" in event["note"]
+        assert "'soon' is not a duration" in event["note"]
         await w.until_phase("p", "Running")
 
 

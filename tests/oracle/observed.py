@@ -34,19 +34,19 @@ def observed(view: NodeView, claims: Sequence[ResourceClaim]) -> Any:
     hardware = view.hardware
     counters = {
         (info.pool, info.name): dict(zip(info.names, left, strict=True))
-        for info, left in zip(hardware.counter_sets, view.counters, strict=True)
+        for info, left in zip(hardware.counter_sets, view.usage.counters, strict=True)
     }
     remaining = [
-        dict(zip((c.name for c in record.capacities), view.remaining(position), strict=True))
+        dict(zip((c.name for c in record.capacities), view.usage.remaining(position), strict=True))
         for position, record in enumerate(hardware.records)
     ]
     return {
         "devices": [record.id for record in hardware.records],
         "problems": sorted((pool.id, pool.state.value) for pool in view.problems),
-        "in use": view.ids_of(view.in_use),
-        "shared": view.ids_of(view.shared),
-        "paid": view.ids_of(view.paid),
-        "blocked": view.ids_of(view.overcommitted),
+        "in use": view.ids_of(view.usage.in_use),
+        "shared": view.ids_of(view.usage.shared),
+        "paid": view.ids_of(view.usage.paid),
+        "blocked": view.ids_of(view.usage.overcommitted),
         "counters": counters,
         "remaining": remaining,
         "answers": [_answer(view, claims, policy) for policy in (FIRST_FIT, BEST)],

@@ -25,7 +25,7 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
         {
             *("_clock", "_other_events", "_local_revision", "_foreign_clock"),
             *("_foreign_problems", "_foreign_unknown", "_selectors", "_numbering"),
-            *("_nodes", "_sights", "_foreseen"),
+            *("_nodes", "_visible", "_foreseen"),
         }
     ),
     "Pool": frozenset({"_features"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from drayman.api.codec import convert
 from drayman.api.core import NodeSelector, Pod
@@ -12,8 +13,10 @@ from drayman.api.resource import ResourceClaim
 from drayman.placement.claims import (
     ClaimsNotReadyError,
     claims_of,
+    claims_used_by,
     is_reserved_for,
     only_node_of,
+    pods_holding,
     readiness,
 )
 
@@ -124,6 +127,10 @@ def reserved(*users: dict[str, str]) -> ResourceClaim:
     )
 
 
+def taken(*users: dict[str, str], owners: list[dict[str, Any]] | None = None) -> ResourceClaim:
+    return replace(claim("c", *(owners or [])), status=reserved(*users).status)
+
+
 def test_reservations_go_by_uid() -> None:
     """A pod of the same name is another pod."""
     assert is_reserved_for(reserved({"resource": "pods", "name": "x", "uid": "pod-uid"}), pod())
@@ -136,6 +143,42 @@ def test_reservations_of_a_group_hold_for_its_pods() -> None:
     assert is_reserved_for(reserved(group), pod(**IN_GROUP))
     assert not is_reserved_for(reserved(group), pod())
     assert not is_reserved_for(reserved({**group, "apiGroup": "example.com"}), pod(**IN_GROUP))
+
+
+POD_USER = {"resource": "pods", "name": "pod", "uid": "pod-uid"}
+GROUP_USER = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "group", "uid": "g"}
+HOLDING: dict[str, tuple[ResourceClaim, list[str] | None]] = {
+    "no pod": (reserved(), []),
+    "pods": (reserved(POD_USER, {**POD_USER, "uid": "other"}), ["pod-uid", "other"]),
+    "a group": (reserved(GROUP_USER), None),
+    "a pod and a group": (reserved(POD_USER, GROUP_USER), None),
+    "something unknown": (reserved({**POD_USER, "apiGroup": "example.com"}), None),
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_which_pods_hold_a_claim(name: str) -> None:
+    """Those that it is reserved for. A group keeps it whichever of its pods go, and so do consumers of other kinds."""
+    of, wanted = HOLDING[name]
+    found = pods_holding(of)
+    assert (None if found is None else [user.uid for user in found]) == wanted
+
+
+USES: dict[str, tuple[Pod, ResourceClaim, bool]] = {
+    "reserved for it": (pod(DIRECT), taken(POD_USER), True),
+    "reserved for its group": (pod(DIRECT, **IN_GROUP), taken(GROUP_USER), True),
+    "only named": (pod(DIRECT), taken(), False),
+    "of another pod": (pod(DIRECT), taken({**POD_USER, "uid": "other"}), False),
+    "made for it": (pod(GENERATED, made={"e": "c"}), taken(POD_USER, owners=[owner()]), True),
+    "made for another": (pod(GENERATED, made={"e": "c"}), taken(POD_USER), False),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_which_claims_a_pod_uses(name: str) -> None:
+    """Those that are reserved for it and, if they are generated, were made for it: to name a claim is not to use it."""
+    of, claim_, wanted = USES[name]
+    assert list(claims_used_by(of, lambda *_: claim_)) == ([claim_] if wanted else [])
 
 
 def allocated(*conditions: tuple[str, str], of: str = "gpu-0", **result: Any) -> ResourceClaim:

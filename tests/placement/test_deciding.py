@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim
 from drayman.placement.claims import ClaimLack
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.outcomes import BeingWritten, Fitting, Lacking, NoNode, Outcome
@@ -23,6 +24,22 @@ from simulate.cluster import NOW, claim, cluster, node, pod
 NODES = ("a", "b", "c")
 ZONE = "topology.kubernetes.io/zone"
 SHARED = ("c1", "c2")
+OF_GROUP = convert(
+    ResourceClaim,
+    {
+        "metadata": {"name": "c", "namespace": "default"},
+        "status": {
+            "reservedFor": [
+                {
+                    "apiGroup": "scheduling.k8s.io",
+                    "resource": "podgroups",
+                    "name": "g",
+                    "uid": "g",
+                }
+            ]
+        },
+    },
+)
 
 
 def away_from_its_like() -> dict[str, Any]:
@@ -72,12 +89,8 @@ def facts(state: ClusterState) -> object:
         {name: (sorted(n.usage.pods), n.usage.room_key) for name, n in state.nodes.items()},
         {n: state.view(known).usage.in_use for n, known in state.nodes.items()},
         [(c, c is not None and state.is_under_way(c)) for c in found],
-        [group for group in ("g",) if state.groups.has_placed(convert(PodGroup, _named(group)))],
+        state.groups.uses_alone(pod("none", schedulingGroup={"podGroupName": "g"}), OF_GROUP),
     )
-
-
-def _named(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "default"}}
 
 
 def summary(outcome: Outcome | Fitting) -> object:

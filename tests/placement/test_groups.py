@@ -28,16 +28,33 @@ def group(*entries: dict[str, str], namespace: str = "default") -> PodGroup:
     return convert(PodGroup, {"metadata": metadata, "spec": {"resourceClaims": list(entries)}})
 
 
-def test_a_group_has_placed_pods_until_the_last_one_goes() -> None:
-    """Pods count once, however often they are told."""
-    groups, known = Groups(), group()
-    assert not groups.has_placed(known)
-    for name in ("p", "q", "p"):
-        groups.place(pod(name))
-    groups.displace("p")
-    assert groups.has_placed(known)
+def reserved_for(*users: dict[str, str]) -> ResourceClaim:
+    metadata = {"name": "c", "namespace": "default"}
+    return convert(ResourceClaim, {"metadata": metadata, "status": {"reservedFor": list(users)}})
+
+
+def test_a_pod_has_a_claim_of_its_group_to_itself_until_others_are_placed() -> None:
+    """And again when the last of them is gone. Pods count once, however often they are shown."""
+    groups = Groups()
+    user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
+    claim = reserved_for(user)
+    groups.place(pod("p"))
+    assert groups.uses_alone(pod("p"), claim)
+    for _ in range(2):
+        groups.place(pod("q"))
+        assert not groups.uses_alone(pod("p"), claim)
     groups.displace("q")
-    assert not groups.has_placed(known)
+    assert groups.uses_alone(pod("p"), claim)
+    assert not groups.uses_alone(pod("q"), claim)
+
+
+def test_a_claim_of_others_is_not_used_alone() -> None:
+    """Neither one that is reserved for another pod too, nor one of another group."""
+    own = {"resource": "pods", "name": "p", "uid": "p"}
+    assert Groups().uses_alone(pod("p"), reserved_for(own))
+    assert not Groups().uses_alone(pod("p"), reserved_for(own, {**own, "uid": "q"}))
+    other = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "h", "uid": "h"}
+    assert not Groups().uses_alone(pod("p"), reserved_for(other))
 
 
 def test_the_group_of_a_pod_is_in_its_namespace() -> None:

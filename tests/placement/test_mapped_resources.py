@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.core import NodeAllocatableResourceClaimStatus
-from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, ResourceSlice
-from drayman.placement.mapped_resources import MappedDevices, as_requests, requests_in_status
+from drayman.inventory.features import Features
+from drayman.placement.mapped_resources import MappedDevices
+from drayman.placement.state import ClusterState
+from placement.fit.objects import make_node, make_pod
 
 
 def slice_(name: str = "s", driver: str = "x", **mappings: Any) -> ResourceSlice:
@@ -101,16 +102,20 @@ def test_a_slice_that_goes_takes_its_mappings_along() -> None:
 
 def test_units_are_those_of_requests() -> None:
     """CPUs count in thousandths; what is no whole unit is rounded up."""
-    half = Quantity.parse("500m").amount
-    assert as_requests({"cpu": half, "memory": half}) == {"cpu": 500, "memory": 1}
+    devices = MappedDevices()
+    half = {"allocationMultiplier": "500m"}
+    devices.set_slice(slice_(cpu=half, memory=half))
+    assert devices.requests_of([allocation("d")]) == {"cpu": 500, "memory": 1}
+    assert devices.requests_of([allocation("d"), allocation("d")]) == {"cpu": 1000, "memory": 1}
 
 
-def test_what_a_placed_pod_takes_is_read_from_its_status() -> None:
-    """The sum over the claims in its status."""
-    statuses = tuple(
-        NodeAllocatableResourceClaimStatus(
-            resource_claim_name=name, containers=("c",), resources={"cpu": Quantity(2)}
-        )
-        for name in ("a", "b")
-    )
-    assert requests_in_status(statuses) == {"cpu": 4000}
+def test_a_placed_pod_counts_once_what_its_devices_take() -> None:
+    """The sum over the claims in its status comes on top of its requests, however often the pod is shown."""
+    state = ClusterState(Features(), lambda _: None)
+    state.set_node(make_node("n"))
+    taken = [{"resourceClaimName": name, "resources": {"cpu": "2"}} for name in ("a", "b")]
+    status = {"nodeAllocatableResourceClaimStatuses": taken}
+    pod = make_pod({"cpu": "1"}, nodeName="n", status=status)
+    for _ in range(2):
+        state.set_placed_pod(pod)
+        assert state.nodes["n"].usage.cpu == 5000

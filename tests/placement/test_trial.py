@@ -285,13 +285,13 @@ def test_the_cluster_without_its_users() -> None:
     (claim, *_) = sandbox.state.allocated_claims()
     empty = sandbox.state.emptied()
     assert not any(node.usage.pods for node in empty.nodes.values())
-    assert not any(empty.view(node).in_use for node in empty.nodes.values())
+    assert not any(empty.view(node).usage.in_use for node in empty.nodes.values())
     assert empty.nodes["n0"].facts.shape.unschedulable
     own = sandbox.state.emptied((claim,), untainted=True)
     held = {
         device
         for node in own.nodes.values()
-        for device in own.view(node).ids_of(own.view(node).in_use)
+        for device in own.view(node).ids_of(own.view(node).usage.in_use)
     }
     assert {(device.driver, device.device) for device in held} == {(DRIVER, "d0")}
     assert not own.nodes["n0"].facts.shape.unschedulable

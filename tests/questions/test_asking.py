@@ -145,8 +145,8 @@ REFUSED: dict[str, tuple[Ask, str]] = {
         lambda cluster: plan(cluster, UNKNOWN_FIELD),
         "<text>:5: Pod planned: specification: unknown field",
     ),
-    "no pods": (lambda cluster: plan(cluster, CLAIM), "nothing that comes to pods now"),
-    "no claim": (lambda cluster: capacity(cluster, POD), "one is wanted"),
+    "no pods": (lambda cluster: plan(cluster, CLAIM), "nothing that results in pods now"),
+    "no claim": (lambda cluster: capacity(cluster, POD), "expected one"),
 }
 
 

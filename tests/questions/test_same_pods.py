@@ -37,8 +37,9 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.controllers.claims.controller import ClaimController
-from drayman.controllers.volumes import EphemeralVolumeController
-from drayman.controllers.workloads import CONTROLLERS, JobController, JobOptions
+from drayman.controllers.volumes.ephemeral import EphemeralVolumeController
+from drayman.controllers.workloads import CONTROLLERS
+from drayman.controllers.workloads.jobs import JobController
 from drayman.placement.world import World
 from drayman.questions.manifests import read_manifests
 from drayman.questions.worlds import read_with_rules
@@ -51,7 +52,7 @@ from drayman.workloads.stateful_sets.identity import NAME_LABEL
 from drayman.workloads.volumes.ephemeral import claims_for
 
 PROMPT = (
-    partial(JobController, options=JobOptions(backoff=BackoffTimes(first=0.0))),
+    partial(JobController, backoff=BackoffTimes(first=0.0)),
     *(each for each in CONTROLLERS if each is not JobController),
 )
 """The controllers, of which none waits before it tries again."""

@@ -11,7 +11,7 @@ from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import NotFound
 from drayman.reasons.headline import headline
 from drayman.reasons.reason import Headline
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import demand_of
 from explain.town import ROOT, Town
 from oracle.build import capacity, claim, device, everything, exactly, partitioned, shared, taint
 from oracle.selectors import MODEL_A, MODEL_A_GUARDED
@@ -158,7 +158,7 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
     "counters in use, for several": (
         lambda: parted(held="p0").wants(TWO),
         "CountersInUse (not now)",
-        "2 are free on node a, but not so many at once",
+        "2 are free on node a, but not that many at once",
     ),
     "a tainted device": (
         lambda: rule(Town().node("a", 1)).wants(ONE),
@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
     "a full node": (
         lambda: Town().node("a", 1).runs("x", "a", cpu=7).wants(ONE, cpu=2),
         "NodesFull (not now)",
-        "Node a, which could serve claim c0, has not enough left of what the pod needs: cpu.",
+        "Node a, which could serve claim c0, does not have enough left of what the pod needs: cpu.",
     ),
     "a small node with the device, a large one without": (
         lambda: Town().node("a", 1, allocatable={"cpu": "1"}).node("b").wants(ONE, cpu=2),
@@ -270,9 +270,9 @@ def told(town: Town) -> Headline:
     world = town.world()
     pod = world.pod("default", "pending")
     assert pod is not None
-    assert waiting(world, pod) is None
     round_ = Decider(world.state).round(world.now)
-    demand = round_.demand(pod)
+    demand = demand_of(world, round_, pod)
+    assert not isinstance(demand, Headline)
     found = round_.find(demand)
     assert isinstance(found, NotFound), "the pod fits"
     return headline(world.state, demand, found)

@@ -11,8 +11,11 @@ from drayman.api.core import Node, Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+from drayman.placement.decision.deciding import Decider
+from drayman.placement.demand import Demand
 from drayman.placement.world import Objects, World
-from drayman.reasons.waiting import waiting
+from drayman.reasons.reason import Headline
+from drayman.reasons.waiting import before_nodes, demand_of, held_back
 from oracle.build import claim, exactly
 
 SPEC = claim(exactly("r"))["spec"]
@@ -138,12 +141,21 @@ def pod_of(fields: dict[str, Any]) -> Pod:
     return convert(Pod, {"metadata": metadata, "spec": spec, "status": fields.get("status", {})})
 
 
+def waiting(world: World, pod: Pod) -> Headline | Demand:
+    """What is said before nodes are asked, which is also said of what would be decided."""
+    round_ = Decider(world.state).round(world.now)
+    found = demand_of(world, round_, pod)
+    decided = held_back(world, pod) or before_nodes(world, round_.consider(pod), pod)
+    assert decided == (found if isinstance(found, Headline) else None)
+    return found
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_comes_before_nodes(name: str) -> None:
     """The word, its kind, and what the sentence must say."""
     pod, there, title, words = CASES[name]
     found = waiting(world(there), pod_of(pod))
-    assert found is not None
+    assert isinstance(found, Headline)
     assert found.reason.title == title
     assert words in found.sentence
     assert found.sentence.endswith(".")
@@ -161,4 +173,4 @@ def test_what_comes_before_nodes(name: str) -> None:
 )
 def test_nodes_are_to_be_looked_at(pod: dict[str, Any], there: dict[str, Any]) -> None:
     """Nothing comes before the search for a node."""
-    assert waiting(world(there), pod_of(pod)) is None
+    assert not isinstance(waiting(world(there), pod_of(pod)), Headline)

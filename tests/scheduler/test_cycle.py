@@ -33,7 +33,7 @@ class Desk:
             lambda: 0.0,
             policy=Policy.BEST,
             binding_timeout_s=600.0,
-            may_ask=lambda pod: (pod.spec.priority or 0) > 0,
+            may_preempt=lambda pod: (pod.spec.priority or 0) > 0,
         )
         self.versions = 0
         for name in ("n0", "n1"):
@@ -67,7 +67,7 @@ class Desk:
         for placement in decided.placements:
             for claim in placement.claims:
                 self.state.forget_claim(claim)
-            self.cycle.settled(placement.claims)
+            self.cycle.retrying.settled(placement.claims)
 
 
 def by_name(claim: str) -> dict[str, str]:

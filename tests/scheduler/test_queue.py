@@ -133,8 +133,8 @@ def test_errors_double_the_wait_up_to_the_longest() -> None:
         due = queue.hold_back(entry, now)
         assert queue.next_due() == due
         assert taken(queue, due - 0.01) == []
-        assert not queue.is_anybody_due(due - 0.01)
-        assert queue.is_anybody_due(due)
+        assert not queue.is_any_due(due - 0.01)
+        assert queue.is_any_due(due)
         waits.append(due - now)
         now = due
     assert waits == [1.0, 2.0, 4.0, 5.0]

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from drayman.allocator import Policy
-from drayman.api.codec import convert
-from drayman.api.core import Pod
-from drayman.api.pod_groups import PodGroup
+from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.meta import ObjectMeta
+from drayman.api.pod_groups import PodGroup, PodGroupSpec
 from drayman.cluster.turns import Turns
 from drayman.explain.pod import explain_pod
 from drayman.explain.remedies.trying import MOST_SEARCHES, Trials
 from drayman.placement.claims import ClaimsNotReadyError
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.world import Objects, World, state_of
 from drayman.reasons.reason import Reason
 from drayman.scheduler.cycle import Cycle
@@ -47,9 +48,9 @@ def away(app: str) -> dict[str, Any]:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def group(name: str) -> PodGroup:
-    metadata = {"name": name, "namespace": "default", "uid": name}
-    return convert(PodGroup, {"metadata": metadata, "spec": {}})
+def group(name: str, *entries: PodResourceClaim) -> PodGroup:
+    metadata = ObjectMeta(name=name, namespace="default", uid=name)
+    return PodGroup(metadata=metadata, spec=PodGroupSpec(resource_claims=entries))
 
 
 def uses_port(name: str, **fields: Any) -> Pod:
@@ -116,6 +117,18 @@ CASES = [
         pod("p", claim="c", schedulingGroup={"podGroupName": "g"}),
         cluster({"a": 1}, claims=(claim("c"),)),
         "PodGroupMissing",
+    ),
+    Case(
+        "no such group, and a claim still to be made",
+        pod("p", "one", schedulingGroup={"podGroupName": "g"}),
+        ONE,
+        "PodGroupMissing",
+    ),
+    Case(
+        "a claim still to be made for a pod in a group",
+        pod("p", "one", schedulingGroup={"podGroupName": "g"}),
+        cluster({"a": 1}, pod_groups=(group("g"),)),
+        "a: gpu-0",
     ),
     Case(
         "a group that exists",
@@ -220,7 +233,8 @@ def by_explanation(case: Case) -> str:
     found = explain_pod(world, case.asked, with_remedies=False)
     if found.headline.reason is not Reason.FITS:
         return found.headline.reason.value
-    had = (claim.status.allocation for claim in world.state.claims_used_by(case.asked))
+    claims = Decider(world.state).round(world.now).claims(case.asked)
+    had = (claim.status.allocation for claim in claims)
     devices = [r.device for a in had if a is not None for r in a.devices.results]
     devices += [name.rpartition("/")[2] for name in found.devices]
     return f"{found.node}: {','.join(devices)}" if devices else found.node
@@ -240,13 +254,21 @@ def test_everybody_decides_alike(case: Case, asking: str) -> None:
     assert ASKING[asking](case) == case.becomes
 
 
+@pytest.mark.parametrize("asking", [by_scheduler, by_explanation])
+def test_the_claim_of_a_group_is_not_made_for_its_pods(asking: Callable[[Case], str]) -> None:
+    """A pod waits until the controller has made it for the group. A plan does so itself."""
+    asked = pod("p", "one", schedulingGroup={"podGroupName": "g"})
+    there = cluster({"a": 1}, pod_groups=(group("g", *asked.spec.resource_claims),))
+    assert asking(Case("", asked, there, "")) == "ClaimPending"
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_remedies_are_tried_with_the_same_rules(case: Case) -> None:
     """What remedies are tried with finds room for a pod exactly where the scheduler places it."""
     state = state_of(case.there.objects)
     trials = Trials(state, case.there.now, list(state.nodes.values()), MOST_SEARCHES)
     try:
-        fit = trials.first_fit(trials.demand(case.asked))
+        fit = trials.first_fit(trials.round.demand(case.asked))
     except ClaimsNotReadyError:
         fit = None
     assert (fit is None) == (case.becomes in REASONS)

@@ -13,7 +13,7 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Workload
 from drayman.simulate.plan_report import PlannedPod
-from drayman.simulate.plan_steps import STEPS, Bench, Turn
+from drayman.simulate.plan_steps import STEPS, PlanContext, Turn
 from drayman.simulate.planning import Planning, plan
 from placement.fit.storage import claim as volume_claim
 from placement.fit.storage import storage_class, volume
@@ -175,10 +175,10 @@ def test_what_is_there_and_waits_is_not_passed_over_in_silence() -> None:
 def test_a_rule_can_be_added_as_a_step() -> None:
     """A step in front of the others decides about the pods that it has something to say about."""
 
-    def closed_on_sundays(bench: Bench, turn: Turn) -> PlannedPod | None:
+    def closed_on_sundays(context: PlanContext, turn: Turn) -> PlannedPod | None:
         if turn.pod.metadata.name != "p":
             return None
-        return turn.refused(Headline.of(Reason.GATED, "It is Sunday."))
+        return turn.result(waits=Headline.of(Reason.GATED, "It is Sunday."))
 
     asked = wanted(alone("p", "one"), alone("q", "one"))
     found = places({"a": 1}, asked, steps=(closed_on_sundays, *STEPS))
@@ -240,7 +240,7 @@ def test_pods_get_the_volumes_that_live_as_long_as_they_do() -> None:
     assert found == {"p": "a: gpu-0", "q": "VolumeUnbound"}
     after, _, (waiting,) = planning.afterwards()
     told = explain_pod(after, waiting).headline.sentence
-    assert told.endswith("q-v has still to be bound to a volume; its class missing does not exist.")
+    assert told.endswith("q-v is not bound to a volume yet; its class missing does not exist.")
 
 
 def test_volumes_are_planned_with_the_nodes() -> None:

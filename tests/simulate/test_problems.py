@@ -109,7 +109,7 @@ def test_what_means_nothing_is_remarked_on() -> None:
     assert len(list(decode_problems("f", json.dumps(value).encode(), remarks.append))) == 1
     assert remarks == [
         "f:1: problem p: claims[0].spec.device: unknown field",
-        "f:1: problem p: features: DRAAdminAcess is no gate of the allocator",
+        "f:1: problem p: features: DRAAdminAcess is not a gate of the allocator",
     ]
 
 

@@ -159,7 +159,7 @@ def test_what_is_between_claims_and_drivers_is_left_out() -> None:
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "no cluster": ("kind: ConfigMap\napiVersion: v1\n", "f: is no cluster"),
+    "no cluster": ("kind: ConfigMap\napiVersion: v1\n", "f: is not a snapshot of a cluster"),
     "a field of another type": (
         "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\nspec:\n  unschedulable: 3\n",
         "f:6: Node a: spec.unschedulable: ",
@@ -174,7 +174,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "no YAML": ("{a: [", "f:1: "),
     "half a line": ('---\n{"apiVersion":"v1","kind":"Node","metadata":{"na\n', "f:"),
-    "nothing": ("", "f: is no cluster"),
+    "nothing": ("", "f: is not a snapshot of a cluster"),
 }
 
 

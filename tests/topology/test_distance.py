@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.topology import Distance, Link, Locality, link
+from drayman.topology import Distance, Link, Locality
+from drayman.topology.distance import link
 
 GPU = Locality("pci0000:15", 0, "0000:1b:00.0", nvlinks=18)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.topology import LevelKind, closest_common, levels
+from drayman.topology import LevelKind, levels
 
 RACK = {
     "kubernetes.io/hostname": "n1",
@@ -25,22 +25,13 @@ def test_levels_come_from_near_to_far() -> None:
     assert [level.value for level in found] == ["n1", "c0ffee.7", "r1", "z"]
 
 
-def test_closest_common_level_is_the_nearest_one_shared() -> None:
-    """Two nodes of one rack but different NVLink domains meet in the rack."""
-    other = {**RACK, "kubernetes.io/hostname": "n2", "nvidia.com/gpu.clique": "c0ffee.8"}
-    common = closest_common(RACK, other)
-    assert common is not None
-    assert (common.kind, common.value) == (LevelKind.RACK, "r1")
-
-
 def test_equal_values_of_different_labels_are_different_places() -> None:
     """A block and a rack that happen to have one name are not the same place."""
     one = {"topology.kubernetes.io/rack": "7"}
     other = {"cloud.google.com/gce-topology-block": "7"}
-    assert closest_common(one, other) is None
+    assert levels(one) != levels(other)
 
 
 def test_nothing_is_known_of_unlabelled_nodes() -> None:
-    """No labels, or empty ones, give no levels and nothing in common."""
-    assert levels({"topology.kubernetes.io/zone": ""}) == ()
-    assert closest_common({}, RACK) is None
+    """No labels, or empty ones, give no levels."""
+    assert levels({}) == levels({"topology.kubernetes.io/zone": ""}) == ()

@@ -2,9 +2,7 @@
 
 from drayman.allocator.problem.outcome import (
     ClaimPlan,
-    Cost,
     Defect,
-    Diagnosis,
     Exhausted,
     Fault,
     Finality,
@@ -15,7 +13,6 @@ from drayman.allocator.problem.outcome import (
     Rejection,
     RejectionReason,
     Scope,
-    SelectorWarning,
 )
 from drayman.allocator.problem.question import Question
 from drayman.allocator.search import Policy, search
@@ -23,9 +20,7 @@ from drayman.allocator.signature import signature
 
 __all__ = [
     "ClaimPlan",
-    "Cost",
     "Defect",
-    "Diagnosis",
     "Exhausted",
     "Fault",
     "Finality",
@@ -38,7 +33,6 @@ __all__ = [
     "Rejection",
     "RejectionReason",
     "Scope",
-    "SelectorWarning",
     "search",
     "signature",
 ]

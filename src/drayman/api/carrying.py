@@ -43,11 +43,6 @@ class Carried(Struct, Generic[T], frozen=True):
     remainder: Remainder
 
     @staticmethod
-    def decode(type_: type[T], data: bytes) -> Carried[T]:
-        """Raises DecodeError."""
-        return Carried.convert(type_, codec.parse_json(data))
-
-    @staticmethod
     def convert(type_: type[T], value: Json) -> Carried[T]:
         """Raises DecodeError."""
         typed = codec.convert(type_, value)

@@ -15,6 +15,7 @@ from drayman.api import validation
 from drayman.api.carrying import Carried
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.defaults import with_defaults
+from drayman.api.errors import DocumentError
 from drayman.api.formats import dns_label_problems
 from drayman.api.loading import LoadedObject, LoadFinding, Severity, load_files
 from drayman.api.resource import (
@@ -132,7 +133,7 @@ def _check(
 ) -> Iterator[LoadFinding]:
     if loaded.carried is None:
         return
-    value = defaulted(loaded.carried, loaded.version).object
+    value = _defaulted(loaded.carried, loaded.version)
     errors = list(_rules(value, selectors))
     namespace = namespaces.get(loaded.namespace)
     if namespace is not None and isinstance(value, ResourceClaim | ResourceClaimTemplate):
@@ -145,10 +146,28 @@ def _check(
             yield loaded.finding(path, message, severity=Severity.WARNING)
 
 
-def defaulted(carried: Carried[ApiStruct], version: str) -> Carried[ApiStruct]:
+def _defaulted(carried: Carried[ApiStruct], version: str) -> ApiStruct:
     """An object as the API server would store it, except for the time."""
-    value = with_defaults(carried.object, now=_ANY_TIME, version=version or "v1")
-    return carried.replace(value)
+    return with_defaults(carried.object, now=_ANY_TIME, version=version or "v1")
+
+
+def load(text: str | bytes, name: str = "<text>") -> tuple[ApiStruct, ...]:
+    """The objects in a text of YAML or JSON, in its order, as the API server would store them: for users of Drayman as a library.
+
+    `name` is what errors call the text. Raises DocumentError, also for a field that does not exist: a warning would not be seen.
+    """
+    data = text.encode() if isinstance(text, str) else text
+    found = []
+    for result in load_files([(name, data)]):
+        if isinstance(result, LoadFinding):
+            subject = ": ".join(part for part in (result.object, result.path) if part)
+            message = f"{subject}: {result.message}" if subject else result.message
+            raise DocumentError(name, result.line, message)
+        if result.carried is None:
+            place = result.document.line
+            raise DocumentError(name, place, f"{result.title}: there is no type for this kind")
+        found.append(_defaulted(result.carried, result.version))
+    return tuple(found)
 
 
 def _rules(value: ApiStruct, selectors: SelectorChecker) -> Iterator[FieldError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from msgspec import field
 
@@ -50,9 +50,7 @@ class NodeSpec(ApiStruct):
     provider_id: str = field(name="providerID", default="")
 
 
-class NodeCondition(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("type",)
-
+class NodeCondition(ApiStruct, merge_key=("type",)):
     type_: str = field(name="type", default="")
     status: str = ""
     reason: str = ""
@@ -92,9 +90,7 @@ class ResourceRequirements(ApiStruct):
     claims: tuple[ContainerClaim, ...] = ()
 
 
-class ContainerPort(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("containerPort", "protocol")
-
+class ContainerPort(ApiStruct, merge_key=("containerPort", "protocol")):
     container_port: Int32 = 0
     host_port: Int32 = 0
     host_ip: str = field(name="hostIP", default="")
@@ -102,9 +98,7 @@ class ContainerPort(ApiStruct):
     name: str = ""
 
 
-class Container(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class Container(ApiStruct, merge_key=("name",)):
     name: str = ""
     image: str = ""
     command: tuple[str, ...] = ()
@@ -114,17 +108,13 @@ class Container(ApiStruct):
     resources: ResourceRequirements = ResourceRequirements()
 
 
-class PodResourceClaim(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class PodResourceClaim(ApiStruct, merge_key=("name",)):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class PodSchedulingGate(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class PodSchedulingGate(ApiStruct, merge_key=("name",)):
     name: str = ""
 
 
@@ -169,9 +159,7 @@ class Affinity(ApiStruct):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("topologyKey", "whenUnsatisfiable")
-
+class TopologySpreadConstraint(ApiStruct, merge_key=("topologyKey", "whenUnsatisfiable")):
     max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -193,10 +181,8 @@ class EphemeralVolumeSource(ApiStruct):
     volume_claim_template: dict[str, Json] = field(default_factory=dict)
 
 
-class Volume(ApiStruct):
+class Volume(ApiStruct, merge_key=("name",)):
     """A volume of a pod. Only those that tie a pod to nodes are distinguished."""
-
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
@@ -224,9 +210,7 @@ class PodSpec(ApiStruct):
     scheduling_group: PodSchedulingGroup | None = None
 
 
-class PodResourceClaimStatus(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class PodResourceClaimStatus(ApiStruct, merge_key=("name",)):
     name: str = ""
     resource_claim_name: str | None = None
 
@@ -242,17 +226,13 @@ class PodExtendedResourceClaimStatus(ApiStruct):
     resource_claim_name: str = ""
 
 
-class NodeAllocatableResourceClaimStatus(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("resourceClaimName",)
-
+class NodeAllocatableResourceClaimStatus(ApiStruct, merge_key=("resourceClaimName",)):
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
     resources: dict[str, Quantity] = field(default_factory=dict)
 
 
-class PodCondition(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("type",)
-
+class PodCondition(ApiStruct, merge_key=("type",)):
     type_: str = field(name="type", default="")
     status: str = ""
     reason: str = ""
@@ -270,9 +250,7 @@ class ContainerState(ApiStruct):
     terminated: ContainerStateTerminated | None = None
 
 
-class ContainerStatus(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class ContainerStatus(ApiStruct, merge_key=("name",)):
     name: str = ""
     restart_count: Int32 = 0
     state: ContainerState = ContainerState()

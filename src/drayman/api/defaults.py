@@ -127,10 +127,7 @@ def _counted(request: _Request) -> _Request:
     mode = request.allocation_mode or EXACT_COUNT
     count = 1 if mode == EXACT_COUNT and request.count == 0 else request.count
     return replace(
-        request,
-        allocation_mode=mode,
-        count=count,
-        tolerations=_tolerations(request.tolerations),
+        request, allocation_mode=mode, count=count, tolerations=_tolerations(request.tolerations)
     )
 
 

@@ -30,39 +30,39 @@ _BARE_UUID: Final = re.compile("[0-9a-fA-F]{32}")
 _URN_PREFIX: Final = "urn:uuid:"
 
 
-def _rule(text: str, pattern: re.Pattern[str], *examples: str) -> str:
+def pattern_rule(text: str, pattern: re.Pattern[str], *examples: str) -> str:
     """A rule with examples and the pattern behind it. The odd commas are upstream's."""
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
 
 
-_LABEL_RULE: Final = _rule(
+_LABEL_RULE: Final = pattern_rule(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an"
     " alphanumeric character",
     _LABEL,
     "my-name",
     "123-abc",
 )
-_SUBDOMAIN_RULE: Final = _rule(
+_SUBDOMAIN_RULE: Final = pattern_rule(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with"
     " an alphanumeric character",
     _SUBDOMAIN,
     "example.com",
 )
-_CASELESS_SUBDOMAIN_RULE: Final = _rule(
+_CASELESS_SUBDOMAIN_RULE: Final = pattern_rule(
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an alphanumeric"
     " character",
     _SUBDOMAIN,
     "Example.com",
 )
-_LABEL_NAME_RULE: Final = _rule(
+_LABEL_NAME_RULE: Final = pattern_rule(
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
     _LABEL_NAME,
     "MyName",
     "my.name",
     "123-abc",
 )
-_LABEL_VALUE_RULE: Final = _rule(
+_LABEL_VALUE_RULE: Final = pattern_rule(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with"
     " an alphanumeric character",
     _LABEL_VALUE,
@@ -70,14 +70,14 @@ _LABEL_VALUE_RULE: Final = _rule(
     "my_value",
     "12345",
 )
-_C_IDENTIFIER_RULE: Final = _rule(
+_C_IDENTIFIER_RULE: Final = pattern_rule(
     "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
     _C_IDENTIFIER,
     "my_name",
     "MY_NAME",
     "MyName",
 )
-_CONDITION_REASON_RULE: Final = _rule(
+_CONDITION_REASON_RULE: Final = pattern_rule(
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or"
     " '_,:', and must end with an alphanumeric character or '_'",
     _CONDITION_REASON,
@@ -105,7 +105,7 @@ def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _too_long(text: str, limit: int, unit: str) -> Problems:
+def too_long(text: str, limit: int, unit: str) -> Problems:
     return (f"must be no more than {limit} {unit}",) if byte_length(text) > limit else _FINE
 
 
@@ -127,7 +127,7 @@ def _remembered(problems: Callable[[str], Problems]) -> Callable[[str], Problems
 @_remembered
 def dns_label_problems(text: str) -> Problems:
     """Why a text is not an RFC 1123 label."""
-    problems = _too_long(text, LABEL_LENGTH, "characters")
+    problems = too_long(text, LABEL_LENGTH, "characters")
     if _LABEL.fullmatch(text):
         return problems
     return (*problems, _NO_DOTS if _SUBDOMAIN.fullmatch(text) else _LABEL_RULE)
@@ -137,12 +137,12 @@ def dns_subdomain_problems(text: str, *, unit: str = "characters") -> Problems:
     """Why a text is not an RFC 1123 subdomain. `unit` is what the message counts in; either way it means bytes."""
     if unit == "characters":
         return _subdomain_problems(text)
-    return _too_long(text, SUBDOMAIN_LENGTH, unit) + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
+    return too_long(text, SUBDOMAIN_LENGTH, unit) + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
 @_remembered
 def _subdomain_problems(text: str) -> Problems:
-    length = _too_long(text, SUBDOMAIN_LENGTH, "characters")
+    length = too_long(text, SUBDOMAIN_LENGTH, "characters")
     return length + _mismatch(text, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
@@ -156,7 +156,7 @@ def caseless_long_name_problems(text: str) -> Problems:
     """Why a text is not an RFC 1123 subdomain where upper case is accepted, in the words of the declared rules."""
     # Go folds case by Unicode, so that a long s and a kelvin sign pass for letters; lower() only knows the latter.
     folded = text.lower().replace("\u017f", "s")
-    return _too_long(text, SUBDOMAIN_LENGTH, "bytes") + _mismatch(
+    return too_long(text, SUBDOMAIN_LENGTH, "bytes") + _mismatch(
         folded, _SUBDOMAIN, _CASELESS_SUBDOMAIN_RULE
     )
 
@@ -164,7 +164,7 @@ def caseless_long_name_problems(text: str) -> Problems:
 @_remembered
 def label_value_problems(text: str) -> Problems:
     """Why a text cannot be the value of a label."""
-    return _too_long(text, LABEL_LENGTH, "bytes") + _mismatch(text, _LABEL_VALUE, _LABEL_VALUE_RULE)
+    return too_long(text, LABEL_LENGTH, "bytes") + _mismatch(text, _LABEL_VALUE, _LABEL_VALUE_RULE)
 
 
 @_remembered
@@ -182,7 +182,7 @@ def label_key_problems(text: str) -> Problems:
 
 
 def _label_name_problems(name: str) -> Problems:
-    length = _too_long(name, LABEL_LENGTH, "bytes") if name else (_EMPTY,)
+    length = too_long(name, LABEL_LENGTH, "bytes") if name else (_EMPTY,)
     return length + _mismatch(name, _LABEL_NAME, _LABEL_NAME_RULE)
 
 

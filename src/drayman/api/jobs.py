@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from drayman.api.meta import LabelSelector, ObjectMeta
@@ -58,9 +56,7 @@ class JobSpec(ApiStruct):
     managed_by: str | None = None
 
 
-class JobCondition(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("type",)
-
+class JobCondition(ApiStruct, merge_key=("type",)):
     type_: str = field(name="type", default="")
     status: str = ""
     last_probe_time: Timestamp | None = None

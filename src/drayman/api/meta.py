@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from drayman.api.struct import ApiStruct, Int64, Json, Timestamp
 
 
-class OwnerReference(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("uid",)
-
+class OwnerReference(ApiStruct, merge_key=("uid",)):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -53,9 +49,7 @@ class TemplateMeta(ObjectMeta):
     self_link: str = ""
 
 
-class Condition(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("type",)
-
+class Condition(ApiStruct, merge_key=("type",)):
     type_: str = field(name="type", default="")
     status: str = ""
     observed_generation: Int64 = 0

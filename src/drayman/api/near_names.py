@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 _MOST: Final = 3
-_TELLING: Final = 3
-"""Letters of a name that was left unfinished; fewer begin too many names to tell which is meant."""
+_SHORTEST_START: Final = 3
+"""Letters of a name that was left unfinished; fewer are the start of too many names."""
 
 
 def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
@@ -15,7 +15,7 @@ def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
     from difflib import get_close_matches  # not needed by a command that succeeds
 
     names = sorted(known)
-    begun = [each for each in names if len(name) >= _TELLING and each.startswith(name)]
+    begun = [each for each in names if len(name) >= _SHORTEST_START and each.startswith(name)]
     close = get_close_matches(name, names, n=_MOST)
     found = [*begun, *(each for each in close if each not in begun)][:_MOST]
     lists = f"{listed_by} lists them" if listed_by else ""

@@ -28,6 +28,11 @@ def is_leaving(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
 
 
+def is_terminating(pod: Pod) -> bool:
+    """Whether a pod is being deleted and has not ended yet."""
+    return is_leaving(pod) and not is_finished(pod)
+
+
 def is_active(pod: Pod) -> bool:
     """Whether a pod runs or will run, and is not being deleted."""
     return not is_leaving(pod) and not is_finished(pod)

@@ -18,8 +18,6 @@ from typing import ClassVar, Final, Never
 
 from drayman.api.errors import QuantityError
 
-__all__ = ["MAX_BINARY", "MAX_DIGITS", "MAX_LENGTH", "Format", "Quantity", "QuantityError"]
-
 MAX_DIGITS: Final = 100
 """Most digits before the decimal point. The largest number a node can report has 19."""
 
@@ -40,7 +38,7 @@ _PARTS: Final = re.compile(
     r"(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)"
 )
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
-_DECIMAL_SUFFIXES: Final = {
+DECIMAL_SUFFIXES: Final = {
     "n": -9,
     "u": -6,
     "m": -3,
@@ -52,9 +50,11 @@ _DECIMAL_SUFFIXES: Final = {
     "P": 15,
     "E": 18,
 }
-_BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_NAMES: Final = {exponent: name for name, exponent in _DECIMAL_SUFFIXES.items()}
-_BINARY_NAMES: Final = ("", *_BINARY_SUFFIXES)
+"""The exponents of ten that they stand for."""
+BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+"""The exponents of two that they stand for."""
+_DECIMAL_NAMES: Final = {exponent: name for name, exponent in DECIMAL_SUFFIXES.items()}
+_BINARY_NAMES: Final = ("", *BINARY_SUFFIXES)
 
 _FORMAT_MESSAGE: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -169,9 +169,9 @@ def _parse(text: str) -> Quantity:
 
 def _interpret_suffix(suffix: str) -> tuple[Format, int]:
     """The format of a suffix and its exponent: of two for the binary ones, of ten otherwise."""
-    if (exponent := _DECIMAL_SUFFIXES.get(suffix)) is not None:
+    if (exponent := DECIMAL_SUFFIXES.get(suffix)) is not None:
         return Format.DECIMAL_SI, exponent
-    if (exponent := _BINARY_SUFFIXES.get(suffix)) is not None:
+    if (exponent := BINARY_SUFFIXES.get(suffix)) is not None:
         return Format.BINARY_SI, exponent
     match = _EXPONENT.fullmatch(suffix)
     if match is None:

@@ -6,7 +6,7 @@ Kubernetes distinguishes null from empty are optional here.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TypeAlias
 
 from msgspec import field
 
@@ -82,16 +82,12 @@ class Counter(ApiStruct):
     value: Quantity = Quantity.ZERO
 
 
-class CounterSet(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class CounterSet(ApiStruct, merge_key=("name",)):
     name: str = ""
     counters: dict[str, Counter] = field(default_factory=dict)
 
 
-class DeviceCounterConsumption(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("counterSet",)
-
+class DeviceCounterConsumption(ApiStruct, merge_key=("counterSet",)):
     counter_set: str = ""
     counters: dict[str, Counter] = field(default_factory=dict)
 
@@ -131,9 +127,7 @@ class NodeAllocatableResourceMapping(ApiStruct):
     allocation_multiplier: Quantity | None = None
 
 
-class Device(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class Device(ApiStruct, merge_key=("name",)):
     name: str = ""
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
@@ -186,9 +180,7 @@ class ExactDeviceRequest(ApiStruct):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
-
+class DeviceSubRequest(ApiStruct, merge_key=("name",)):
     name: str = ""
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -198,12 +190,19 @@ class DeviceSubRequest(ApiStruct):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceRequest(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("name",)
+RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 
+
+class DeviceRequest(ApiStruct, merge_key=("name",)):
     name: str = ""
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
+
+    def alternatives(self) -> list[tuple[str, RequestSpec]]:
+        """What serves the request, best first, by the names that results, constraints and configuration use for it."""
+        if self.exactly is not None:
+            return [(self.name, self.exactly)]
+        return [(f"{self.name}/{sub.name}", sub) for sub in self.first_available]
 
 
 class DeviceConstraint(ApiStruct):
@@ -257,9 +256,7 @@ class AllocationResult(ApiStruct):
     allocation_timestamp: Timestamp | None = None
 
 
-class ResourceClaimConsumerReference(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("uid",)
-
+class ResourceClaimConsumerReference(ApiStruct, merge_key=("uid",)):
     api_group: str = ""
     resource: str = ""
     name: str = ""
@@ -272,9 +269,7 @@ class NetworkDeviceData(ApiStruct):
     hardware_address: str = ""
 
 
-class AllocatedDeviceStatus(ApiStruct):
-    merge_key: ClassVar[tuple[str, ...]] = ("driver", "pool", "device", "shareID")
-
+class AllocatedDeviceStatus(ApiStruct, merge_key=("driver", "pool", "device", "shareID")):
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -288,6 +283,11 @@ class ResourceClaimStatus(ApiStruct):
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
     devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+    @property
+    def results(self) -> tuple[DeviceRequestAllocationResult, ...]:
+        """The devices that were allocated, one result for each; empty without an allocation."""
+        return () if self.allocation is None else self.allocation.devices.results
 
 
 class ResourceClaim(ApiStruct):

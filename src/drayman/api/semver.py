@@ -13,8 +13,6 @@ from typing import Final
 
 from drayman.api.errors import VersionError
 
-__all__ = ["MAX_LENGTH", "Version", "VersionError", "is_valid"]
-
 MAX_LENGTH: Final = 256
 """Longest text that is looked at; the API allows 64 bytes."""
 

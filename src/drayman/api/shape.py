@@ -1,7 +1,7 @@
 """What a JSON value must look like to become a given type.
 
 msgspec decodes and checks in one pass and is fast because it keeps nothing else. Three jobs need the schema itself: treating
-null as absent, naming the exact place of a wrong type (map keys included), and telling known fields from unknown ones. They
+null as absent, naming the exact place of a wrong type (map keys included), and telling known from unknown fields apart. They
 share the small tree of this module, derived once per type from the structs.
 """
 

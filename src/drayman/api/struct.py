@@ -39,8 +39,17 @@ class _ApiStructMeta(msgspec.StructMeta):
     """Makes the fields of every subclass keyword-only, which msgspec does not inherit, and tells type checkers so."""
 
     def __new__(
-        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        merge_key: tuple[str, ...] = (),
+        **config: Any,
     ) -> _ApiStructMeta:
+        """`merge_key`: see `ApiStruct.merge_key`."""
+        if merge_key:
+            namespace["merge_key"] = merge_key
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
 
 
@@ -55,4 +64,5 @@ class ApiStruct(
     """A part of an API object: frozen, keyword-only, camelCase on the wire, defaults left out."""
 
     merge_key: ClassVar[tuple[str, ...]] = ()
-    """The wire names of the fields that identify an item in a list of these. Without any, its position does."""
+    """The wire names of the fields that identify an item in a list of these. Without any, its position does.
+    Given in the head of the class: `class Device(ApiStruct, merge_key=("name",))`."""

@@ -56,5 +56,5 @@ def timestamp_at(seconds: float) -> str:
 def parse_duration(text: str) -> float:
     """The seconds of a duration such as `1m30s`. Raises ValueError with a sentence that says what is expected."""
     if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is no duration; write it like 30s, 1m30s or 500ms")
+        raise ValueError(f"{text!r} is not a duration; write it like 30s, 1m30s or 500ms")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))

@@ -6,8 +6,6 @@ that this project does not declare.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import field
 
 from drayman.api.meta import Condition, LabelSelector, ObjectMeta
@@ -19,10 +17,8 @@ Amount = Int32 | str
 """A number, or a share such as `25%`."""
 
 
-class WorkloadCondition(ApiStruct):
+class WorkloadCondition(ApiStruct, merge_key=("type",)):
     """A condition of a replica set, a deployment, a stateful set or a daemon set."""
-
-    merge_key: ClassVar[tuple[str, ...]] = ("type",)
 
     type_: str = field(name="type", default="")
     status: str = ""

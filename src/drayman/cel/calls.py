@@ -117,18 +117,13 @@ def _is_variadic(function: Function, overload: Overload | None) -> bool:
 
 def cost_rule(function: Function, overload: Overload | None) -> CostRule:
     """What a call costs: by the overload's rule, else by the function's, else one."""
-    if overload is not None and overload.cost is not None:
-        return overload.cost
-    return function.cost or _unit
+    if overload is not None and overload.rule.cost is not None:
+        return overload.rule.cost
+    return function.rule.cost or _unit
 
 
 def _unit(args: Sequence[object], result: object) -> int:
     return 1
-
-
-def conversion_value(function: Function, overload: Overload | None, value: object) -> object:
-    """A conversion of a constant. Raises EvaluationError."""
-    return dispatcher(function, overload)((value,))
 
 
 def _not_strictly_false(argument: Step) -> Step:
@@ -144,7 +139,7 @@ def _not_strictly_false(argument: Step) -> Step:
 
 def equality_step(overload: Overload, left: Step, right: Step) -> Step:
     """`==` or `!=`. For `!=`, values that cannot be compared count as different."""
-    rule = overload.cost or _unit
+    rule = overload.rule.cost or _unit
     negated = overload.id == "not_equals"
 
     def step(state: State) -> object:

@@ -142,9 +142,6 @@ class _Checker:
             case ast.Comprehension():
                 return self._comprehension(expr)
 
-    def _all(self, exprs: Sequence[ast.Expr]) -> tuple[ast.Expr, ...]:
-        return tuple([self.check(expr) for expr in exprs])
-
     def _refer(self, expr: ast.Expr, name: Name) -> ast.Expr:
         self.references[expr.id] = ast.Reference(name.name, value=name.value)
         return self._set(ast.Ident(expr.id, name.name), name.type)
@@ -269,7 +266,7 @@ class _Checker:
     def _call(self, expr: ast.Call) -> ast.Expr:
         if expr.function == "_?._":
             return self._optional_select(expr)
-        args = self._all(expr.args)
+        args = tuple([self.check(arg) for arg in expr.args])
         if expr.target is None:
             return self._resolve(
                 replace(expr, args=args), self._declarations.function(expr.function)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from drayman.cel import types
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Fields, Function, Library, Message, Overload
+from drayman.cel.functions import Fields, Function, Library, Message, Overload, Rule
 from drayman.cel.types import Type
 from drayman.cel.values import TypeValue
 
@@ -77,9 +77,6 @@ def type_name(type_: Type) -> Name:
 def _merge(known: Function, other: Function) -> Function:
     ids = {overload.id for overload in known.overloads}
     added = tuple(overload for overload in other.overloads if overload.id not in ids)
-    return replace(
-        known,
-        overloads=known.overloads + added,
-        estimate=known.estimate or other.estimate,
-        cost=known.cost or other.cost,
-    )
+    rule = Rule(known.rule.estimate or other.rule.estimate, known.rule.cost or other.rule.cost)
+    dynamic = known.dynamic + other.dynamic
+    return replace(known, overloads=known.overloads + added, rule=rule, dynamic=dynamic)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from drayman.api.resource import Device
 from drayman.cel.depth import room_for_recursion
-from drayman.cel.device_types import DEVICE, INPUT_SIZES, Features, device_fields
+from drayman.cel.device_types import DEVICE, Features, device_fields, input_size
 from drayman.cel.device_values import device_value
 from drayman.cel.environment import Environment, Evaluation, Program
 from drayman.cel.errors import CompileError, EvaluationError
@@ -39,7 +39,7 @@ def environment(features: Features = _DEFAULT_FEATURES, *, stored: bool = True) 
         libraries,
         variables={"device": DEVICE},
         fields={DEVICE.name: device_fields(features, stored=stored)},
-        input_sizes=INPUT_SIZES,
+        input_sizes=input_size,
     )
 
 
@@ -132,7 +132,7 @@ class SelectorProblem(Struct, frozen=True):
 
 
 def check_selector(
-    expression: str, *, stored: bool, features: Features = _DEFAULT_FEATURES
+    expression: str, stored: bool, *, features: Features = _DEFAULT_FEATURES
 ) -> SelectorProblem | None:
     """Why API validation rejects an expression; None if it does not."""
     if len(expression.encode("utf-8", "surrogatepass")) > MAX_LENGTH:

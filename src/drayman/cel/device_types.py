@@ -9,7 +9,6 @@ from msgspec import Struct, field
 
 from drayman.cel import types
 from drayman.cel.costs import SizeEstimate
-from drayman.cel.estimate import InputSizes
 from drayman.cel.libraries.quantity import QUANTITY
 from drayman.cel.types import ANY, BOOL, DYN, STRING, Type
 
@@ -53,7 +52,8 @@ _INPUT = _Sized(
 )
 
 
-def _input_size(path: tuple[str, ...]) -> SizeEstimate | None:
+def input_size(path: tuple[str, ...]) -> SizeEstimate | None:
+    """The size of what a path from the device leads to, as `estimate.InputSizes`."""
     if not path or path[0] != "device":
         return None
     part: _Sized | None = _INPUT
@@ -70,9 +70,6 @@ def _input_size(path: tuple[str, ...]) -> SizeEstimate | None:
             case _:
                 part = part.element if part.selects_elements else None
     return SizeEstimate(0, part.max_size) if part is not None else None
-
-
-INPUT_SIZES: InputSizes = _input_size
 
 
 def device_fields(features: Features, *, stored: bool) -> Mapping[str, Type]:

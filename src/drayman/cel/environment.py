@@ -23,10 +23,6 @@ from drayman.cel.validators import validate
 _SHALLOW = 40  # levels that evaluate within the interpreter's default recursion limit
 
 
-def _no_sizes(path: tuple[str, ...]) -> None:
-    return None
-
-
 class Evaluation(Struct, frozen=True):
     """The result of one evaluation: a value, or an error in its place; and what it cost."""
 
@@ -47,7 +43,7 @@ class Environment:
         *,
         variables: Mapping[str, Type] | None = None,
         fields: Mapping[str, Mapping[str, Type]] | None = None,
-        input_sizes: InputSizes = _no_sizes,
+        input_sizes: InputSizes = lambda path: None,
         escaped_identifiers: bool = False,
     ) -> None:
         parts = tuple(libraries)

@@ -297,7 +297,7 @@ class _Estimator:
 
     def _rule_estimate(self, expr: ast.Call, overload_id: str, nodes: list[_Node]) -> CallEstimate:
         function = self._declarations.functions[expr.function]
-        rules = [self._declarations.overloads[overload_id].estimate, function.estimate]
+        rules = [self._declarations.overloads[overload_id].rule.estimate, function.rule.estimate]
         if overload_id == "equals" and nodes[0].type == nodes[1].type:
             rules.insert(0, self._equality.get(nodes[0].type.name))
         for rule in rules:
@@ -317,10 +317,7 @@ class _Estimator:
 
     def _push_iteration(self, name: str, iter_range: ast.Expr, *, key: bool) -> None:
         """The variable that gets keys or indices, or the one that gets values."""
-        entry = self._entry(iter_range)
-        is_list = (
-            entry.is_list if entry is not None else self._type(iter_range).kind is TypeKind.LIST
-        )
+        entry, is_list = self._entry(iter_range), self._is_list(iter_range)
         if key:
             step = "@indices" if is_list else "@keys"
         else:

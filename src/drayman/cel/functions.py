@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from drayman.cel import ast
 from drayman.cel.costs import CostRule, EstimateRule
@@ -14,6 +16,16 @@ from drayman.cel.types import Type
 
 # Looks for mistakes that types do not show; yields the faulty node and a message for each.
 Validator: TypeAlias = Callable[[ast.Checked], Iterator[tuple[ast.Expr, str]]]
+
+
+class Rule(Struct, frozen=True):
+    """What a call costs: at worst, before anything runs, and once it has run."""
+
+    estimate: EstimateRule | None = None
+    cost: CostRule | None = None
+
+
+NO_RULE = Rule()
 
 
 class Overload(Struct, frozen=True):
@@ -27,34 +39,70 @@ class Overload(Struct, frozen=True):
     params: tuple[Type, ...]
     result: Type
     implementation: Callable[..., object]
+    rule: Rule = NO_RULE
     member: bool = False
-    estimate: EstimateRule | None = None
-    cost: CostRule | None = None
     # Upstream binds most calls with two arguments so that both are evaluated before an error in one of them counts; calls with three or
     # more, and these, stop at the first error and then cost nothing.
     variadic: bool = False
-    guarded: bool = (
-        True  # whether values must fit `params`; if not, the implementation takes anything
-    )
-    pattern: int | None = (
-        None  # index of an argument that is a regular expression: a constant one is checked when compiling
-    )
+    # Whether values must fit `params`; if not, the implementation takes anything.
+    guarded: bool = True
+    # The index of an argument that is a regular expression: a constant one is checked when compiling.
+    pattern: int | None = None
 
 
 class Function(Struct, frozen=True):
-    """All overloads of a name. Environments merge functions of the same name from several libraries.
+    """Overloads of a name. Environments merge functions of the same name.
 
-    Costs: the rules of the overload decide where exactly one overload fits the static types of a call and its rule gives a
-    figure; then the rules of the function, which see every call of the name; a call without a rule costs 1.
+    Costs: the rule of the overload decides where exactly one overload fits the static types of a call and its rule gives a
+    figure; then the rule of the function, which sees every call of the name; a call without a rule costs 1.
     """
 
     name: str
     overloads: tuple[Overload, ...]
-    estimate: EstimateRule | None = None
-    cost: CostRule | None = None
-    dynamic: tuple[
-        Overload, ...
-    ] = ()  # that the type checker does not know: for dynamic values only
+    rule: Rule = NO_RULE
+    # Overloads that the type checker does not know: for dynamic values only.
+    dynamic: tuple[Overload, ...] = ()
+
+
+def static(
+    name: str,
+    id: str,
+    params: tuple[Type, ...],
+    result: Type,
+    implementation: Callable[..., object],
+    rule: Rule = NO_RULE,
+    *,
+    member: bool = False,
+    variadic: bool = False,
+    guarded: bool = True,
+    pattern: int | None = None,
+) -> Function:
+    """One row of a table of functions: `name(...)` with one overload."""
+    overload = Overload(
+        id, params, result, implementation, rule, member, variadic, guarded, pattern
+    )
+    return Function(name, (overload,))
+
+
+member = partial(static, member=True)  # a row for `target.name(...)`
+
+
+def priced(rule: Rule, *functions: Function) -> tuple[Function, ...]:
+    """The functions with a rule for every call of their names."""
+    return tuple(replace(function, rule=rule) for function in functions)
+
+
+def succeeds(parse: Callable[..., object]) -> Callable[..., bool]:
+    """The test whether a parser takes its arguments without a ValueError."""
+
+    def test(*args: object) -> bool:
+        try:
+            parse(*args)
+        except ValueError:
+            return False
+        return True
+
+    return test
 
 
 Fields: TypeAlias = Mapping[str, object]
@@ -75,16 +123,12 @@ class Message(Struct, frozen=True):
 class Library(Struct, frozen=True):
     name: str
     functions: tuple[Function, ...] = ()
-    types: tuple[
-        Type, ...
-    ] = ()  # whose names are values of the language, such as `kubernetes.Quantity`
+    types: tuple[Type, ...] = ()  # whose names are values, such as `kubernetes.Quantity`
     constants: Mapping[str, tuple[Type, object]] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
     macros: tuple[Macro, ...] = ()
-    equality: Mapping[str, EstimateRule] = field(
-        default_factory=dict
-    )  # of `==` on two values of one type, by type name
+    # Of `==` on two values of one type, by type name.
+    equality: Mapping[str, EstimateRule] = field(default_factory=dict)
     validators: tuple[Validator, ...] = ()
-    mixes_types: frozenset[str] = (
-        frozenset()
-    )  # functions within whose arguments list and map literals may mix types
+    # Functions within whose arguments list and map literals may mix types.
+    mixes_types: frozenset[str] = frozenset()

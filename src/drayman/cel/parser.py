@@ -15,9 +15,8 @@ from msgspec import Struct, field
 
 from drayman.cel import ast, literals
 from drayman.cel.errors import CompileError, Issue
-from drayman.cel.lexer import Token, TokenKind, tokenize
+from drayman.cel.lexer import Stop, Token, TokenKind, TokenReader, tokenize
 from drayman.cel.macros import Macro, MacroError
-from drayman.cel.tokens import Stop, TokenReader
 from drayman.cel.trees import TreeBuilder
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class Syntax(Struct, frozen=True):
     """What the parser of an environment accepts: its macros by (name, arity, member), and optional parts of the grammar."""
 
     macros: Mapping[tuple[str, int, bool], Macro] = field(default_factory=dict)
-    optionals: bool = True
     escaped_identifiers: bool = False
 
 

@@ -11,22 +11,17 @@ from msgspec import Struct
 
 from drayman.cel import ast
 from drayman.cel.attributes import Attribute, Conditional, Path, Qualifier
-from drayman.cel.calls import call_step, conversion_value, equality_step, membership_step
+from drayman.cel.calls import call_step, equality_step, membership_step
 from drayman.cel.construction import list_step, map_step, message_step
 from drayman.cel.declarations import Declarations
+from drayman.cel.dispatch import dispatcher
 from drayman.cel.errors import CompileError, EvaluationError
 from drayman.cel.folds import Fold, fold_step, local_step
 from drayman.cel.regex import compile_pattern
 from drayman.cel.runtime import State, Step
 from drayman.cel.standard.collections import check_key
 from drayman.cel.types import TypeKind
-from drayman.cel.values import (
-    LISTS,
-    NONE,
-    MapValue,
-    OptionalValue,
-    no_such_overload,
-)
+from drayman.cel.values import LISTS, NONE, MapValue, OptionalValue, no_such_overload
 
 _CONVERSIONS = frozenset(
     ["bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"]
@@ -157,7 +152,7 @@ class _Planner:
         overload = self._declarations.overloads[ids[0]] if len(ids) == 1 else None
         constants = [arg.value for arg in args if isinstance(arg, _Constant)]
         if function.name in _CONVERSIONS and len(constants) == len(args) == 1:
-            return _Constant(conversion_value(function, overload, constants[0]))
+            return _Constant(dispatcher(function, overload)(constants))
         if overload is not None and overload.id == "in_list" and isinstance(args[1], _Constant):
             values = args[1].value
             if isinstance(values, LISTS) and len(values) == 0:

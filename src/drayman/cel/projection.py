@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from drayman.api.resource import Device, DeviceAttribute, DeviceCapacity
 from drayman.cel.device_types import Features
@@ -13,6 +13,7 @@ from drayman.cel.reads import Group, Reads
 Key: TypeAlias = Callable[[str, Device], Hashable]
 _Getter: TypeAlias = Callable[[str, Device], Hashable]
 _DRIVER_ONLY: Final = Reads(driver=True)
+_ToKey: TypeAlias = Callable[[Any], Hashable]
 _Entries: TypeAlias = Mapping[str, DeviceAttribute] | Mapping[str, DeviceCapacity]
 
 
@@ -25,8 +26,11 @@ def key_of(reads: Reads, features: Features) -> Key:
         getters.append(lambda driver, device: driver)
     if reads.allow_multiple_allocations:
         getters.append(lambda driver, device: bool(device.allow_multiple_allocations))
-    getters += _group_getters(reads.attributes, _attributes, _attribute_key)
-    getters += _group_getters(reads.capacity, _capacities, _capacity_key)
+    getters += _group_getters(reads.attributes, lambda device: device.attributes, lambda a: a)
+    # Equal amounts that are written differently are distinguished: `isInteger` sees the difference.
+    getters += _group_getters(
+        reads.capacity, lambda device: device.capacity, lambda c: str(c.value)
+    )
     parts = tuple(getters)
 
     def key(driver: str, device: Device) -> Hashable:
@@ -48,27 +52,8 @@ def _driver_key(features: Features) -> Key:
     return key
 
 
-def _attributes(device: Device) -> _Entries:
-    return device.attributes
-
-
-def _capacities(device: Device) -> _Entries:
-    return device.capacity
-
-
-def _attribute_key(entry: object) -> Hashable:
-    assert isinstance(entry, DeviceAttribute)
-    return entry
-
-
-def _capacity_key(entry: object) -> Hashable:
-    """Equal amounts that are written differently are distinguished: `isInteger` sees the difference."""
-    assert isinstance(entry, DeviceCapacity)
-    return str(entry.value)
-
-
 def _group_getters(
-    group: Group, entries_of: Callable[[Device], _Entries], to_key: Callable[[object], Hashable]
+    group: Group, entries_of: Callable[[Device], _Entries], to_key: _ToKey
 ) -> list[_Getter]:
     if group.everything:
         return [_matching(entries_of, to_key, None)]
@@ -79,7 +64,7 @@ def _group_getters(
 
 def _matching(
     entries_of: Callable[[Device], _Entries],
-    to_key: Callable[[object], Hashable],
+    to_key: _ToKey,
     wanted: str | None,
 ) -> _Getter:
     """All entries, or all of one domain."""
@@ -97,7 +82,7 @@ def _matching(
 
 def _single(
     entries_of: Callable[[Device], _Entries],
-    to_key: Callable[[object], Hashable],
+    to_key: _ToKey,
     domain: str,
     name: str,
 ) -> _Getter:

@@ -8,7 +8,7 @@ from drayman.cel import ast
 from drayman.cel.errors import EvaluationError, Issue
 from drayman.cel.functions import Validator
 from drayman.cel.regex import compile_pattern
-from drayman.cel.times import Duration, Timestamp
+from drayman.cel.times import NANOS, Duration, Timestamp
 from drayman.cel.types import Type
 from drayman.cel.unify import equivalent
 
@@ -24,45 +24,26 @@ def validate(
     return [Issue.at(checked.source, offset, message) for offset, message in unique]
 
 
-def _parse_duration(value: object) -> None:
-    if isinstance(value, str):
-        Duration.parse(value)
-
-
-def _parse_timestamp(value: object) -> None:
-    if isinstance(value, str):
-        Timestamp.parse(value)
-    elif isinstance(value, int):
-        Timestamp.checked(value * 1_000_000_000)
-
-
-def _parse_pattern(value: object) -> None:
-    if isinstance(value, str):
-        compile_pattern(value)
-
-
-_LITERAL_ARGUMENTS: Mapping[str, Callable[[object], None]] = {
-    "duration": _parse_duration,
-    "timestamp": _parse_timestamp,
-    "matches": _parse_pattern,
+_PARSERS: Mapping[tuple[str, type], Callable[..., object]] = {
+    ("duration", str): Duration.parse,
+    ("timestamp", str): Timestamp.parse,
+    ("timestamp", int): lambda seconds: Timestamp.checked(seconds * NANOS),
+    ("matches", str): compile_pattern,
 }
+"""What reads the first argument of a function, by the type of a literal there."""
 
 
 def _literal_arguments(checked: ast.Checked) -> Iterator[tuple[ast.Expr, str]]:
     for node in ast.walk(checked.expr):
-        if (
-            not isinstance(node, ast.Call)
-            or node.function not in _LITERAL_ARGUMENTS
-            or not node.args
-        ):
-            continue
-        argument = node.args[0]
-        if not isinstance(argument, ast.Literal):
-            continue
-        try:
-            _LITERAL_ARGUMENTS[node.function](argument.value)
-        except (ValueError, EvaluationError):
-            yield argument, f"invalid {node.function} argument"
+        match node:
+            case ast.Call(function=function, args=(ast.Literal(value=value) as argument, *_)):
+                parse = _PARSERS.get((function, type(value)))
+                if parse is None:
+                    continue
+                try:
+                    parse(value)
+                except (ValueError, EvaluationError):
+                    yield argument, f"invalid {function} argument"
 
 
 def _mixed_literals(

@@ -71,11 +71,6 @@ class MapValue(dict[Hashable, object]):
     def has(self, key: object) -> bool:
         return MapValue.find(self, key) is not MISSING
 
-    def members(self) -> Iterator[object]:
-        """The keys, in insertion order."""
-        for stored in self:
-            yield stored if isinstance(stored, str) else stored[1]  # type: ignore[index]
-
     def pairs(self) -> Iterator[tuple[object, object]]:
         for stored, value in self.items():
             yield (stored if isinstance(stored, str) else stored[1]), value  # type: ignore[index]
@@ -319,6 +314,16 @@ def equal(left: object, right: object) -> bool:
     if isinstance(left, MapValue):
         return _DeepEquality().maps(left, right)
     return _equal_scalars(left, right)
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two values are equal; values that cannot be compared are not."""
+    try:
+        return equal(left, right)
+    except AbortError:
+        raise
+    except EvaluationError:
+        return False
 
 
 def _equal_scalars(left: object, right: object) -> bool:

@@ -55,7 +55,7 @@ inventory built and selectors compiled; cold_us: from JSON).
     help="Upstream's order, or the best aligned and least fragmenting choice.",
 )
 @click.option(
-    "--max-steps", type=click.IntRange(min=1), metavar="N", help="Give up after so many steps."
+    "--max-steps", type=click.IntRange(min=1), metavar="N", help="Give up after this many steps."
 )
 def allocate(problems: str, results: str, policy: str, max_steps: int | None) -> None:
     """Allocate devices for recorded problems.

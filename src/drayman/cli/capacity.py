@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from drayman.cli import files
+from drayman.cli.connecting import Where
 from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
@@ -54,9 +54,7 @@ def capacity(
     output_format: str | None,
     snapshot: str | None,
     namespace: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """Say how many copies of a claim fit now, how many with nothing in use, and what runs out first.
 
@@ -64,11 +62,11 @@ def capacity(
     all they need, see `drayman plan --times`.
     """
     data = files.read(path)
-    world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
+    world, namespace = load_world(snapshot, namespace, where)
     from drayman.questions.capacity import capacity as capacity_of
 
     with unobtrusively():
-        found = asyncio.run(capacity_of(world, files.display_name(path), data, where))
+        found = asyncio.run(capacity_of(world, files.display_name(path), data, namespace))
     if output_format:
         from drayman.api import codec
 

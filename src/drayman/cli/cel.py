@@ -91,7 +91,7 @@ def _refuse_same_names(file: str, devices: list[NamedDevice]) -> None:
     seen: set[str] = set()
     for item in devices:
         if item.name in seen:
-            raise UserError(f"{file}: device {item.name}: name: is there twice")
+            raise UserError(f"{file}: device {item.name}: name: appears twice")
         seen.add(item.name)
 
 
@@ -117,14 +117,13 @@ def _vector_result(expression: str, devices: list[NamedDevice]) -> dict[str, Any
     found = {item.name: selector.evaluate(item.driver, item.device) for item in devices}
     return {
         "compiles": True,
-        "results": {name: _verdict(evaluation) for name, evaluation in found.items()},
+        "results": {
+            name: "error" if evaluation.error is not None else evaluation.value is True
+            for name, evaluation in found.items()
+        },
         "max_cost": selector.max_cost,
         "costs": {name: evaluation.cost for name, evaluation in found.items()},
     }
-
-
-def _verdict(evaluation: Evaluation) -> bool | str:
-    return "error" if evaluation.error is not None else evaluation.value is True
 
 
 def _read_vectors(path: str) -> list[tuple[str, str]]:
@@ -149,7 +148,7 @@ def _read_vectors(path: str) -> list[tuple[str, str]]:
                 raise UserError(f"{name}:{number}: {field}: expected string")
         earlier = lines.setdefault(entry["id"], number)
         if earlier != number:
-            raise UserError(f"{name}:{number}: id: {entry['id']} is in line {earlier} already")
+            raise UserError(f"{name}:{number}: id: {entry['id']} is already in line {earlier}")
         vectors.append((entry["id"], entry["expression"]))
     return vectors
 
@@ -217,9 +216,9 @@ def _failures(found: list[tuple[NamedDevice, Evaluation]]) -> dict[str, list[str
     return failures
 
 
-def _words(evaluation: Evaluation, told_below: Container[str]) -> tuple[str, str, str]:
+def _words(evaluation: Evaluation, listed_below: Container[str]) -> tuple[str, str, str]:
     """The verdict in a word, its style, and what follows it."""
     if evaluation.error is not None:
         error = str(evaluation.error)
-        return "error", "red", "" if error in told_below else f"  {printable(error)}"
+        return "error", "red", "" if error in listed_below else f"  {printable(error)}"
     return ("match", "green", "") if evaluation.value is True else ("no", "dim", "")

@@ -21,7 +21,7 @@ _EPILOG: Final = """\b
 Examples:
   source <(drayman completion bash)     for this shell
   echo 'source <(drayman completion bash)' >> ~/.bashrc
-  drayman completion zsh > _drayman     to be put into a folder of fpath
+  drayman completion zsh > _drayman     for a folder of fpath
   drayman completion fish > drayman.fish
 """
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -28,8 +30,31 @@ T = TypeVar("T")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
-def cluster_options(function: F) -> F:
-    """`--kubeconfig`, `--context` and `--data-dir`, as `kubeconfig`, `context` and `data_dir`."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The cluster to talk to, as the options of a command name it."""
+
+    kubeconfig: Path | None = None
+    data_dir: Path | None = None
+    context: str = ""
+
+    def connection(self) -> Connection:
+        """How to reach the cluster that is meant, by the rule in `questions.which_cluster`. Raises QuestionError."""
+        only_kubectl = current_settings().as_plugin
+        return which_cluster.connection_to(
+            self.kubeconfig, self.data_dir, self.context, only_kubectl=only_kubectl
+        )
+
+
+def cluster_options(function: Callable[..., T]) -> Callable[..., T]:
+    """`--kubeconfig`, `--context` and `--data-dir`, together as `where`."""
+
+    @wraps(function)
+    def command(
+        *args: Any, kubeconfig: Path | None, data_dir: Path | None, context: str, **options: Any
+    ) -> T:
+        return function(*args, where=Where(kubeconfig, data_dir, context), **options)
+
     named = click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path),
@@ -43,7 +68,7 @@ def cluster_options(function: F) -> F:
         metavar="NAME",
         help="A context of the kubeconfig, in place of its current one.",
     )
-    return named(context(data_dir_option(function)))
+    return named(context(data_dir_option(command)))
 
 
 def namespace_option(function: F) -> F:
@@ -56,23 +81,9 @@ def namespace_option(function: F) -> F:
     )(function)
 
 
-def connection_to(
-    kubeconfig: Path | None = None, data_dir: Path | None = None, context: str = ""
-) -> Connection:
-    """How to reach the cluster that is meant, by the rule in `questions.which_cluster`. Raises QuestionError."""
-    only_kubectl = current_settings().as_plugin
-    return which_cluster.connection_to(kubeconfig, data_dir, context, only_kubectl=only_kubectl)
-
-
-def talk(
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    work: Callable[[HttpClient], Awaitable[T]],
-    *,
-    context: str = "",
-) -> T:
+def talk(where: Where, work: Callable[[HttpClient], Awaitable[T]]) -> T:
     """Do something with a client of the cluster that is meant. What the cluster refuses is shown to the user."""
-    connection = connection_to(kubeconfig, data_dir, context)
+    connection = where.connection()
 
     async def connected() -> T:
         async with client_of(connection) as client:
@@ -86,7 +97,7 @@ def talk(
 async def client_of(connection: Connection) -> AsyncIterator[HttpClient]:
     """A client for interactive use; a long wait for the server is shown."""
     async with (
-        which_cluster.client_for_people(connection) as client,
+        which_cluster.interactive_client(connection) as client,
         waiting(f"waiting for {connection} to answer", client.answered),
     ):
         yield client
@@ -119,7 +130,7 @@ def in_words(connection: Connection) -> Iterator[None]:
         ) from error
     except ForbiddenError as error:
         raise UserError(
-            f"{connection} does not let you: {error}; ask for the right, or name another user's --context"
+            f"{connection} does not allow this: {error}; ask for the permission, or name another user's --context"
         ) from error
     except UnreachableError as error:
         raise UserError(
@@ -145,7 +156,7 @@ def _advice(connection: Connection, error: UnreachableError) -> str:
     another = "name another cluster with --kubeconfig or --context"
     if isinstance(error, UntrustedError):
         return (
-            "the kubeconfig may be that of a cluster that has been made anew, or of another one;"
+            "the kubeconfig may be for a cluster that has been recreated, or for another one;"
             f" get a new one, or {another}"
         )
     if isinstance(error, UnknownHostError):

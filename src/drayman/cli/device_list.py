@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.errors import printable
 from drayman.cli.filters import nothing_found
 from drayman.cli.output import console, format_option, print_data
@@ -31,17 +30,12 @@ Examples:
 @format_option
 @cluster_options
 def list_devices(
-    node_name: str | None,
-    driver: str | None,
-    output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    node_name: str | None, driver: str | None, output_format: str | None, where: Where
 ) -> None:
     """List devices, who holds each, and its taints.
 
-    On a terminal that is too narrow, names of drivers are cut in the middle (~) and long names of claims and taints go on in the next
-    line. Elsewhere lines are whole.
+    On a terminal that is too narrow, names of drivers are cut in the middle (~) and long names of claims and taints continue on
+    the next line. Elsewhere lines are complete.
     """
 
     async def work(client: Client) -> tuple[HeldDevices, set[str]]:
@@ -49,7 +43,7 @@ def list_devices(
 
         return await held_devices(client, node=node_name, driver=driver)
 
-    found, drivers = talk(kubeconfig, data_dir, work, context=context)
+    found, drivers = talk(where, work)
     if output_format:
         from drayman.api import codec
 

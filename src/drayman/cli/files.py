@@ -63,7 +63,7 @@ def read(path: str) -> bytes:
     except OSError as error:
         raise UserError(f"{display_name(path)}: cannot be read: {reason(error)}") from error
     except ValueError as error:  # a path with a null character
-        raise UserError(f"{path!r}: is no file name: {error}") from error
+        raise UserError(f"{path!r}: not a file name: {error}") from error
     _refuse_large(path, len(data))
     return data
 
@@ -85,7 +85,7 @@ def refuse_overwriting(results: str, *inputs: str) -> None:
         return
     for path in inputs:
         if path != STANDARD and os.path.exists(path) and os.path.samefile(path, results):
-            raise UserError(f"{display_name(results)}: is read from and cannot be the result too")
+            raise UserError(f"{display_name(results)}: is an input and cannot be the result too")
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def writing(path: str) -> Iterator[BinaryIO]:
     except ValueError as error:
         if "\0" not in path:
             raise
-        raise UserError(f"{path!r}: is no file name: {error}") from error
+        raise UserError(f"{path!r}: not a file name: {error}") from error
 
 
 @contextmanager

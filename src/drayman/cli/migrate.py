@@ -5,19 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.errors import UserError, no_answer, printable
 from drayman.cli.output import console, format_option, print_data
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
-    from drayman.migrate import MigratedFile, Migration, Remark
+    from drayman.migrate import MigratedFile, Migration
     from drayman.migrate.overlap import Overlap
 
 _EPILOG: Final = """\b
@@ -49,9 +48,7 @@ def migrate(
     pod_groups: bool,
     nodes: bool,
     output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """Rewrite manifests for resource.k8s.io/v1.
 
@@ -67,7 +64,7 @@ def migrate(
     """
     if nodes:
         _check_usage(paths, as_diff or in_place or pod_groups)
-        _report_nodes(talk(kubeconfig, data_dir, _overlaps, context=context), output_format)
+        _report_nodes(talk(where, _overlaps), output_format)
         return
     if not paths:
         raise click.UsageError("Missing argument 'FILE...', or --nodes.")
@@ -119,11 +116,8 @@ def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place:
     else:
         _print_files(migration.files)
     for remark in migration.remarks:
-        click.echo(printable(_line(remark)), err=True)
-
-
-def _line(remark: Remark) -> str:
-    return str(remark) if remark.is_lost else f"note: {remark}"
+        line = str(remark) if remark.is_lost else f"note: {remark}"
+        click.echo(printable(line), err=True)
 
 
 def _print_files(migrated: Any) -> None:

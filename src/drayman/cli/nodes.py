@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from drayman.cli.connecting import announce, cluster_options, talk
+from drayman.cli.connecting import Where, announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.lazy import LazyGroup
 from drayman.questions.errors import no_such_node
@@ -49,9 +48,7 @@ _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=Tr
 )
 @_NODES
 @cluster_options
-def fail(
-    names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None, context: str
-) -> None:
+def fail(names: tuple[str, ...], where: Where) -> None:
     """Make nodes silent: no heartbeats, and pods neither start nor stop there.
 
     After a while the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
@@ -63,15 +60,13 @@ def fail(
     async def work(client: HttpClient) -> None:
         await _patch(client, names, change, "failed")
 
-    talk(kubeconfig, data_dir, work, context=context)
+    talk(where, work)
 
 
 @click.command(epilog="\b\nExamples:\n  drayman node recover example-0\n")
 @_NODES
 @cluster_options
-def recover(
-    names: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None, context: str
-) -> None:
+def recover(names: tuple[str, ...], where: Where) -> None:
     """Undo fail and drain: the nodes answer and take pods again."""
     from drayman.node.model import FAILED
 
@@ -80,7 +75,7 @@ def recover(
     async def work(client: HttpClient) -> None:
         await _patch(client, names, change, "recovered")
 
-    talk(kubeconfig, data_dir, work, context=context)
+    talk(where, work)
 
 
 @click.command(
@@ -96,13 +91,7 @@ def recover(
     help="Seconds to wait for pods that a disruption budget protects.",
 )
 @cluster_options
-def drain(
-    names: tuple[str, ...],
-    timeout: float,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
-) -> None:
+def drain(names: tuple[str, ...], timeout: float, where: Where) -> None:
     """Evict the pods of nodes and let no new ones in, as `kubectl drain --ignore-daemonsets --force` does."""
 
     async def work(client: HttpClient) -> None:
@@ -110,7 +99,7 @@ def drain(
         for name in names:
             await _evict_all(client, name, timeout)
 
-    talk(kubeconfig, data_dir, work, context=context)
+    talk(where, work)
 
 
 async def _patch(
@@ -140,7 +129,7 @@ async def _simulated(client: Client, name: str) -> Node:
         known = (await client.list_all(NODES)).items
         raise no_such_node(name, [each.metadata.name for each in known]) from error
     if found.metadata.labels.get(SIMULATED) != "true":
-        raise UserError(f"node {name!r} is not simulated, so it cannot be told to fail or recover")
+        raise UserError(f"node {name!r} is not simulated, so it cannot be made to fail or recover")
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli import files
+from drayman.cli.connecting import Where
 from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
@@ -53,14 +54,14 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
     default=1,
     show_default=True,
     metavar="N",
-    help="Plan so many copies, each with claims of its own.",
+    help="Plan this many copies, each with claims of its own.",
 )
 @click.option("--explain", "explains", is_flag=True, help="Explain what would wait.")
 @click.option("--all", "all_pods", is_flag=True, help="List every pod, however many there are.")
 @click.option(
     "--ignore-pending",
     is_flag=True,
-    help="As if no pods waited in the cluster already. By default they get their turn too.",
+    help="Ignore pods that already wait in the cluster. By default they are planned too.",
 )
 @world_options
 @format_option
@@ -76,9 +77,7 @@ def plan(
     output_format: str | None,
     snapshot: str | None,
     namespace: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """Say where the pods of manifests would go and which devices they would get, or why they would wait.
 
@@ -86,12 +85,17 @@ def plan(
     they would have. Nodes, ResourceSlices and DeviceClasses among them join the cluster, to plan with what is not there yet.
     """
     inputs = list(_read(paths))
-    world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
+    world, namespace = load_world(snapshot, namespace, where)
     from drayman.questions.plan import plan as planned
 
     pending_first = not ignore_pending
     asked = planned(
-        world, inputs, where, times=times, pending_first=pending_first, with_explanations=explains
+        world,
+        inputs,
+        namespace,
+        times=times,
+        pending_first=pending_first,
+        with_explanations=explains,
     )
     with unobtrusively():
         report = asyncio.run(asked)

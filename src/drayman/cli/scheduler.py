@@ -6,15 +6,14 @@ import asyncio
 import os
 import signal
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from drayman.cli.connecting import (
+    Where,
     client_of,
     cluster_options,
-    connection_to,
     in_words,
     lasting_client_of,
 )
@@ -45,7 +44,7 @@ Examples:
     default=("drayman",),
     show_default=True,
     metavar="NAME",
-    help="schedulerName of the pods to care for; may be given several times.",
+    help="schedulerName of the pods to schedule; may be given several times.",
 )
 @click.option(
     "--policy",
@@ -67,9 +66,7 @@ Examples:
     help="Print a service account with all the rights that this needs, for `kubectl apply -f -`.",
 )
 def scheduler(
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
     names: tuple[str, ...],
     policy: str,
     binding_timeout: float,
@@ -79,8 +76,8 @@ def scheduler(
 ) -> None:
     """Schedule pods with devices on any Kubernetes cluster.
 
-    Cares for pods whose schedulerName it is given and leaves all others alone. Keeps nothing: it can be ended at
-    any moment. Exit status 1 if it may not do there what it has to.
+    Handles pods with the given schedulerName and leaves all others alone. Keeps no state: it can be stopped at any
+    time. Exit status 1 if it lacks a permission that it needs.
     """
     if print_rbac:
         _print_rbac()
@@ -94,7 +91,7 @@ def scheduler(
         binding_timeout_s=binding_timeout,
         longest_backoff_s=pod_max_backoff,
     )
-    connection = connection_to(kubeconfig, data_dir, context)
+    connection = where.connection()
     with in_words(connection):
         asyncio.run(_run(connection, options, leader_elect))
 

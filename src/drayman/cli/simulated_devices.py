@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from drayman.cli.connecting import announce, cluster_options, talk
+from drayman.cli.connecting import Where, announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.lazy import LazyGroup
 from drayman.questions.devices.finding import PublishedDevice, find_device, is_about, taint_rules
@@ -54,16 +53,14 @@ _DEVICE: Final = click.argument("name", metavar="DEVICE")
 @_DEVICE
 @click.argument("wanted", metavar="KEY[=VALUE]:EFFECT")
 @cluster_options
-def taint(
-    name: str, wanted: str, kubeconfig: Path | None, data_dir: Path | None, context: str
-) -> None:
+def taint(name: str, wanted: str, where: Where) -> None:
     """Taint a device. EFFECT is NoSchedule, NoExecute (pods that use it are evicted) or None (information only)."""
     from drayman.api.resource import DeviceTaint
 
     match = _TAINT.fullmatch(wanted)
     if match is None or match["effect"] not in _EFFECTS:
         raise click.UsageError(
-            f"{wanted!r} is no taint; write KEY[=VALUE]:EFFECT with one of {', '.join(_EFFECTS)}"
+            f"{wanted!r} is not a taint; write KEY[=VALUE]:EFFECT with one of {', '.join(_EFFECTS)}"
         )
     made = DeviceTaint(key=match["key"], value=match["value"] or "", effect=match["effect"])
 
@@ -75,7 +72,7 @@ def taint(
         announce(client)
         click.echo(f"device/{found} tainted")
 
-    talk(kubeconfig, data_dir, work, context=context)
+    talk(where, work)
 
 
 @click.command(
@@ -85,9 +82,7 @@ def taint(
 @_DEVICE
 @click.argument("key", required=False)
 @cluster_options
-def untaint(
-    name: str, key: str | None, kubeconfig: Path | None, data_dir: Path | None, context: str
-) -> None:
+def untaint(name: str, key: str | None, where: Where) -> None:
     """Remove the taints that `drayman device taint` gave a device, or only those with KEY."""
 
     async def work(client: HttpClient) -> None:
@@ -103,25 +98,25 @@ def untaint(
         ]
         if not ours:
             what = "no taint" if key is None else f"no taint {key!r}"
-            raise UserError(f"{found} has {what} that `drayman device taint` has given it")
+            raise UserError(f"{found} has {what} that `drayman device taint` gave it")
         for rule in ours:
             await client.delete(DEVICE_TAINT_RULES, rule.metadata.name)
         announce(client)
         click.echo(f"device/{found} untainted")
 
-    talk(kubeconfig, data_dir, work, context=context)
+    talk(where, work)
 
 
 @click.command(
-    short_help="Take a device away, as a driver does whose device is lost.",
+    short_help="Remove a device, as a driver does when it loses one.",
     epilog="\b\nExamples:\n  drayman device remove gpu.example.com/example-0/gpu-1\n",
 )
 @_DEVICE
 @cluster_options
-def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: str) -> None:
-    """Take a device out of the slice that publishes it, as a driver does whose device is lost.
+def remove(name: str, where: Where) -> None:
+    """Remove a device from the slice that publishes it, as a driver does when it loses one.
 
-    Claims that have it keep it; nobody gets it anew. It comes back when its node is deleted and registered again.
+    Claims that have it keep it; no other claim gets it. It comes back when its node is deleted and registered again.
     """
 
     async def work(client: HttpClient) -> None:
@@ -142,7 +137,7 @@ def remove(name: str, kubeconfig: Path | None, data_dir: Path | None, context: s
         announce(client)
         click.echo(f"device/{found} removed")
 
-    talk(kubeconfig, data_dir, work, context=context)
+    talk(where, work)
 
 
 async def _found(client: Client, name: str) -> PublishedDevice:

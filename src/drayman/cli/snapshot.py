@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, talk
+from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 _EPILOG: Final = """\b
 Examples:
   drayman snapshot > cluster.yaml
-  drayman snapshot -o yaml              one field a line, to be read
+  drayman snapshot -o yaml              one field a line, for reading
   drayman snapshot -o json > cluster.json
 """
 
@@ -37,12 +36,10 @@ Examples:
     help="lines: YAML with one object a line, which is read fastest; yaml: one field a line; json: a list.",
 )
 @cluster_options
-def snapshot(
-    output_format: Form, kubeconfig: Path | None, data_dir: Path | None, context: str
-) -> None:
-    """Print what `explain`, `plan` and `capacity` need to know of a cluster.
+def snapshot(output_format: Form, where: Where) -> None:
+    """Print what `explain`, `plan` and `capacity` need to know about a cluster.
 
-    That is nodes, devices, claims, pods and what else has a say in where pods go. Secrets are not read. Environment variables, commands,
+    That is nodes, devices, claims, pods and whatever else affects where pods go. Secrets are not read. Environment variables, commands,
     annotations of users and parameters for drivers are left out.
     """
 
@@ -52,7 +49,7 @@ def snapshot(
         return await read_with_rules(client, None, workloads=True)
 
     with unobtrusively():
-        world = talk(kubeconfig, data_dir, work, context=context)
+        world = talk(where, work)
     from drayman.questions.snapshot import written
 
     with files.writing(files.STANDARD) as out:

@@ -79,7 +79,8 @@ def _print(report: Report, unreadable: list[str]) -> None:
     for message in unreadable:
         click.echo(printable(message))
     for finding in report.findings:
-        click.echo(_indented(printable(str(finding))))
+        # A message of several lines, such as an expression with a caret, stays one block.
+        click.echo(printable(str(finding)).replace("\n", "\n    "))
     for line in _summary(report, unreadable):
         click.echo(printable(line), err=True)
 
@@ -87,25 +88,17 @@ def _print(report: Report, unreadable: list[str]) -> None:
 def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:
     """What was checked and with what result; and what was not checked, because nothing is known about its kind."""
     from drayman.questions.validate import kinds_not_checked
+    from drayman.reasons.wording import counted
 
     errors, warnings = len(report.errors) + len(unreadable), len(report.warnings)
     checked = len(report.objects) - len(report.not_checked)
-    result = _counted(errors, "error") if errors else "no errors"
+    result = counted(errors, "error") if errors else "no errors"
     if warnings:
-        result += f", {_counted(warnings, 'warning')}"
-    yield f"{_counted(checked, 'object')} checked: {result}"
+        result += f", {counted(warnings, 'warning')}"
+    yield f"{counted(checked, 'object')} checked: {result}"
     if report.not_checked:
         kinds = kinds_not_checked(report)
         listed = ", ".join(f"{number} {kind}" for kind, number in list(kinds.items())[:_MOST_KINDS])
         rest = len(kinds) - _MOST_KINDS
-        listed += f" and {_counted(rest, 'kind')} more" if rest > 0 else ""
-        yield f"{_counted(len(report.not_checked), 'object')} of other kinds not checked: {listed}"
-
-
-def _indented(message: str) -> str:
-    """A message of several lines, such as an expression with a caret, as one block."""
-    return message.replace("\n", "\n    ")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        listed += f" and {counted(rest, 'kind')} more" if rest > 0 else ""
+        yield f"{counted(len(report.not_checked), 'object')} of other kinds not checked: {listed}"

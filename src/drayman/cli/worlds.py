@@ -5,13 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import cluster_options, namespace_option, talk
+from drayman.cli.connecting import Where, cluster_options, namespace_option, talk
 from drayman.cli.errors import UserError
 from drayman.cli.process import give_way
 
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from drayman.cluster import HttpClient
     from drayman.placement.world import World
 
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
-def world_options(function: F) -> F:
-    """`--snapshot`, or which running cluster, all as `where` takes them."""
+def world_options(function: Callable[..., T]) -> Callable[..., T]:
+    """`--snapshot`, `--namespace`, and which running cluster as `where`."""
     named = click.option(
         "--snapshot",
         type=files.PATH,
@@ -33,30 +32,26 @@ def world_options(function: F) -> F:
     return named(namespace_option(cluster_options(function)))
 
 
-def load_world(
-    snapshot: str | None,
-    namespace: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
-) -> tuple[World, str]:
+def load_world(snapshot: str | None, namespace: str | None, where: Where) -> tuple[World, str]:
     """The cluster, and the namespace for anything that names none. Raises UserError and QuestionError."""
     from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
 
     if snapshot is not None:
-        if kubeconfig is not None or context:
-            raise UserError("--snapshot is a cluster already: leave out --kubeconfig and --context")
+        if where.kubeconfig is not None or where.context:
+            raise UserError(
+                "--snapshot already names a cluster: leave out --kubeconfig and --context"
+            )
         data = files.read(snapshot)
         with unobtrusively():
             world = read_file(files.display_name(snapshot), data)
         return world, namespace or DEFAULT_NAMESPACE
 
     async def work(client: HttpClient) -> tuple[World, str]:
-        where = namespace or client.default_namespace
-        return await read_with_rules(client, where), where
+        default = namespace or client.default_namespace
+        return await read_with_rules(client, default), default
 
     with unobtrusively():
-        return talk(kubeconfig, data_dir, work, context=context)
+        return talk(where, work)
 
 
 @contextmanager

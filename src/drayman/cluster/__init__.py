@@ -1,8 +1,8 @@
 """One way to talk to any cluster.
 
 `Client` is the protocol, `HttpClient` its implementation for any Kubernetes API server, `InProcessClient` the one for the embedded server
-in the same process. `Informer` follows objects, `update_with_retry` changes one, `LeaderElector` lets one of many candidates work. Names
-are imported when first used: the store below this package must not cost its users an HTTP client.
+in the same process. `Informer` follows objects, `LeaderElector` lets one of many candidates work. Names are imported when first
+used: the store below this package must not cost its users an HTTP client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from drayman.cluster.backoff import Backoff as Backoff
     from drayman.cluster.client import Client as Client
     from drayman.cluster.client import Page as Page
-    from drayman.cluster.client import Scale as Scale
     from drayman.cluster.event_buffer import Reference as Reference
     from drayman.cluster.informer import Informer as Informer
     from drayman.cluster.informer import Notice as Notice
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from drayman.cluster.resources import Resource as Resource
     from drayman.cluster.resources import generic as generic
     from drayman.cluster.resources import typed as typed
-    from drayman.cluster.retry import update_with_retry as update_with_retry
     from drayman.cluster.watching import Bookmark as Bookmark
     from drayman.cluster.watching import Change as Change
     from drayman.cluster.workqueue import WorkQueue as WorkQueue
@@ -49,12 +47,11 @@ if TYPE_CHECKING:
     from drayman.cluster.writes import PartsWrite as PartsWrite
     from drayman.cluster.writes import PatchWrite as PatchWrite
     from drayman.cluster.writes import RemoveWrite as RemoveWrite
-    from drayman.cluster.writes import UpdateWrite as UpdateWrite
 
 _NAMES: Final = {
     "backend": "Backend",
     "backoff": "Backoff",
-    "client": "Client Page Scale",
+    "client": "Client Page",
     "event_buffer": "Reference",
     "informer": "Informer Notice Selection",
     "informers": "Informers",
@@ -65,10 +62,9 @@ _NAMES: Final = {
     "patches": "Patch apply_patch json_patch merge_patch strategic_merge_patch",
     "recording": "EventRecorder",
     "resources": "Resource generic typed",
-    "retry": "update_with_retry",
     "watching": "Bookmark Change",
     "workqueue": "WorkQueue",
-    "writes": "BindWrite CreateWrite DeleteWrite PartsWrite PatchWrite RemoveWrite UpdateWrite",
+    "writes": "BindWrite CreateWrite DeleteWrite PartsWrite PatchWrite RemoveWrite",
 }
 _HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_HOMES)

@@ -117,7 +117,7 @@ class BindBody(Struct, frozen=True):
 class BackendWrite(Struct, frozen=True):
     """One of several writes at once. `body` is the object, the patch, a `PartsBody`, a `BindBody`, or nothing for a delete."""
 
-    verb: Literal["create", "update", "patch", "delete", "parts", "remove", "bind"]
+    verb: Literal["create", "patch", "delete", "parts", "remove", "bind"]
     target: Target
     body: Json = None
     media_type: str = ""

@@ -41,10 +41,6 @@ class Cache(Generic[T]):
         """The objects that an indexer gave this value. Raises KeyError for an index that does not exist."""
         return tuple(self._indexes[index].get(value, {}).values())
 
-    def index_values(self, index: str) -> tuple[str, ...]:
-        """The values that some object has in an index."""
-        return tuple(self._indexes[index])
-
     def add_indexers(self, indexers: Mapping[str, Indexer[T]]) -> None:
         """Index present and future objects. Raises ValueError for a name that another indexer has."""
         for name, indexer in indexers.items():

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import ClassVar, Final, Generic, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from drayman.api import codec
-from drayman.api.struct import ApiStruct, Int32
 from drayman.cluster.backend import Target
 from drayman.cluster.errors import ExpiredError
 from drayman.cluster.options import (
@@ -34,8 +32,8 @@ from drayman.cluster.options import (
     WatchOptions,
     WriteOptions,
 )
-from drayman.cluster.patches import Patch, merge_patch
-from drayman.cluster.resources import PODS, Codec, Resource, StructCodec, ValueCodec
+from drayman.cluster.patches import Patch
+from drayman.cluster.resources import PODS, Codec, Resource, ValueCodec
 from drayman.cluster.watching import Watch
 from drayman.cluster.writes import BindWrite, Write
 
@@ -59,25 +57,6 @@ class Page(Struct, Generic[T], frozen=True):
         return cls(
             items, metadata.resource_version, metadata.continue_, metadata.remaining_item_count
         )
-
-
-class ScaleSpec(ApiStruct):
-    replicas: Int32 = 0
-
-
-class ScaleStatus(ApiStruct):
-    replicas: Int32 = 0
-    selector: str = ""
-
-
-class Scale(ApiStruct):
-    """How many replicas a workload should have and has."""
-
-    spec: ScaleSpec = ScaleSpec()
-    status: ScaleStatus = ScaleStatus()
-
-
-_SCALE: Final = StructCodec(Scale)
 
 
 class Client(ABC):
@@ -187,11 +166,6 @@ class Client(ABC):
             target_of_update(resource, value, subresource), value, resource.codec, options
         )
 
-    async def update_status(
-        self, resource: Resource[T], value: T, *, options: WriteOptions = PLAINLY
-    ) -> T:
-        return await self.update(resource, value, subresource="status", options=options)
-
     async def patch(
         self,
         resource: Resource[T],
@@ -227,24 +201,6 @@ class Client(ABC):
         """Deletes what a list with the same selection would show; returns it as it was."""
         target = resource.target(namespace)
         return await self._delete_collection(target, resource.codec, options, selection)
-
-    async def get_scale(
-        self, resource: Resource[T], name: str, namespace: str | None = None
-    ) -> Scale:
-        return await self._get(target_of_one(resource, name, namespace, "scale"), _SCALE, LATEST)
-
-    async def set_scale(
-        self,
-        resource: Resource[T],
-        name: str,
-        replicas: int,
-        namespace: str | None = None,
-        *,
-        options: WriteOptions = PLAINLY,
-    ) -> Scale:
-        change = merge_patch({"spec": {"replicas": replicas}})
-        target = target_of_one(resource, name, namespace, "scale")
-        return await self._patch(target, change, _SCALE, options)
 
     async def bind(
         self,
@@ -289,12 +245,7 @@ class Client(ABC):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @abstractmethod
@@ -347,8 +298,7 @@ def target_of_update(resource: Resource[T], value: T, subresource: str) -> Targe
     """
     if not resource.complete:
         raise ValueError(
-            f"a {resource.kind} as {type(value).__name__} has not all of its fields:"
-            " patch it, or use update_with_retry"
+            f"a {resource.kind} as {type(value).__name__} has not all of its fields: patch it"
         )
     found = resource.codec.identity(value)
     return target_of_one(resource, found.name, found.namespace or None, subresource)

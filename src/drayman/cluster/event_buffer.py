@@ -32,16 +32,6 @@ class Reference(ApiStruct):
             uid=found.uid,
         )
 
-    def value(self) -> JsonObject:
-        fields = {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-        }
-        return {name: value for name, value in fields.items() if value}
-
 
 class EventBuffer:
     """A queue of events, oldest first. When full, it drops the oldest Normal one, or the oldest warning where there is none."""

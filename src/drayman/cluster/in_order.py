@@ -1,7 +1,7 @@
 """Several writes where there are no transactions: one after the other.
 
 A refusal leaves earlier writes behind, so those are taken back as far as they can be: what was created is deleted, if it has not changed
-since (by uid and resourceVersion). Updates, patches and deletes cannot be undone without risk to what others wrote; they stay and are named
+since (by uid and resourceVersion). Patches and deletes cannot be undone without risk to what others wrote; they stay and are named
 in a PartialWriteError.
 """
 
@@ -34,7 +34,6 @@ from drayman.cluster.writes import (
     PatchWrite,
     Path,
     RemoveWrite,
-    UpdateWrite,
     Write,
     by_endpoint,
     describe,
@@ -61,10 +60,6 @@ async def _carry_out(client: Client, write: Write) -> object:
         case CreateWrite():
             return await client.create(
                 write.resource, write.value, write.namespace, options=write.options
-            )
-        case UpdateWrite():
-            return await client.update(
-                write.resource, write.value, subresource=write.subresource, options=write.options
             )
         case PatchWrite():
             return await client.patch(

@@ -15,7 +15,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeVar
 
 from msgspec import Struct
@@ -23,13 +22,7 @@ from msgspec import Struct
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.cache import Cache, Indexer, Key
 from drayman.cluster.client import PAGE_SIZE, Client
-from drayman.cluster.errors import (
-    ClusterError,
-    ExpiredError,
-    InvalidError,
-    NotFoundError,
-    UnreachableError,
-)
+from drayman.cluster.errors import ClusterError, ExpiredError, NotFoundError, UnreachableError
 from drayman.cluster.options import ListOptions, WatchOptions
 from drayman.cluster.resources import Resource
 from drayman.cluster.watching import Bookmark, Change
@@ -81,20 +74,15 @@ class Informer(Generic[T]):
         *,
         indexers: Mapping[str, Indexer[T]] | None = None,
         page_size: int = PAGE_SIZE,
-        watch_list: bool = False,
         backoff: Backoff | None = None,
         rng: random.Random | None = None,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
-        """`watch_list` asks for the list as events of a watch, and lists as usual where the server does not support that.
-
-        `on_failure` gets what a handler raises, which then does not end the informer: for shared informers.
-        """
+        """`on_failure` gets what a handler raises, which then does not end the informer: for shared informers."""
         self._client = client
         self._selection = selection
         self._cache: Cache[T] = Cache(indexers or {})
         self._page_size = page_size
-        self._watch_list = watch_list
         self._rng = rng or random.Random()
         self._backoff = backoff or Backoff(rng=self._rng)
         self._on_failure = on_failure
@@ -130,7 +118,7 @@ class Informer(Generic[T]):
         """Notifies a handler of every change from now on, and first of every existing object, as added."""
         self._handlers.append(handler)
         for value in self._cache:
-            self._tell_one(handler, Notice("ADDED", value))
+            self._notify_one(handler, Notice("ADDED", value))
 
     def remove_handler(self, handler: Handler[T]) -> None:
         """Stops notifying a handler. Must not be called by a handler."""
@@ -166,7 +154,7 @@ class Informer(Generic[T]):
     def _has_seen(self, version: str) -> bool:
         return bool(self._version) and not _is_before(self._version, version)
 
-    def _tell_waiting(self) -> None:
+    def _wake_waiting(self) -> None:
         for version, seen in self._awaited:
             if self._has_seen(version):
                 seen.set()
@@ -194,12 +182,7 @@ class Informer(Generic[T]):
         self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def _follow(self) -> None:
@@ -208,15 +191,13 @@ class Informer(Generic[T]):
             try:
                 if self._in_doubt:
                     await self._check_history()
-                if not self._version and not self._watch_list:
+                if not self._version:
                     await self._list()
                 await self._watch()
             except ExpiredError as error:
                 _log.info("%s: %s; listing again", self._describe(), error)
                 self._version = ""
                 await self._pause()
-            except InvalidError as error:
-                await self._without_watch_list(error)
             except ClusterError as error:
                 if isinstance(error, NotFoundError) and self._selection.resource.optional:
                     await self._do_without(error)
@@ -242,8 +223,7 @@ class Informer(Generic[T]):
         self._complete(listed, version)
 
     async def _watch(self) -> None:
-        """Follows changes until the server ends the watch. Without a version to begin from, a list comes first."""
-        listed: set[Key] | None = None if self._version else set()
+        """Follows changes until the server ends the watch."""
         began = asyncio.get_running_loop().time()
         silent = True
         async with self._client.watch(
@@ -251,13 +231,7 @@ class Informer(Generic[T]):
         ) as events:
             async for event in events:
                 silent, self._failures = False, 0
-                if listed is None:
-                    self._take(event)
-                elif isinstance(event, Change):
-                    listed.add(self._put(event.object))
-                elif event.ends_initial_events:
-                    self._complete(listed, event.resource_version)
-                    listed = None
+                self._take(event)
         if silent and asyncio.get_running_loop().time() - began < SHORT_WATCH:
             # A server that ends its watches at once must not be asked without a pause.
             await self._pause()
@@ -267,7 +241,6 @@ class Informer(Generic[T]):
             label_selector=self._selection.label_selector,
             field_selector=self._selection.field_selector,
             resource_version=self._version,
-            initial_events=not self._version,
             timeout_seconds=self._rng.randint(*WATCH_SECONDS),
         )
 
@@ -280,7 +253,7 @@ class Informer(Generic[T]):
                 self._put(event.object)
         self._version = event.resource_version
         if self._awaited:
-            self._tell_waiting()
+            self._wake_waiting()
 
     def _put(self, value: T) -> Key:
         """Takes in an object as it is now. One already known in this version is ignored."""
@@ -295,7 +268,7 @@ class Informer(Generic[T]):
             old = known = None
         if known is None or known.resource_version != found.resource_version:
             self._cache.put(key, value)
-            self._tell(Notice("ADDED" if old is None else "MODIFIED", value, old))
+            self._notify(Notice("ADDED" if old is None else "MODIFIED", value, old))
         return key
 
     def _remove(self, key: Key, last: T | None) -> None:
@@ -304,7 +277,7 @@ class Informer(Generic[T]):
         old = self._cache.get(name, namespace)
         if old is not None:
             self._cache.remove(key)
-            self._tell(Notice("DELETED", old if last is None else last))
+            self._notify(Notice("DELETED", old if last is None else last))
 
     def _complete(self, listed: set[Key], version: str) -> None:
         """The end of a list: what it did not contain is gone."""
@@ -314,13 +287,13 @@ class Informer(Generic[T]):
         self._version = version
         self._failures = 0
         self._synced.set()
-        self._tell_waiting()
+        self._wake_waiting()
 
-    def _tell(self, notice: Notice[T]) -> None:
+    def _notify(self, notice: Notice[T]) -> None:
         for handler in self._handlers:
-            self._tell_one(handler, notice)
+            self._notify_one(handler, notice)
 
-    def _tell_one(self, handler: Handler[T], notice: Notice[T]) -> None:
+    def _notify_one(self, handler: Handler[T], notice: Notice[T]) -> None:
         try:
             handler(notice)
         except Exception as error:
@@ -361,14 +334,6 @@ class Informer(Generic[T]):
         self._complete(set(), "")
         self._failures = failures
         await self._pause()
-
-    async def _without_watch_list(self, error: InvalidError) -> None:
-        """A server that refuses a list as events is asked for one in pages from then on."""
-        if self._version or not self._watch_list:
-            await self._recover(error)
-        else:
-            _log.info("%s: %s; listing in pages", self._describe(), error)
-            self._watch_list = False
 
     async def _pause(self) -> None:
         self._failures += 1

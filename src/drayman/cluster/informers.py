@@ -7,8 +7,10 @@ other loops, and the informer, go on.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from drayman.cluster.cache import Indexer
@@ -39,9 +41,8 @@ class Informers:
         key = (resource, resource.codec)
         found = cast("Informer[T] | None", self._informers.get(key))
         if found is None:
-            found = Informer(
-                self._client, Selection(resource), on_failure=_reporter(resource.qualified)
-            )
+            report = partial(_handler_failed, resource.qualified)
+            found = Informer(self._client, Selection(resource), on_failure=report)
             self._informers[key] = found
         found.cache.add_indexers(indexers or {})
         return found
@@ -67,22 +68,12 @@ class Informers:
                 await informer.wait_seen(version)
 
     async def stop(self) -> None:
-        """Ends all of them. They cannot be started again."""
-        for informer in self._informers.values():
-            await informer.stop()
+        """Ends all of them. They cannot be started again. Raises what had ended one of them before, once all have ended."""
+        stopping = (informer.stop() for informer in self._informers.values())
+        for outcome in await asyncio.gather(*stopping, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
 
 
-class _Reporter:
-    """Logs which resource a handler failed on."""
-
-    __slots__ = ("_resource",)
-
-    def __init__(self, resource: str) -> None:
-        self._resource = resource
-
-    def __call__(self, error: Exception) -> None:
-        _log.error("a handler of %s failed and has missed a change", self._resource, exc_info=error)
-
-
-def _reporter(resource: str) -> _Reporter:
-    return _Reporter(resource)
+def _handler_failed(resource: str, error: Exception) -> None:
+    _log.error("a handler of %s failed and has missed a change", resource, exc_info=error)

@@ -21,7 +21,7 @@ from drayman.cluster.backend import (
     PartsBody,
     Target,
 )
-from drayman.cluster.client import Client, Page, target_of_create, target_of_one, target_of_update
+from drayman.cluster.client import Client, Page, target_of_create, target_of_one
 from drayman.cluster.errors import ProtocolError, UnreachableError
 from drayman.cluster.options import (
     PLAINLY,
@@ -33,7 +33,7 @@ from drayman.cluster.options import (
 )
 from drayman.cluster.patches import Patch
 from drayman.cluster.resources import PODS, Codec, Resource
-from drayman.cluster.watching import Bookmark, Change, Watch, change_of, decode_bookmark
+from drayman.cluster.watching import Bookmark, Change, change_of, decode_bookmark
 from drayman.cluster.writes import (
     BindWrite,
     CreateWrite,
@@ -41,7 +41,6 @@ from drayman.cluster.writes import (
     PartsWrite,
     PatchWrite,
     RemoveWrite,
-    UpdateWrite,
     Write,
 )
 
@@ -78,11 +77,8 @@ class InProcessClient(Client):
     async def _list(self, target: Target, codec: Codec[T], options: ListOptions) -> Page[T]:
         return _page(codec, await self._backend.list(target, options))
 
-    def _watch(self, target: Target, resource: Resource[T], options: WatchOptions) -> Watch[T]:
-        return self._open_watch(target, resource, options)
-
     @asynccontextmanager
-    async def _open_watch(
+    async def _watch(
         self, target: Target, resource: Resource[T], options: WatchOptions
     ) -> AsyncIterator[AsyncIterator[Change[T] | Bookmark]]:
         async with self._backend.watch(target, options) as found:
@@ -155,10 +151,6 @@ def _backend_write(write: Write) -> BackendWrite:
             target = target_of_create(write.resource, write.value, write.namespace)
             body = write.resource.codec.to_value(write.value)
             return BackendWrite("create", target, body, "", write.options)
-        case UpdateWrite():
-            target = target_of_update(write.resource, write.value, write.subresource)
-            body = write.resource.codec.to_value(write.value)
-            return BackendWrite("update", target, body, "", write.options)
         case PatchWrite():
             target = target_of_one(write.resource, write.name, write.namespace, write.subresource)
             patch = write.patch

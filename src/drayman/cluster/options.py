@@ -57,8 +57,6 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     resource_version: str = ""
     """Changes after this version; empty or `0` for what exists, as ADDED events, and then the changes."""
     bookmarks: bool = True
-    initial_events: bool = False
-    """A list as events, ended by a bookmark: what Kubernetes calls sendInitialEvents or watch-list."""
     timeout_seconds: int = 0
     """When the server ends the watch; 0 for its own choice, half an hour or more."""
 
@@ -68,9 +66,7 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
             ("labelSelector", self.label_selector),
             ("fieldSelector", self.field_selector),
             ("resourceVersion", self.resource_version),
-            ("allowWatchBookmarks", "true" if self.bookmarks or self.initial_events else ""),
-            ("sendInitialEvents", "true" if self.initial_events else ""),
-            ("resourceVersionMatch", "NotOlderThan" if self.initial_events else ""),
+            ("allowWatchBookmarks", "true" if self.bookmarks else ""),
             ("timeoutSeconds", str(self.timeout_seconds) if self.timeout_seconds else ""),
         )
 

@@ -1,4 +1,4 @@
-"""The four kinds of patch, each with the media type that tells the server which one it is."""
+"""The four kinds of patch, each with the media type by which the server knows it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class Patch(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.media_type not in PATCH_TYPES:
-            raise ValueError(f"{self.media_type!r} is no type of patch: {', '.join(PATCH_TYPES)}")
+            raise ValueError(
+                f"{self.media_type!r} is not a type of patch: {', '.join(PATCH_TYPES)}"
+            )
 
     def encode(self) -> bytes:
         return codec.encode_json(self.value)
@@ -44,6 +46,23 @@ def merge_patch(value: dict[str, Json]) -> Patch:
 def strategic_merge_patch(value: dict[str, Json]) -> Patch:
     """As a merge patch, but lists with a merge key are merged by it. Not for custom resources."""
     return Patch(STRATEGIC_MERGE_PATCH, value)
+
+
+def pod_condition_patch(uid: str, condition: dict[str, Json], **status: Json) -> Patch:
+    """Sets one condition of a pod, and more of its status where given. The uid keeps it off a newer pod of the same name."""
+    change = {"conditions": [condition], **status}
+    return strategic_merge_patch({"metadata": {"uid": uid}, "status": change})
+
+
+def disruption_target(reason: str, message: str, when: str) -> dict[str, Json]:
+    """The condition by which a pod's owner learns that the pod was not at fault."""
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": when,
+    }
 
 
 def apply_patch(value: ApiStruct | dict[str, Json]) -> Patch:

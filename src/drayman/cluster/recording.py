@@ -1,4 +1,4 @@
-"""Events: what a component tells people about an object.
+"""Events: what a component reports about an object.
 
 Events must never hold up the work they are about. `record` only puts one into a buffer, and a task writes what has gathered, many in one
 request. The buffer is bounded: when the server cannot keep up, the oldest Normal events are dropped first, then the oldest warnings, and
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from types import TracebackType
 from typing import Final, Self
 
+from drayman.api import codec
 from drayman.api.core import EventType
 from drayman.api.struct import Json
 from drayman.api.times import micro_timestamp
@@ -179,12 +179,7 @@ class EventRecorder:
         self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def _event(
@@ -209,12 +204,12 @@ class EventRecorder:
             "reportingInstance": self._instance,
             "action": action,
             "reason": reason,
-            "regarding": regarding.value(),
+            "regarding": codec.to_dict(regarding),
             "note": note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…",
             "type": type_,
         }
         if related is not None:
-            event["related"] = related.value()
+            event["related"] = codec.to_dict(related)
         return event
 
     def _moment(self) -> str:
@@ -283,17 +278,17 @@ class EventRecorder:
             await self._write_count(series)
 
     async def _write_count(self, series: _Series) -> None:
-        told: dict[str, Json] = {"count": series.seen, "lastObservedTime": self._moment()}
+        repeated: dict[str, Json] = {"count": series.seen, "lastObservedTime": self._moment()}
         try:
             await self._client.patch(
                 EVENTS,
                 series.name,
-                merge_patch({"series": told}),
+                merge_patch({"series": repeated}),
                 series.namespace,
                 options=self._options,
             )
         except NotFoundError:
             # It has been cleaned up, or never arrived: write it again.
-            await self._write_batch([series.first | {"series": told}])
+            await self._write_batch([series.first | {"series": repeated}])
         except StatusError as error:
             self._refuse(series.name, error)

@@ -4,13 +4,12 @@ A `Resource` is a row of the API server's table: group, version, plural name, ki
 written: as the frozen structs of `drayman.api` where the project knows the kind, or as plain decoded JSON for every other kind. The type
 parameter carries that through the client, so that `client.get(PODS, ...)` is a `Pod` to the type checker.
 
-Structs hold the fields they declare and drop others, so a struct must not be written back over an object that has more:
-`update_with_retry` and patches keep what is not declared.
+Structs hold the fields they declare and drop others, so a struct must not be written back over an object that has more: patches keep
+what is not declared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
@@ -78,8 +77,6 @@ class Codec(Reader[T], Protocol[T]):
 
     def identity(self, value: T) -> Identity: ...
 
-    def labels(self, value: T) -> Mapping[str, str]: ...
-
 
 class _Meta(Protocol):
     """What every typed object has."""
@@ -111,9 +108,6 @@ class StructCodec(Generic[StructT]):
     def identity(self, value: StructT) -> Identity:
         meta = cast(_Meta, value).metadata
         return Identity(meta.namespace, meta.name, meta.uid, meta.resource_version)
-
-    def labels(self, value: StructT) -> Mapping[str, str]:
-        return cast(_Meta, value).metadata.labels
 
 
 class _ValueList(msgspec.Struct):
@@ -161,10 +155,6 @@ class ValueCodec:
             meta.get("uid", ""),
             meta.get("resourceVersion", ""),
         )
-
-    def labels(self, value: JsonObject) -> Mapping[str, str]:
-        labels: Mapping[str, str] = (value.get("metadata") or {}).get("labels") or {}
-        return labels
 
 
 @dataclass(frozen=True, slots=True)

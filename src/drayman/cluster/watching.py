@@ -17,7 +17,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 CHANGE_TYPES: Final[frozenset[str]] = frozenset(("ADDED", "MODIFIED", "DELETED"))
-INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class Change(Struct, Generic[T_co], frozen=True):
@@ -32,16 +31,13 @@ class Bookmark(Struct, frozen=True):
     """Everything up to this version has been sent."""
 
     resource_version: str
-    ends_initial_events: bool = False
 
 
-WatchEvent = Change[T] | Bookmark
 Watch = AbstractAsyncContextManager[AsyncIterator[Change[T] | Bookmark]]
 
 
 class _BookmarkMeta(ApiStruct):
     resource_version: str = ""
-    annotations: dict[str, str] | None = None
 
 
 class _BookmarkObject(ApiStruct):
@@ -50,9 +46,7 @@ class _BookmarkObject(ApiStruct):
 
 def decode_bookmark(data: bytes) -> Bookmark:
     """Raises DecodeError."""
-    meta = codec.decode(_BookmarkObject, data).metadata
-    annotations = meta.annotations or {}
-    return Bookmark(meta.resource_version, annotations.get(INITIAL_EVENTS_END) == "true")
+    return Bookmark(codec.decode(_BookmarkObject, data).metadata.resource_version)
 
 
 def change_of(resource: Resource[T], type_: ChangeType, value: T) -> Change[T]:

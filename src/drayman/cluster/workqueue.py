@@ -32,15 +32,12 @@ class WorkQueue(Generic[K]):
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._arrival = asyncio.Event()
-        self._closed = False
 
     def __len__(self) -> int:
         """How many keys could be taken now."""
         return len(self._ready)
 
     def add(self, key: K) -> None:
-        if self._closed:
-            return
         if key in self._taken:
             self._again.add(key)
         elif key not in self._ready:
@@ -51,7 +48,7 @@ class WorkQueue(Generic[K]):
         """Adds a key later. The shortest of several delays for one key counts."""
         if seconds <= 0:
             self.add(key)
-        elif not self._closed:
+        else:
             loop = asyncio.get_running_loop()
             due = loop.time() + seconds
             timer = self._timers.get(key)
@@ -60,17 +57,9 @@ class WorkQueue(Generic[K]):
                     timer.cancel()
                 self._timers[key] = loop.call_at(due, self._is_due, key)
 
-    def cancel(self, key: K) -> None:
-        """Takes back a delayed `add_after`, if it has not come due."""
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
-
     async def take(self, most: int = 1) -> list[K]:
-        """Waits for keys and returns up to so many. No other worker gets them before `done`. Empty once closed."""
+        """Waits for keys and returns up to so many. No other worker gets them before `done`."""
         while not self._ready:
-            if self._closed:
-                return []
             self._arrival.clear()
             await self._arrival.wait()
         keys: list[K] = []
@@ -97,19 +86,6 @@ class WorkQueue(Generic[K]):
     def forget(self, key: K) -> None:
         """Resets the count of failures of a key."""
         self._failures.pop(key, None)
-
-    def failures(self, key: K) -> int:
-        """How often in a row a key has been retried."""
-        return self._failures.get(key, 0)
-
-    def close(self) -> None:
-        """Accepts no more keys and releases waiting workers."""
-        self._closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        self._ready.clear()
-        self._arrival.set()
 
     def _is_due(self, key: K) -> None:
         self._timers.pop(key, None)

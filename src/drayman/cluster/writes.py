@@ -36,13 +36,6 @@ class CreateWrite(Struct, Generic[T], frozen=True):
     options: WriteOptions = PLAINLY
 
 
-class UpdateWrite(Struct, Generic[T], frozen=True):
-    resource: Resource[T]
-    value: T
-    subresource: str = ""
-    options: WriteOptions = PLAINLY
-
-
 class PatchWrite(Struct, Generic[T], frozen=True):
     resource: Resource[T]
     name: str
@@ -133,7 +126,6 @@ class BindWrite(Struct, frozen=True):
 
 Write = (
     CreateWrite[Any]
-    | UpdateWrite[Any]
     | PatchWrite[Any]
     | PartsWrite[Any]
     | DeleteWrite[Any]
@@ -157,10 +149,9 @@ def by_endpoint(parts: Parts, subresource: str) -> list[tuple[str, Parts]]:
 def describe(write: Write) -> str:
     """A write in words, for messages."""
     match write:
-        case CreateWrite() | UpdateWrite():
+        case CreateWrite():
             name = write.resource.codec.identity(write.value).name
-            verb = "create" if isinstance(write, CreateWrite) else "update"
-            return f"{verb} of {write.resource.qualified} {name!r}"
+            return f"create of {write.resource.qualified} {name!r}"
         case PatchWrite():
             return f"patch of {write.resource.qualified} {write.name!r}"
         case PartsWrite():

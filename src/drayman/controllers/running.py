@@ -2,7 +2,7 @@
 
 Each controller is a class that is made with a client and the shared informers, and has one method, `run`, which works until it is cancelled
 and may be called again after it raised. A controller that fails is reported and run again after a pause, longer each time it fails soon;
-the others are not affected. With an election, all of them follow the cluster and only those of the leader act.
+the others are not affected.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.client import Client
-from drayman.cluster.errors import LeadershipLostError
 from drayman.cluster.informers import Informers
-from drayman.cluster.leading import Election, LeaderElector
 from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
@@ -51,16 +48,6 @@ def all_controllers(turns: Turns | None = None) -> tuple[Constructor, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerOptions:
-    """How controllers are run."""
-
-    controllers: Sequence[Constructor] = field(default_factory=all_controllers)
-    election: Election | None = None
-    """Where several processes run them and one is to act."""
-    backoff: Backoff = BETWEEN_FAILURES
-
-
 class RunningControllers:
     """Controllers at work. `stop` ends them and waits until they have ended."""
 
@@ -75,25 +62,23 @@ class RunningControllers:
 
 
 async def start_controllers(
-    client: Client, informers: Informers, options: ControllerOptions | None = None
+    client: Client,
+    informers: Informers,
+    constructors: Sequence[Constructor],
+    backoff: Backoff = BETWEEN_FAILURES,
 ) -> RunningControllers:
     """Makes the controllers, starts the informers that they follow, and lets them work.
 
     The caller has to stop the informers, after the controllers.
     """
-    options = options or ControllerOptions()
-    controllers = [make(client, informers) for make in options.controllers]
+    controllers = [make(client, informers) for make in constructors]
     await informers.start()
-    if options.election is None:
-        return RunningControllers([_supervised(controller, options) for controller in controllers])
-    elector = LeaderElector(client, options.election)
-    standing = _stand(elector, lambda: _work_together(controllers, options), options)
-    return RunningControllers([asyncio.create_task(standing, name="election of controllers")])
+    return RunningControllers([_supervised(controller, backoff) for controller in controllers])
 
 
-def _supervised(controller: Controller, options: ControllerOptions) -> asyncio.Task[None]:
+def _supervised(controller: Controller, backoff: Backoff) -> asyncio.Task[None]:
     name = type(controller).__name__
-    return asyncio.create_task(_keep_running(name, controller.run, options.backoff), name=name)
+    return asyncio.create_task(_keep_running(name, controller.run, backoff), name=name)
 
 
 async def _keep_running(name: str, run: Callable[[], Awaitable[None]], backoff: Backoff) -> None:
@@ -110,24 +95,3 @@ async def _keep_running(name: str, run: Callable[[], Awaitable[None]], backoff: 
             _log.exception("%s failed", name)
         failures = 1 if loop.time() - began > LASTING_SECONDS else failures + 1
         await asyncio.sleep(backoff.delay(failures))
-
-
-async def _work_together(controllers: Sequence[Controller], options: ControllerOptions) -> None:
-    """Runs all of them until cancelled, and returns when all have ended."""
-    running = RunningControllers([_supervised(controller, options) for controller in controllers])
-    try:
-        await asyncio.Event().wait()
-    finally:
-        await running.stop()
-
-
-async def _stand(
-    elector: LeaderElector, work: Callable[[], Awaitable[None]], options: ControllerOptions
-) -> None:
-    """Stands for election, works while elected, and stands again when that is over."""
-    while True:
-        try:
-            await elector.lead(work)
-        except LeadershipLostError as error:
-            _log.warning("%s", error)
-        await asyncio.sleep(options.backoff.delay(1))

@@ -75,13 +75,13 @@ class Blocking:
         )
         titles = [self._known.title(holder) for holder in holders]
         more = f" and {len(titles) - 2} more" if len(titles) > 2 else ""
-        return f"{', '.join(titles[:2])}{more}" if titles else "somebody unknown"
+        return f"{', '.join(titles[:2])}{more}" if titles else "an unknown holder"
 
     def _taint(self, sieve: Sieve, position: int) -> str:
         hardware = self._view.hardware
         taints = hardware.taints(self._view.taints[0].rules)
         found = taints.untolerated(hardware.records[position], sieve.wanted.spec.tolerations)
-        return ", ".join(taint_title(taint) for taint in found)
+        return ", ".join(taint_title(*taint) for taint in found)
 
     def _capacity(self, sieve: Sieve, position: int) -> str:
         hardware = self._view.hardware
@@ -91,10 +91,10 @@ class Blocking:
         if charge is None:
             lacking = [n for n, _ in sieve.wanted.amounts if n not in {c.name for c in capacities}]
             return f"has no {lacking[0]}" if lacking else "its policy does not allow the amount"
-        left = self._view.remaining(position)
+        left = self._view.usage.remaining(position)
         for capacity, wanted, have in zip(capacities, charge, left, strict=True):
             if wanted > have:
-                whole = "in all" if have == capacity.value else "left"
+                whole = "in total" if have == capacity.value else "left"
                 amounts = f"{amount_title(wanted)} wanted, {amount_title(have)} {whole}"
                 return f"{capacity.name}: {amounts}"
         return _WORDS[Hurdle.CAPACITY]
@@ -103,7 +103,9 @@ class Blocking:
         view, hardware = self._view, self._view.hardware
         for index, amounts in hardware.consumption[position]:
             info = hardware.counter_sets[index]
-            for name, wanted, have in zip(info.names, amounts, view.counters[index], strict=True):
+            for name, wanted, have in zip(
+                info.names, amounts, view.usage.counters[index], strict=True
+            ):
                 if wanted > have:
                     what = f"{amount_title(wanted)} wanted, {amount_title(have)} left"
                     return f"{info.name}/{name}: {what} ({self._holder(position)})"

@@ -13,10 +13,9 @@ from typing import Final
 import msgspec
 
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Alternative
 from drayman.explain.qualities import quality_numbers
-from drayman.placement.claims import ClaimsNotReadyError, claims_of
+from drayman.placement.claims import ClaimsNotReadyError, claims_of, without_devices
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.demand import Demand
 from drayman.placement.placing import NodeStanding
@@ -55,7 +54,7 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
     except ClaimsNotReadyError:
         yield None
         return
-    own = [claim for claim in claims if _is_used_by_nobody_else(claim, pod)]
+    own = [claim for claim in claims if state.groups.uses_alone(pod, claim)]
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)
@@ -63,11 +62,11 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
         state.remove_pod(pod.metadata.uid)
         for claim in own:
             state.remove_claim(claim)
-        homeless = msgspec.structs.replace(
+        unplaced = msgspec.structs.replace(
             pod, spec=msgspec.structs.replace(pod.spec, node_name="")
         )
-        freed = [_without_devices(claim) if claim in own else claim for claim in claims]
-        yield Decider(state).round(world.now).demand_with(homeless, freed)
+        freed = [without_devices(claim) if claim in own else claim for claim in claims]
+        yield Decider(state).round(world.now).demand_with(unplaced, freed)
 
 
 def _listed(standings: Sequence[NodeStanding], chosen: str) -> tuple[Alternative, ...]:
@@ -95,12 +94,3 @@ def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:
     unfit = NodeFit(state, demand).of(node)
     why = "its devices would not serve the claims" if unfit is None else and_list(unfit.reasons)
     return Alternative(node=chosen, chosen=True, refusal=why)
-
-
-def _is_used_by_nobody_else(claim: ResourceClaim, pod: Pod) -> bool:
-    return all(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
-
-
-def _without_devices(claim: ResourceClaim) -> ResourceClaim:
-    status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=(), devices=())
-    return msgspec.structs.replace(claim, status=status)

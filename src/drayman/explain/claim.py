@@ -9,7 +9,7 @@ from drayman.api.pods import is_finished, named_claims
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Explanation
 from drayman.explain.holders import Holders
-from drayman.explain.pod import explain_pod
+from drayman.explain.pod import explain_pod, explained
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import only_node_of
@@ -26,15 +26,17 @@ def explain_claim(world: World, claim: ResourceClaim) -> Explanation:
         return _allocated(world, claim)
     if claim.metadata.deletion_timestamp is not None:
         text = f"Claim {claim.metadata.name} is being deleted."
-        return _base(world, claim, Headline.of(Reason.CLAIM_DELETING, text))
-    pods = users_of(world, claim)
+        return explained(
+            world, claim.kind, claim.metadata, Headline.of(Reason.CLAIM_DELETING, text)
+        )
+    pods = pods_using(world, claim)
     if not pods:
         text = "No pod uses the claim, and claims get devices together with the pod that uses them."
-        return _base(world, claim, Headline.of(Reason.CLAIM_UNUSED, text))
+        return explained(world, claim.kind, claim.metadata, Headline.of(Reason.CLAIM_UNUSED, text))
     first = explain_pod(world, pods[0])
-    told = _of_pod(first.headline, pods)
+    headline = _of_pod(first.headline, pods)
     return msgspec.structs.replace(
-        _base(world, claim, told),
+        explained(world, claim.kind, claim.metadata, headline),
         parts=(first,),
         node=first.node,
         remedies=first.remedies,
@@ -42,7 +44,7 @@ def explain_claim(world: World, claim: ResourceClaim) -> Explanation:
     )
 
 
-def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
+def pods_using(world: World, claim: ResourceClaim) -> list[Pod]:
     """The pods that are to use a claim and have not ended, those that wait first."""
     name, namespace = claim.metadata.name, claim.metadata.namespace
     found = [
@@ -55,7 +57,7 @@ def users_of(world: World, claim: ResourceClaim) -> list[Pod]:
     return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
 
 
-def users_by_claim(world: World) -> set[tuple[str, str]]:
+def used_claims(world: World) -> set[tuple[str, str]]:
     """Namespace and name of the claims that pods which have not ended are to use."""
     return {
         (pod.metadata.namespace, name)
@@ -75,18 +77,19 @@ def _of_pod(headline: Headline, pods: list[Pod]) -> Headline:
 
 
 def _allocated(world: World, claim: ResourceClaim) -> Explanation:
-    allocation = claim.status.allocation
-    results = () if allocation is None else allocation.devices.results
-    devices = tuple(dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results))
+    devices = tuple(dict.fromkeys(map(DeviceId.of, claim.status.results)))
     names = tuple(str(device) for device in devices)
     used_by = and_list([consumer.name for consumer in claim.status.reserved_for])
-    use = f"used by {used_by}" if used_by else "used by nobody at the moment"
+    use = f"used by {used_by}" if used_by else "not used at the moment"
     has = f"The claim has {and_list(names)}, {use}"
-    told = _going(claim, has) or lost_by_claim(world, claim) or unready(claim, world.now)
-    told = told or Headline.of(Reason.ALLOCATED, f"{has}.")
+    headline = _going(claim, has) or lost_by_claim(world, claim) or unready(claim, world.now)
+    headline = headline or Headline.of(Reason.ALLOCATED, f"{has}.")
     holder = Holders(world).describe(holder_of(claim), devices)
     return msgspec.structs.replace(
-        _base(world, claim, told), devices=names, holders=(holder,), node=_node(world, claim)
+        explained(world, claim.kind, claim.metadata, headline),
+        devices=names,
+        holders=(holder,),
+        node=_node(world, claim),
     )
 
 
@@ -107,19 +110,5 @@ def _node(world: World, claim: ResourceClaim) -> str:
     only = None if allocation is None else only_node_of(allocation.node_selector)
     if only is not None:
         return only
-    nodes = {pod.spec.node_name for pod in users_of(world, claim) if pod.spec.node_name}
+    nodes = {pod.spec.node_name for pod in pods_using(world, claim) if pod.spec.node_name}
     return nodes.pop() if len(nodes) == 1 else ""
-
-
-def _base(world: World, claim: ResourceClaim, headline: Headline) -> Explanation:
-    versions = dict(world.versions)
-    versions["resourceclaim"] = claim.metadata.resource_version
-    return Explanation(
-        kind="ResourceClaim",
-        name=claim.metadata.name,
-        namespace=claim.metadata.namespace,
-        headline=headline,
-        nodes=len(world.state.nodes),
-        unseen=world.unseen,
-        evidence=versions,
-    )

@@ -32,8 +32,8 @@ class SharedDevices:
 
     def __init__(self, hardware: Iterable[NodeHardware]) -> None:
         self._seen: set[NodeHardware] = set(hardware)
-        sightings = Counter(pool.id for each in self._seen for pool in each.pools)
-        self._pools = frozenset(pool for pool, times in sightings.items() if times > 1)
+        views = Counter(pool.id for each in self._seen for pool in each.pools)
+        self._pools = frozenset(pool for pool, times in views.items() if times > 1)
         self._masks: dict[NodeHardware, int] = {}
 
     def among(self, hardware: NodeHardware) -> int:
@@ -51,14 +51,14 @@ class SharedDevices:
         tally.own += (devices & ~shared).bit_count()
         tally.shared.update(hardware.records[position].id for position in positions(shared))
 
-    def fresh(self, told: set[DeviceId], hardware: NodeHardware, devices: int) -> int:
+    def fresh(self, listed: set[DeviceId], hardware: NodeHardware, devices: int) -> int:
         """The devices that have not been listed yet through another hardware object; marks them as listed."""
         shared = devices & self.among(hardware) if self._pools else 0
         for position in positions(shared):
             name = hardware.records[position].id
-            if name in told:
+            if name in listed:
                 devices &= ~(1 << position)
-            told.add(name)
+            listed.add(name)
         return devices
 
 

@@ -96,7 +96,7 @@ class _Count:
     nodes: int = 0
     devices: Tally = field(default_factory=Tally)
     lost: Counter[str] = field(default_factory=Counter)
-    told: set[DeviceId] = field(default_factory=set)
+    listed: set[DeviceId] = field(default_factory=set)
     """The devices that are seen from several nodes and are counted among the lost ones."""
 
     def step(self) -> Step:
@@ -148,11 +148,11 @@ class _Row:
         before = sieve.everything
         for step, passed in zip(self.steps[1:], sieve.passed, strict=True):
             for why, devices in passed.lost:
-                fresh = shared.fresh(step.told, view.hardware, devices)
+                fresh = shared.fresh(step.listed, view.hardware, devices)
                 step.lost[why] += fresh.bit_count()
             lost = before & ~passed.devices
             if lost and passed.test is Hurdle.TAINTS:
-                fresh = shared.fresh(step.told, view.hardware, lost)
+                fresh = shared.fresh(step.listed, view.hardware, lost)
                 step.lost.update(_taints_of(view, fresh, sieve))
             before = passed.devices
 
@@ -190,4 +190,4 @@ def _taints_of(view: NodeView, devices: int, sieve: Sieve) -> Iterable[str]:
     for position in positions(devices):
         record = view.hardware.records[position]
         for taint in taints.untolerated(record, sieve.wanted.spec.tolerations):
-            yield taint_title(taint)
+            yield taint_title(*taint)

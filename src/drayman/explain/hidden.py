@@ -14,7 +14,7 @@ import msgspec
 from drayman.api.core import Pod
 from drayman.reasons.reason import Headline, Reason
 
-UNTRIED: Final = "What is in the way is not yours to see."
+UNTRIED: Final = "What is in the way is hidden from you."
 _TAKING: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})
 """Objects that hold room and devices."""
 _WAITING: Final = {f"{reason.title}: ": reason for reason in Reason if reason.kind is not None}
@@ -29,17 +29,21 @@ def as_far_as_seen(unseen: Iterable[str], pod: Pod, fits: Headline) -> Headline:
     """What to say about a pod for which a search has found a place among what was seen."""
     if not hides_use(unseen):
         return fits
-    told = _told_by_scheduler(pod)
-    if told is None:
-        return _ending(fits, "That is as far as you may see: not all that is in use.")
-    return _ending(told, "So the scheduler says; you may not see all that is in use.")
+    headline = _written_by_scheduler(pod)
+    if headline is None:
+        return _ending(
+            fits, "That is as far as you may see; you may not see everything that is in use."
+        )
+    return _ending(
+        headline, "This is what the scheduler says; you may not see everything that is in use."
+    )
 
 
 def _ending(first: Headline, more: str) -> Headline:
     return msgspec.structs.replace(first, sentence=f"{first.sentence} {more}")
 
 
-def _told_by_scheduler(pod: Pod) -> Headline | None:
+def _written_by_scheduler(pod: Pod) -> Headline | None:
     """The reason and sentence at the end of its condition, if the condition is one of ours."""
     for condition in pod.status.conditions:
         if condition.type_ == "PodScheduled" and condition.status == "False":

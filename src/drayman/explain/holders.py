@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.pod_groups import GROUP_API
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.explain.answer import Holder
@@ -18,6 +17,7 @@ from drayman.explain.survey import Site, Survey
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.ledger import Held, holder_of
 from drayman.inventory.view import NodeView
+from drayman.placement.claims import resource_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.causes import FitTest
@@ -59,7 +59,7 @@ class Holders:
         """A short title for a holder: the workload, or the claim and the pods that use it; with the namespace."""
         claim = self._claims.get(holder)
         if claim is None:
-            return "somebody unknown"
+            return "an unknown holder"
         kind, _, name = self._whose(claim).partition("/")
         if name:
             return f"{claim.metadata.namespace}/{name} ({kind})"
@@ -80,7 +80,7 @@ class Holders:
             devices=names,
             namespace=claim.metadata.namespace,
             claim=claim.metadata.name,
-            pods=tuple(c.name for c in consumers if c.resource == "pods"),
+            pods=tuple(c.name for c in consumers if resource_of(c) == "pods"),
             workload=self._whose(claim),
             priority=max((priority_of(pod) for pod in pods), default=None),
             since=(allocation.allocation_timestamp or "" if allocation else "") or _start(pods),
@@ -95,7 +95,7 @@ class Holders:
     def _whose(self, claim: ResourceClaim) -> str:
         """The workload that uses a claim, as kind/name; empty if its pods have no owner."""
         consumers = claim.status.reserved_for
-        group = next((c.name for c in consumers if c.api_group == GROUP_API), "")
+        group = next((c.name for c in consumers if resource_of(c) == "podgroups"), "")
         pods = (self._pods[c.uid] for c in consumers if c.uid in self._pods)
         return f"PodGroup/{group}" if group else _workload(pods)
 

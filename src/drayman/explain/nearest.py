@@ -237,7 +237,7 @@ def _unfit_words(survey: Survey, site: Site) -> str:
 
 def _short_words(name: str, asked: int, free: int, there: int) -> str:
     if name == "pods":
-        return f"it has all the {counted(there, 'pod')} that it can have"
+        return f"it already has the {counted(there, 'pod')} that it can have"
     if asked > there:
         return f"{resource_title(name, asked)} {name} wanted, it has {resource_title(name, there)}"
     free = max(free, 0)

@@ -13,7 +13,7 @@ from drayman.api.pods import is_finished
 from drayman.explain.answer import DeviceCount, Explanation, Holder
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
-from drayman.explain.pod import PodHeadlines
+from drayman.explain.pod import PodHeadlines, explained
 from drayman.inventory.identity import DeviceId
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS
@@ -28,7 +28,6 @@ from drayman.reasons.naming import taint_title
 from drayman.reasons.node_fit import NodeFit, Unfit
 from drayman.reasons.on_node import device_limit
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import waiting
 from drayman.reasons.wording import and_list, counted
 from drayman.workloads.makers import Maker, known_as
 
@@ -39,20 +38,14 @@ def explain_node(world: World, node: Node) -> Explanation:
     """The node's state, the holders of its devices, and which pods wait and why not here."""
     name = node.metadata.name
     standings = _standings(world, node)
-    versions = {**world.versions, "node": node.metadata.resource_version}
     pods = [p for p in world.objects.pods if not is_finished(p)]
     here = sum(pod.spec.node_name == name for pod in pods)
-    return Explanation(
-        kind="Node",
-        name=name,
-        headline=_headline(world, node, standings, here),
-        nodes=len(world.state.nodes),
+    return msgspec.structs.replace(
+        explained(world, "Node", node.metadata, _headline(world, node, standings, here)),
         taints=tuple(_taints(node)),
         counts=tuple(_counts(standings)),
         holders=tuple(_holders(world, standings)),
-        parts=tuple(_passed_by(world, world.state.nodes[name], pods)),
-        unseen=world.unseen,
-        evidence=versions,
+        parts=tuple(_kept_away(world, world.state.nodes[name], pods)),
     )
 
 
@@ -71,7 +64,7 @@ def _standings(world: World, node: Node) -> list[DeviceStanding]:
 
 def _headline(world: World, node: Node, standings: list[DeviceStanding], pods: int) -> Headline:
     name, closed = node.metadata.name, closed_by(node)
-    has = f"It has {counted(pods, 'pod')}{_devices_told(standings)}."
+    has = f"It has {counted(pods, 'pod')}{_devices_in_words(standings)}."
     if Closed.NOT_READY in closed:
         also = " and cordoned" if Closed.CORDONED in closed else ""
         text = f"Node {name} {node_state(world, name)}{also}; it takes no pods. {has}"
@@ -85,7 +78,7 @@ def _headline(world: World, node: Node, standings: list[DeviceStanding], pods: i
     return Headline.of(Reason.RUNS, f"Node {name} is ready and takes pods{whom}. {has}")
 
 
-def _devices_told(standings: list[DeviceStanding]) -> str:
+def _devices_in_words(standings: list[DeviceStanding]) -> str:
     if not standings:
         return " and no devices"
     totals = Counter(standing.state for standing in standings)
@@ -100,7 +93,7 @@ def _taints(node: Node) -> Iterator[str]:
     """What keeps away pods that do not tolerate it."""
     for taint in node.spec.taints:
         if taint.effect in REPELLING:
-            yield taint_title((taint.key, taint.value, taint.effect))
+            yield taint_title(taint.key, taint.value, taint.effect)
 
 
 def _counts(standings: list[DeviceStanding]) -> Iterator[DeviceCount]:
@@ -123,29 +116,31 @@ def _holders(world: World, standings: list[DeviceStanding]) -> list[Holder]:
     return sorted(found, key=lambda each: -len(each.devices))
 
 
-def _passed_by(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Explanation]:
+def _kept_away(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Explanation]:
     """Pods that wait for a node, by workload, and what keeps them from this one."""
     headlines = PodHeadlines(world)
     known_by_demand: dict[Hashable, Headline | None] = {}
     groups: dict[tuple[str, Maker, str], Explanation] = {}
     for pod in pods:
-        if pod.spec.node_name or waiting(world, pod) is not None:
+        if pod.spec.node_name:
             continue
         demand = headlines.demand(pod)
+        if isinstance(demand, Headline):
+            continue
         if demand.key not in known_by_demand:
             known_by_demand[demand.key] = _why_not_here(world, headlines, demand, node)
-        told = known_by_demand[demand.key]
-        if told is None:
+        headline = known_by_demand[demand.key]
+        if headline is None:
             continue
         whose = known_as(pod)
-        key = (pod.metadata.namespace, whose, told.reason.value)
+        key = (pod.metadata.namespace, whose, headline.reason.value)
         known = groups.get(key)
         groups[key] = (
             Explanation(
                 kind=whose.kind,
                 name=whose.name,
                 namespace=pod.metadata.namespace,
-                headline=told,
+                headline=headline,
             )
             if known is None
             else msgspec.structs.replace(known, count=known.count + 1)
@@ -162,7 +157,7 @@ def _sentence(unfit: Unfit) -> str:
         case FitTest.TAINTS:
             return f"The node has a taint that the pod does not tolerate: {words}."
         case FitTest.RESOURCES:
-            return f"The node has not enough left of what the pod needs: {words}."
+            return f"The node does not have enough left of what the pod needs: {words}."
         case _:
             return f"{words[:1].upper()}{words[1:]}."
 

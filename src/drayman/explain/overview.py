@@ -13,7 +13,7 @@ from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
-from drayman.explain.claim import explain_claim, users_by_claim
+from drayman.explain.claim import explain_claim, used_claims
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.placement.world import World
@@ -38,11 +38,16 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
         for pod in world.objects.pods
         if not is_finished(pod) and namespace in (None, pod.metadata.namespace)
     ]
-    parts = _ordered([*waiting_pods(world, pods), *_others(world, namespace)])
+    parts = [*waiting_pods(world, pods), *_others(world, namespace)]
+    totals: Counter[Reason] = Counter()
+    for part in parts:
+        totals[part.headline.reason] += part.count
+    parts.sort(key=lambda part: _order(part, totals))
+    where = f"namespace {name}" if name else "the cluster"
     return Explanation(
         kind=kind,
         name=name,
-        headline=_headline(parts, len(pods), f"namespace {name}" if name else "the cluster"),
+        headline=_headline(parts, totals, len(pods), where),
         nodes=len(world.state.nodes),
         parts=tuple(parts),
         unseen=world.unseen,
@@ -55,11 +60,11 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
     headlines = PodHeadlines(world)
     groups: dict[tuple[Reason, str, Maker], list[tuple[Pod, Headline]]] = {}
     for pod in pods:
-        told = headlines.of(pod)
-        if told.reason.kind is not None:
+        headline = headlines.of(pod)
+        if headline.reason.kind is not None:
             whose = known_as(pod)
-            key = (told.reason, pod.metadata.namespace, whose)
-            groups.setdefault(key, []).append((pod, told))
+            key = (headline.reason, pod.metadata.namespace, whose)
+            groups.setdefault(key, []).append((pod, headline))
     return [
         Explanation(
             kind=whose.kind,
@@ -79,8 +84,8 @@ def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
     for job in objects.jobs:
         own = job.metadata
         if (own.namespace, Maker("Job", own.name)) not in makers:
-            told = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
-            yield from _waiting(namespace, "Job", own, told)
+            headline = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
+            yield from _waiting(namespace, "Job", own, headline)
     bare = [each for each in objects.replica_sets if not each.metadata.owner_references]
     replicated: list[Replicated] = [*objects.deployments, *bare]
     replicated += [*objects.stateful_sets, *objects.daemon_sets]
@@ -88,51 +93,37 @@ def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
         own = workload.metadata
         if (own.namespace, Maker(workload.kind, own.name)) not in makers:
             yield from _waiting(namespace, workload.kind, own, state_without_pods(workload))
-    users = users_by_claim(world)
+    in_use = used_claims(world)
     for claim in objects.claims:
         own = claim.metadata
         # What was made for a pod is reported with the pod.
-        if not own.owner_references and (own.namespace, own.name) not in users:
-            told = explain_claim(world, claim).headline
-            yield from _waiting(namespace, "ResourceClaim", own, told)
+        if not own.owner_references and (own.namespace, own.name) not in in_use:
+            headline = explain_claim(world, claim).headline
+            yield from _waiting(namespace, "ResourceClaim", own, headline)
 
 
 def _waiting(
-    namespace: str | None, kind: str, metadata: ObjectMeta, told: Headline
+    namespace: str | None, kind: str, metadata: ObjectMeta, headline: Headline
 ) -> Iterator[Explanation]:
-    if told.reason.kind is not None and namespace in (None, metadata.namespace):
+    if headline.reason.kind is not None and namespace in (None, metadata.namespace):
         yield Explanation(
-            kind=kind, name=metadata.name, namespace=metadata.namespace, headline=told
+            kind=kind, name=metadata.name, namespace=metadata.namespace, headline=headline
         )
 
 
-def _ordered(parts: list[Explanation]) -> list[Explanation]:
+def _order(part: Explanation, totals: Counter[Reason]) -> tuple[object, ...]:
     """By reason, those with the most objects first, then by how many each stands for."""
-    totals: Counter[Reason] = Counter()
-    for part in parts:
-        totals[part.headline.reason] += part.count
-    return sorted(
-        parts,
-        key=lambda part: (
-            -totals[part.headline.reason],
-            part.headline.reason.value,
-            -part.count,
-            part.namespace,
-            part.kind,
-            part.name,
-        ),
-    )
+    reason = part.headline.reason
+    return -totals[reason], reason.value, -part.count, part.namespace, part.kind, part.name
 
 
-def _headline(parts: list[Explanation], pods: int, where: str) -> Headline:
+def _headline(parts: list[Explanation], totals: Counter[Reason], pods: int, where: str) -> Headline:
     if not parts:
         text = f"Nothing waits in {where}; {counted(pods, 'pod')} {'runs' if pods == 1 else 'run'}."
         return Headline.of(Reason.RUNS, text)
-    totals: Counter[Reason] = Counter()
-    for part in parts:
-        totals[part.headline.reason] += part.count
-    told = and_list([f"{number:,} {reason.value}" for reason, number in totals.most_common()], 6)
+    ordered = dict.fromkeys(part.headline.reason for part in parts)
+    reasons = and_list([f"{totals[reason]:,} {reason.value}" for reason in ordered], 6)
     total = totals.total()
     verb = "waits" if total == 1 else "wait"
-    text = f"{counted(total, 'object')} {verb} in {where}: {told}."
+    text = f"{counted(total, 'object')} {verb} in {where}: {reasons}."
     return Headline.of(parts[0].headline.reason, text)

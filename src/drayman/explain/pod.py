@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import msgspec
 
 from drayman.api.core import Pod
+from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import alternatives, alternatives_of_running
@@ -19,6 +20,7 @@ from drayman.explain.remedies.replacing import replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
+from drayman.inventory.identity import DeviceId
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.demand import Demand
@@ -27,11 +29,11 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
-from drayman.reasons.lost import LOST, claims_in_use, results_of
+from drayman.reasons.lost import LOST
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.volumes import volumes_under_way
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import before_nodes, demand_of, held_back
 from drayman.reasons.wording import and_list
 
 
@@ -42,14 +44,17 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
-    early = waiting(world, pod)
+    early = held_back(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
     round_ = Decider(world.state).round(world.now)
     outcome = round_.consider(pod)
+    early = before_nodes(world, outcome, pod)
+    if early is not None:
+        return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
     if isinstance(outcome, NoNode):
         return _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-    assert isinstance(outcome, Fitting)  # what comes before nodes has been covered
+    assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found)
     if under_way is not None:
         return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
@@ -66,10 +71,9 @@ class PodHeadlines:
         self._found: dict[Hashable, Found | NotFound] = {}
 
     def of(self, pod: Pod) -> Headline:
-        early = waiting(self._world, pod)
-        if early is not None:
-            return early
         demand = self.demand(pod)
+        if isinstance(demand, Headline):
+            return demand
         found = self._found.get(demand.key)
         if found is None:
             found = self._found[demand.key] = self._round.find(demand)
@@ -80,33 +84,34 @@ class PodHeadlines:
             return under_way
         return as_far_as_seen(self._world.unseen, pod, _fits_line(found))
 
-    def demand(self, pod: Pod) -> Demand:
-        """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._round.demand(pod)
+    def demand(self, pod: Pod) -> Demand | Headline:
+        """What a pod asks of nodes, or why none is to be looked for."""
+        return demand_of(self._world, self._round, pod)
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
         """The verdict of a node's devices on that."""
         return self._round.placer(demand).devices_verdict(demand, node)
 
 
-def _base(world: World, pod: Pod, first: Headline) -> Explanation:
-    versions = dict(world.versions)
-    versions["pod"] = pod.metadata.resource_version
+def explained(world: World, kind: str, metadata: ObjectMeta, headline: Headline) -> Explanation:
+    """What every explanation of one object has."""
     return Explanation(
-        kind="Pod",
-        name=pod.metadata.name,
-        namespace=pod.metadata.namespace,
-        headline=first,
+        kind=kind,
+        name=metadata.name,
+        namespace=metadata.namespace,
+        headline=headline,
         nodes=len(world.state.nodes),
         unseen=world.unseen,
-        evidence=versions,
+        evidence={**world.versions, kind.lower(): metadata.resource_version},
     )
 
 
 def _not_to_be_placed(
     world: World, pod: Pod, first: Headline, *, with_remedies: bool
 ) -> Explanation:
-    base = msgspec.structs.replace(_base(world, pod, first), node=pod.spec.node_name)
+    base = msgspec.structs.replace(
+        explained(world, "Pod", pod.metadata, first), node=pod.spec.node_name
+    )
     if pod.spec.node_name and not is_finished(pod):
         base = msgspec.structs.replace(base, devices=devices_of(world, pod))
         if first.reason is not Reason.TERMINATING:
@@ -124,8 +129,8 @@ def _not_to_be_placed(
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
     """The devices that the claims of a pod have."""
-    results = (result for claim in claims_in_use(world, pod) for result in results_of(claim))
-    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+    results = (r for claim in world.state.claims_used_by(pod) for r in claim.status.results)
+    return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 
 def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
@@ -134,13 +139,13 @@ def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
     first = as_far_as_seen(world.unseen, demand.pod, _fits_line(found))
     if first.reason is not Reason.FITS:
         return msgspec.structs.replace(
-            _base(world, demand.pod, first),
+            explained(world, "Pod", demand.pod.metadata, first),
             node_fit=node_fit_steps(survey),
             funnels=funnels(survey, refused=False),
             untried=UNTRIED,
         )
     return msgspec.structs.replace(
-        _base(world, demand.pod, first),
+        explained(world, "Pod", demand.pod.metadata, first),
         node=found.node.facts.name,
         devices=_planned(found),
         node_fit=node_fit_steps(survey),
@@ -159,7 +164,7 @@ def _planned(found: Found) -> tuple[str, ...]:
     if found.plan is None:
         return ()
     results = [r for item in found.plan.claims for r in item.allocation.devices.results]
-    return tuple(dict.fromkeys(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+    return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 
 def _pending(
@@ -179,12 +184,12 @@ def _pending(
     known = Holders(world)
     mistakes = mistaken_values(survey)
     base = msgspec.structs.replace(
-        _base(world, pod, first),
+        explained(world, "Pod", pod.metadata, first),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=searched and site is not None),
         nearest=site and nearest_miss(survey, site, known, searched=searched),
         spelling=misspelt(survey, KnownNames(world.objects.slices)),
-        values=tuple(mistake.told for mistake in mistakes),
+        values=tuple(mistake.value for mistake in mistakes),
     )
     if first.reason.kind in (Outlook.NOT_NOW, Outlook.NOT_HERE):
         who, more = holders(survey, site, known)

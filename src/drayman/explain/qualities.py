@@ -36,7 +36,7 @@ _OF_COST: Final[Mapping[str, Criterion]] = {
     "numa_nodes": Criterion("numaNodes", "NUMA nodes", "how many its devices are spread over"),
     "roots": Criterion("pcieRoots", "PCIe roots", "how many its devices are spread over"),
     "spoiled": Criterion(
-        "lostParts", "lost parts", "free partitions that nobody can have any more afterwards"
+        "lostParts", "lost parts", "free partitions that could no longer be allocated"
     ),
     "opened": Criterion(
         "newlyShared", "newly shared", "devices of which it would be the first to have a share"

@@ -44,7 +44,7 @@ from drayman.reasons.unknown_names import all_hardware
 
 MATCHING: Final = "matching"
 ALL: Final = "all"
-_MOST_TOLD: Final = 6
+_MOST_LISTED: Final = 6
 _MOST_TRIED: Final = 4
 _PLAIN: Final = re.compile(r"[^'\"\\\x00-\x1f]*")
 
@@ -71,7 +71,7 @@ class Correction(Struct, frozen=True):
 class Mistake(Struct, frozen=True):
     """A value that is wrong, and others that could stand in its place, the nearest first."""
 
-    told: Value
+    value: Value
     corrections: tuple[Correction, ...]
     is_bound: bool
     """Whether all values up to one are equally good: then the first that helps is enough."""
@@ -94,7 +94,7 @@ def mistaken_values(survey: Survey) -> tuple[Mistake, ...]:
                 search = search or _Search(survey)
                 claim = claim_title(outlook.wanted.claims[wanted.claim])
                 for mistake in search.of(claim, wanted):
-                    key = (claim, wanted.name, mistake.told.condition)
+                    key = (claim, wanted.name, mistake.value.condition)
                     found.setdefault(key, mistake)
     return tuple(found.values())
 
@@ -158,19 +158,19 @@ class _Search:
     def _values(self, comparison: Comparison, expressions: tuple[str, ...]) -> Counter[Existing]:
         """What devices that pass the expressions have, and how many of them."""
         found: Counter[Existing] = Counter()
-        told: set[DeviceId] = set()
+        counted: set[DeviceId] = set()
         value_of = _reading(comparison)
         for hardware in self._hardware:
-            for record in self._records(hardware, expressions, told):
+            for record in self._records(hardware, expressions, counted):
                 value = value_of(record)
                 if value is not None:
                     found[value] += 1
         return found
 
     def _records(
-        self, hardware: NodeHardware, expressions: tuple[str, ...], told: set[DeviceId]
+        self, hardware: NodeHardware, expressions: tuple[str, ...], counted: set[DeviceId]
     ) -> Iterator[DeviceRecord]:
-        passing = self._shared.fresh(told, hardware, hardware.select(expressions)[0])
+        passing = self._shared.fresh(counted, hardware, hardware.select(expressions)[0])
         return (hardware.records[position] for position in positions(passing))
 
 
@@ -214,8 +214,8 @@ def _mistake(
     among: str,
 ) -> Mistake:
     nearest = ranked(comparison, existing)
-    shown = nearest[:_MOST_TOLD]
-    told = Value(
+    shown = nearest[:_MOST_LISTED]
+    found = Value(
         claim=claim,
         request=request,
         selector=part.expression,
@@ -228,7 +228,7 @@ def _mistake(
         more=len(nearest) - len(shown),
     )
     tried = (_correction(part, comparison, value) for value in nearest[:_MOST_TRIED])
-    return Mistake(told, tuple(tried), comparison.operator in TOP_DOWN + BOTTOM_UP)
+    return Mistake(found, tuple(tried), comparison.operator in TOP_DOWN + BOTTOM_UP)
 
 
 def rewritten(expression: str, corrections: Sequence[Correction]) -> Rewriting:

@@ -14,7 +14,7 @@ from drayman.api.meta import ObjectMeta, controller_of
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
-from drayman.explain.pod import PodHeadlines, explain_pod
+from drayman.explain.pod import PodHeadlines, explain_pod, explained
 from drayman.explain.remedies import remedies_for_job
 from drayman.placement.world import World
 from drayman.reasons.lost import IN_TROUBLE
@@ -51,13 +51,15 @@ def explain_job(world: World, job: Job) -> Explanation:
     own = state_of_job(job)
     if own is not None and own.reason is Reason.SUSPENDED:
         help_ = remedies_for_job(world, job)
-        base = _base(world, whole, own)
+        base = explained(world, whole.kind, whole.metadata, own)
         return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
     if own is not None:
-        return _base(world, whole, own)
+        return explained(world, whole.kind, whole.metadata, own)
     pods = pods_of(world, job.metadata)
     if not pods:
-        return _base(world, whole, Headline.of(Reason.NO_PODS, why_no_pods(job)))
+        return explained(
+            world, whole.kind, whole.metadata, Headline.of(Reason.NO_PODS, why_no_pods(job))
+        )
     return _of_pods(world, whole, pods)
 
 
@@ -67,10 +69,10 @@ def explain_workload(world: World, workload: Replicated) -> Explanation:
     whole = _Whole(workload.kind, noun, metadata, wanted_by(workload))
     if metadata.deletion_timestamp is not None:
         text = f"The {noun} is being deleted."
-        return _base(world, whole, Headline.of(Reason.TERMINATING, text))
+        return explained(world, whole.kind, whole.metadata, Headline.of(Reason.TERMINATING, text))
     pods = pods_of_workload(world, workload)
     if not pods:
-        return _base(world, whole, state_without_pods(workload))
+        return explained(world, whole.kind, whole.metadata, state_without_pods(workload))
     return _of_pods(world, whole, pods)
 
 
@@ -92,23 +94,27 @@ def why_no_pods(job: Job) -> str:
     if not job.spec.parallelism:
         return "The job gets no pods while spec.parallelism is 0."
     if not is_ours(job):
-        return f"The job is left to {job.spec.managed_by}, which has not made any pods for it."
-    return "The job controller has not made any pods for the job."
+        return f"The job is left to {job.spec.managed_by}, which has not created any pods for it."
+    return "The job controller has not created any pods for the job."
 
 
 def state_without_pods(workload: Replicated) -> Headline:
     """What there is to say about a workload that has no pods."""
     noun = _NOUNS[type(workload)]
     if wanted_by(workload) == 0:
-        why = "no node is one for its pods" if isinstance(workload, DaemonSet) else "it wants none"
+        why = (
+            "no node is eligible for its pods"
+            if isinstance(workload, DaemonSet)
+            else "it wants none"
+        )
         return Headline.of(Reason.RUNS, f"The {noun} has no pods: {why}.")
     failure = _failure(workload)
     if failure:
-        return Headline.of(Reason.NO_PODS, f"No pods can be made for the {noun}: {failure}.")
+        return Headline.of(Reason.NO_PODS, f"No pods can be created for the {noun}: {failure}.")
     if isinstance(workload, Deployment) and workload.spec.paused:
         text = "The deployment is paused; it gets pods when spec.paused is set to false."
         return Headline.of(Reason.SUSPENDED, text)
-    return Headline.of(Reason.NO_PODS, f"No pods have been made for the {noun}.")
+    return Headline.of(Reason.NO_PODS, f"No pods have been created for the {noun}.")
 
 
 def wanted_by(workload: Replicated) -> int:
@@ -159,14 +165,17 @@ def _of_pods(world: World, whole: _Whole, pods: Sequence[Pod]) -> Explanation:
     counted_pods = staying or pods
     parts = _parts(world, counted_pods)
     wanted = max(len(counted_pods), whole.wanted or 0)
-    told = _summary(parts, len(counted_pods), wanted, whole.noun)
+    headline = _summary(parts, len(counted_pods), wanted, whole.noun)
     if staying and leaving:
         more = f" {counted(leaving, 'more pod')} {_are(leaving)} being deleted."
-        told = msgspec.structs.replace(told, sentence=f"{told.sentence}{more}")
+        headline = msgspec.structs.replace(headline, sentence=f"{headline.sentence}{more}")
         parts += _parts(world, [p for p in pods if is_leaving(p)])
     first = parts[0]
     return msgspec.structs.replace(
-        _base(world, whole, told), parts=parts, remedies=first.remedies, untried=first.untried
+        explained(world, whole.kind, whole.metadata, headline),
+        parts=parts,
+        remedies=first.remedies,
+        untried=first.untried,
     )
 
 
@@ -189,7 +198,7 @@ def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -
     first = parts[0].headline
     missing = wanted - total
     to_come = (
-        f" {counted(missing, 'more pod')} {_are(missing)} still to be made." if missing else ""
+        f" {counted(missing, 'more pod')} {_are(missing)} still to be created." if missing else ""
     )
     if first.reason.kind is None and len(parts) == 1:
         runs = first.reason is Reason.RUNS
@@ -214,17 +223,3 @@ def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
-
-
-def _base(world: World, whole: _Whole, headline: Headline) -> Explanation:
-    versions = dict(world.versions)
-    versions[whole.kind.lower()] = whole.metadata.resource_version
-    return Explanation(
-        kind=whole.kind,
-        name=whole.metadata.name,
-        namespace=whole.metadata.namespace,
-        headline=headline,
-        nodes=len(world.state.nodes),
-        unseen=world.unseen,
-        evidence=versions,
-    )

@@ -15,9 +15,8 @@ from drayman.api.resource import DeviceTaintRule
 from drayman.bounded import Bounded
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.bitsets import bitset
-from drayman.inventory.capacity import consumption
 from drayman.inventory.counters import Consumption, CounterSetInfo, CounterTables
-from drayman.inventory.device import Amount, CapacityRecord, DeviceRecord
+from drayman.inventory.device import Amount, CapacityRecord, DeviceRecord, consumption
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.numbering import Numbering

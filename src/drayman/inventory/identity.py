@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from drayman.api.resource import DeviceRequestAllocationResult
+
 
 class PoolId(NamedTuple):
     driver: str
@@ -17,6 +19,11 @@ class DeviceId(NamedTuple):
     driver: str
     pool: str
     device: str
+
+    @classmethod
+    def of(cls, result: DeviceRequestAllocationResult) -> DeviceId:
+        """The device that was allocated."""
+        return cls(result.driver, result.pool, result.device)
 
     def __str__(self) -> str:
         return "/".join(self)

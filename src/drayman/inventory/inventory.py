@@ -18,14 +18,14 @@ from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger
 from drayman.inventory.numbering import Numbering
+from drayman.inventory.places import Place, Places
 from drayman.inventory.pool import Pool, PoolState, ResolvedPool
-from drayman.inventory.reach import Locale, Places
 from drayman.inventory.selectors import SelectorCache
-from drayman.inventory.sight import NodeSight, Sight
 from drayman.inventory.taints import Taints
 from drayman.inventory.undo import UndoLog
 from drayman.inventory.usage import Usage
 from drayman.inventory.view import NodeView
+from drayman.inventory.visible import VisibleDevices, VisiblePools
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _NodeEntry:
 
     labels: Mapping[str, str]
     clock: int  # up to when that is known to be so
-    sight: NodeSight
+    visible: VisibleDevices
     problems: tuple[ResolvedPool, ...] = ()
     problems_clock: int = -1
 
@@ -62,8 +62,8 @@ class Inventory:
         self._selectors = SelectorCache(list_attributes=self.features.list_attributes)
         self._numbering = Numbering()
         self._nodes: dict[str, _NodeEntry] = {}
-        self._sights: WeakValueDictionary[Hashable, Sight] = WeakValueDictionary()
-        self._foreseen: dict[str, Sight] = {}  # by node, until a view of it is made
+        self._visible: WeakValueDictionary[Hashable, VisiblePools] = WeakValueDictionary()
+        self._foreseen: dict[str, VisiblePools] = {}  # by node, until a view of it is made
 
     @property
     def revision(self) -> int:
@@ -173,7 +173,7 @@ class Inventory:
     def view(self, node: Node, ledger: Ledger) -> NodeView:
         """The node as it is now. Raises SelectorError if a slice selects nodes in a way that cannot be read."""
         entry, rules = self._entry(node), self._ordered_rules
-        seen = entry.sight.parts
+        seen = entry.visible.parts
         parts: tuple[Usage, ...]
         taints: tuple[Taints, ...]
         if len(seen) == 1:  # nearly always, and views are made all the time
@@ -189,7 +189,7 @@ class Inventory:
             taints,
             self.classes.get,
             entry.problems,
-            entry.sight.together,
+            entry.visible.together,
         )
 
     def foresee(self, node: Node) -> NodeHardware | None:
@@ -201,11 +201,11 @@ class Inventory:
         own = self._own_pools(node.metadata.name, named)
         if not own:
             return None
-        sight = self._local_sight(node, own, named, places)
-        self._foreseen[node.metadata.name] = sight
-        return sight.hardware
+        own_pools = self._local_pools(node, own, named, places)
+        self._foreseen[node.metadata.name] = own_pools
+        return own_pools.hardware
 
-    def _own_pools(self, name: str, named: Locale | None) -> Set[PoolId]:
+    def _own_pools(self, name: str, named: Place | None) -> Set[PoolId]:
         """The pools with something for the node of this name."""
         return self._local.get(name, frozenset()) | (named.pools if named is not None else set())
 
@@ -218,59 +218,61 @@ class Inventory:
             or entry.clock != self._clock
             or (entry.labels is not labels and entry.labels != labels)
         ):
-            sights = self._sights_of(node)
-            same = entry is not None and entry.labels == labels and entry.sight.sights == sights
-            sight = entry.sight if entry is not None and same else NodeSight(node, sights)
-            entry = self._nodes[name] = _NodeEntry(labels, self._clock, sight)
+            groups = self._visible_pools(node)
+            same = entry is not None and entry.labels == labels and entry.visible.groups == groups
+            visible = entry.visible if entry is not None and same else VisibleDevices(node, groups)
+            entry = self._nodes[name] = _NodeEntry(labels, self._clock, visible)
             self._foreseen.pop(name, None)
         if entry.problems_clock != self._foreign_clock:
-            elsewhere = self._problems_elsewhere(entry.sight)
-            entry.problems = (*entry.sight.problems, *elsewhere)
+            elsewhere = self._problems_elsewhere(entry.visible)
+            entry.problems = (*entry.visible.problems, *elsewhere)
             entry.problems_clock = self._foreign_clock
         return entry
 
-    def _sights_of(self, node: Node) -> tuple[Sight, ...]:
+    def _visible_pools(self, node: Node) -> tuple[VisiblePools, ...]:
         """The pools with something for this node by name, and those that it sees together with others."""
         named, places = self._places.of_node(node)
         own = self._own_pools(node.metadata.name, named)
         if not own:
-            return (self._floating_sight(node, places, frozenset()),)
-        local = self._local_sight(node, own, named, places)
+            return (self._floating_pools(node, places, frozenset()),)
+        local = self._local_pools(node, own, named, places)
         if not places or all(place.pools <= own for place in places):
             return (local,)
-        return local, self._floating_sight(node, places, own)
+        return local, self._floating_pools(node, places, own)
 
-    def _local_sight(
-        self, node: Node, pools: Set[PoolId], named: Locale | None, places: frozenset[Locale]
-    ) -> Sight:
+    def _local_pools(
+        self, node: Node, pools: Set[PoolId], named: Place | None, places: frozenset[Place]
+    ) -> VisiblePools:
         name = node.metadata.name
         revision = max(self._local_revision.get(name, 0), 0 if named is None else named.revision)
         # Slices of these pools may be for places, too: then it matters which of them the node is in.
         reached = places and frozenset(p for p in places if not p.pools.isdisjoint(pools))
         key = (name, reached, revision)
-        return self._sights.get(key) or self._new_sight(key, node, frozenset(pools))
+        return self._visible.get(key) or self._new_pools(key, node, frozenset(pools))
 
-    def _floating_sight(self, node: Node, places: frozenset[Locale], but: Set[PoolId]) -> Sight:
-        """What is in the places, except some pools: one sight for all nodes that are in the same places."""
+    def _floating_pools(
+        self, node: Node, places: frozenset[Place], but: Set[PoolId]
+    ) -> VisiblePools:
+        """What is in the places, except some pools: one object for all nodes that are in the same places."""
         excluded = frozenset[PoolId]().union(*(place.pools & but for place in places))
         key = (excluded, places, max((place.revision for place in places), default=0))
-        known = self._sights.get(key)
+        known = self._visible.get(key)
         if known is not None:
             return known
         pools = frozenset[PoolId]().union(*(place.pools for place in places))
-        return self._new_sight(key, node, pools - excluded)
+        return self._new_pools(key, node, pools - excluded)
 
-    def _new_sight(self, key: Hashable, node: Node, pools: frozenset[PoolId]) -> Sight:
-        """Keep a sight. Keys are equal for nodes that see the same slices of the pools, until one of those changes."""
-        sight = self._sights[key] = Sight(self._build(node, pools), pools)
-        return sight
+    def _new_pools(self, key: Hashable, node: Node, pools: frozenset[PoolId]) -> VisiblePools:
+        """Keep what is made. Keys are equal for nodes that see the same slices of the pools, until one of those changes."""
+        made = self._visible[key] = VisiblePools(self._build(node, pools), pools)
+        return made
 
     def _build(self, node: Node, pool_ids: Iterable[PoolId]) -> NodeHardware:
         resolved = (self._pools[pool_id].resolve(node) for pool_id in pool_ids)
         known = [pool for pool in resolved if pool is not None]
         return NodeHardware(known, self.features, self._selectors, self._numbering, node)
 
-    def _problems_elsewhere(self, sight: NodeSight) -> Iterator[ResolvedPool]:
+    def _problems_elsewhere(self, visible: VisibleDevices) -> Iterator[ResolvedPool]:
         """Broken pools of other nodes that have shared counters: as upstream sees it they concern every node."""
         while self._foreign_unknown:
             pool_id = self._foreign_unknown.pop()
@@ -278,7 +280,7 @@ class Inventory:
             if resolved is not None and resolved.state is not PoolState.USABLE:
                 self._foreign_problems[pool_id] = resolved
         for pool_id, problem in sorted(self._foreign_problems.items()):
-            if not sight.sees(pool_id):
+            if not visible.sees(pool_id):
                 yield problem
 
 

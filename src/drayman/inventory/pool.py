@@ -125,9 +125,7 @@ class ResolvedPool(Struct, frozen=True, eq=False):
     records: tuple[DeviceRecord, ...] = ()  # in search order
     elsewhere: tuple[SliceRecord, ...] = ()  # slices for other nodes: they only use up counters
     limits: dict[str, dict[str, Amount]] = field(default_factory=dict)  # by counter set and counter
-    published: tuple[
-        DeviceRecord, ...
-    ] = ()  # what there would be to use of a pool that is not usable
+    published: tuple[DeviceRecord, ...] = ()  # of a pool that is not usable
     foreign: bool = False  # not usable, and not one of the node's own pools
 
     @property

@@ -35,8 +35,7 @@ class PublishedPool:
 
 
 def published(
-    slices: Iterable[ResourceSlice],
-    problems: Mapping[tuple[str, str], ResolvedPool],
+    slices: Iterable[ResourceSlice], problems: Mapping[tuple[str, str], ResolvedPool]
 ) -> tuple[PublishedPool, ...]:
     """The pools of these slices by driver and name. `problems` is what nodes find wrong with some of them."""
     return tuple(
@@ -46,9 +45,7 @@ def published(
 
 
 def _pool(
-    pool_id: PoolId,
-    current: list[ResourceSlice],
-    problem: ResolvedPool | None,
+    pool_id: PoolId, current: list[ResourceSlice], problem: ResolvedPool | None
 ) -> PublishedPool:
     current.sort(key=lambda slice_: slice_.metadata.name)
     pool = current[0].spec.pool

@@ -1,14 +1,18 @@
-"""Taints of a hardware's devices, their own and those of rules, and which devices are left for a request with tolerations."""
+"""Taints of devices, their own and those of rules: which devices are left for a request with tolerations, and when pods have to leave."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 from drayman.api.resource import DeviceTaint, DeviceTaintRule, DeviceToleration
+from drayman.api.times import moment_of
 from drayman.inventory.device import DeviceRecord
 
-_BLOCKING_EFFECTS: Final = ("NoSchedule", "NoExecute")
+NO_EXECUTE: Final = "NoExecute"
+_BLOCKING_EFFECTS: Final = ("NoSchedule", NO_EXECUTE)
+_AT_ONCE: Final = datetime.min.replace(tzinfo=UTC)
 _Taints: TypeAlias = tuple[tuple[str, str, str], ...]  # key, value and effect of each
 
 
@@ -85,6 +89,26 @@ def selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
         and selector.pool in (None, pool)
         and selector.device in (None, device)
     )
+
+
+def eviction_time(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) -> datetime | None:
+    """From when on a taint of a device evicts the pods that have it; None for never. The shortest of several tolerations counts.
+
+    Unlike in Kubernetes 1.36, a toleration without effect tolerates NoExecute too, as it does when the pod is placed.
+    """
+    if taint.effect != NO_EXECUTE:
+        return None
+    seconds: list[int] = []
+    for toleration in tolerations:
+        if not tolerates(toleration, (taint.key, taint.value, taint.effect)):
+            continue
+        # The API gives a meaning to the seconds only where the toleration is about NoExecute and nothing else.
+        if toleration.toleration_seconds is None or toleration.effect != NO_EXECUTE:
+            return None
+        seconds.append(max(toleration.toleration_seconds, 0))
+    if taint.time_added is None:
+        return _AT_ONCE
+    return moment_of(taint.time_added) + timedelta(seconds=min(seconds, default=0))
 
 
 def tolerates(toleration: DeviceToleration, taint: tuple[str, str, str]) -> bool:

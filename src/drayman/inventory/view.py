@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass, DeviceToleration
 from drayman.inventory.bitsets import positions
-from drayman.inventory.device import Amount
 from drayman.inventory.features import Features
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.pool import PoolState, ResolvedPool
 from drayman.inventory.taints import Taints, Untainted
-from drayman.inventory.usage import CapacityGroup, Usage, nothing_held
+from drayman.inventory.usage import Usage, nothing_held
 
 
 class NodeView:
@@ -132,39 +131,6 @@ class NodeView:
 
     def ids_of(self, devices: int) -> tuple[DeviceId, ...]:
         return tuple(self.id_of(position) for position in positions(devices))
-
-    @property
-    def in_use(self) -> int:
-        """The devices held whole."""
-        return self.usage.in_use
-
-    @property
-    def shared(self) -> int:
-        """The devices of which a share is held."""
-        return self.usage.shared
-
-    @property
-    def counters(self) -> tuple[tuple[Amount, ...], ...]:
-        """What is left, by counter set."""
-        return self.usage.counters
-
-    @property
-    def paid(self) -> int:
-        """Shareable devices that are in use already: another share of them costs no counters."""
-        return self.usage.paid
-
-    @property
-    def overcommitted(self) -> int:
-        """Devices that cannot be allocated because a counter of their pool is used up beyond its limit."""
-        return self.usage.overcommitted
-
-    @property
-    def capacity_groups(self) -> tuple[CapacityGroup, ...]:
-        return self.usage.capacity_groups
-
-    def remaining(self, position: int) -> tuple[Amount, ...]:
-        """What is left of each capacity of a device."""
-        return self.usage.remaining(position)
 
     def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
         """The devices whose taints, if they have any that block, are all tolerated."""

@@ -62,7 +62,7 @@ def rewrite(value: Object, scope: Scope) -> Object:
     if kind == "ResourceClass":
         return _device_class(value, scope)
     if kind == "ResourceSlice":
-        scope.remove("removed: drivers publish their devices anew")
+        scope.remove("removed: drivers publish their devices again")
         return value
     if kind in CLAIM_SPECS:
         return _claim(value, kind, scope)
@@ -102,7 +102,7 @@ def _device_class(value: Object, scope: Scope) -> Object:
     )
     driver = RENAMED_DRIVERS.get(driver, driver)
     if not driver:
-        scope.lost("driverName", "names no driver; left as it is")
+        scope.lost("driverName", "does not name a driver; left as it is")
         return value
     selectors = [SHIPPED_CLASSES.get(scope.name, of_driver(driver))]
     if scope.name in SHIPPED_CLASSES:
@@ -187,7 +187,7 @@ def _asked(spec: Object, prefix: str, scope: Scope) -> Asked | None:
     complain = _about(scope, path, CLAIM_PARAMETERS)
     asked = asked_by(generated or found or {}, class_name, complain)
     if asked is None:
-        scope.lost(path, "cannot be said in v1; left as it is")
+        scope.lost(path, "cannot be expressed in v1; left as it is")
     return asked
 
 
@@ -222,4 +222,6 @@ def _constraints(spec: Object, kind: str, prefix: str, scope: Scope) -> None:
     if (GROUP, kind, scope.namespace, scope.name) in scope.survey.used_by_pods:
         scope.note(path, "the node selector is now on the pods that use this")
     else:
-        scope.lost(path, "claims choose no nodes; put the node selector on the pods that use this")
+        scope.lost(
+            path, "claims do not choose nodes; put the node selector on the pods that use this"
+        )

@@ -15,14 +15,14 @@ _NEW: Final = "scheduling.k8s.io/v1alpha2"
 _KIND: Final = "PodGroup"
 _LABEL: Final = "scheduling.x-k8s.io/pod-group"
 _LOST: Final = {
-    "scheduleTimeoutSeconds": "a group waits for its pods without a limit of time",
+    "scheduleTimeoutSeconds": "a group waits for its pods without a time limit",
     "minResources": "the devices and resources of the pods themselves are what counts",
 }
 
 
 def rewrite(value: Object, scope: Scope) -> Object:
     """The group as Kubernetes' own kind; any other object unchanged."""
-    if not _is_group(value):
+    if group_and_version(value)[0] != _OLD or text(value, "kind") != _KIND:
         return value
     if not scope.survey.with_pod_groups:
         scope.note("", "left as it is; --pod-groups makes it one of Kubernetes itself")
@@ -51,7 +51,3 @@ def join(value: Object, path: Path, scope: Scope) -> Object:
         )
 
     return changed(value, path, change)
-
-
-def _is_group(value: Object) -> bool:
-    return group_and_version(value)[0] == _OLD and text(value, "kind") == _KIND

@@ -63,7 +63,7 @@ def _joined(name: str, items: list[Json], path: str, complain: Complain) -> str:
         if isinstance(item, dict)
     ]
     if name == "orExpression" and not all(parts):
-        complain(path, "one of the alternatives cannot be said, so none of them restricts")
+        complain(path, "one of the alternatives cannot be expressed, so none of them restricts")
         return ""
     said = [part for part in parts if part]
     whole = _JOINED[name].join(said)

@@ -21,7 +21,7 @@ from drayman.migrate.text.files import Document, DocumentEdit, read_documents, w
 _RULES: Final = (alpha2.rewrite, versions.to_v1, pods.rewrite, gangs.rewrite, leftovers.rewrite)
 _LIST: Final = "List"
 _ANEW: Final = (
-    "written anew, without its comments: what changes is also used by an alias, or laid out in a"
+    "rewritten without its comments: what changes is also used by an alias, or laid out in a"
     " way that cannot be edited"
 )
 
@@ -116,7 +116,7 @@ def _unit(within: Segments, value: Object, known: Survey) -> _Unit:
 def _closed(name: str, content: str, book: Sequence[_Page]) -> tuple[MigratedFile, list[Remark]]:
     """A file put together again, and the remarks about it, in the order of its lines."""
     documents = [page.document for page in book]
-    written, anew = write_documents(content, documents, [page.change() for page in book])
+    written, rewritten = write_documents(content, documents, [page.change() for page in book])
     remarks = [
         Remark(
             name,
@@ -139,7 +139,7 @@ def _closed(name: str, content: str, book: Sequence[_Page]) -> tuple[MigratedFil
             _ANEW,
             True,
         )
-        for number in anew
+        for number in rewritten
     ]
     return MigratedFile(name, content, written), sorted(remarks, key=lambda remark: remark.line)
 

@@ -55,7 +55,7 @@ def filters_of(value: Object, driver: str, complain: Complain) -> list[str]:
     return found
 
 
-_VENDOR: Final = "the driver of today has another format; write it as opaque configuration"
+_VENDOR: Final = "the current driver has another format; write it as opaque configuration"
 
 
 def _driver(value: Object) -> str:

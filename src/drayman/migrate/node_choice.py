@@ -11,7 +11,7 @@ from drayman.migrate.shapes import Object, changed, child, numbered, objects, te
 from drayman.migrate.vendors import NVIDIA, NVIDIA_MIG
 
 _REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-_STAYS: Final = "stays on the pod: no attribute of the driver says the same"
+_STAYS: Final = "stays on the pod: no attribute of the driver is equivalent"
 
 Selectors = dict[str, list[str]]
 """For each class, the selectors that its requests get."""

@@ -161,4 +161,4 @@ def _mps(config: Object, path: str, complain: Complain) -> Object:
 def _complain_of_rest(value: Object, known: tuple[str, ...], path: str, complain: Complain) -> None:
     for name in value:
         if name not in known:
-            complain(f"{path}.{name}", "has no counterpart in the driver of today")
+            complain(f"{path}.{name}", "has no counterpart in the current driver")

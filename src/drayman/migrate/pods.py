@@ -71,7 +71,7 @@ def _with_requests(spec: Object, path: str, scope: Scope) -> Object:
     if not asks:
         return with_claims(spec, [], found, "")
     made = requests_for(asks)
-    _tell_of_more(made, path, scope)
+    _note_more(made, path, scope)
     spec, selectors = move_labels(spec, path, {ask.device.class_name for ask in asks}, scope)
     claim = _claim_name(spec, made)
     template = _template(made, selectors, claim, scope)
@@ -82,14 +82,14 @@ def _with_requests(spec: Object, path: str, scope: Scope) -> Object:
     return {**spec, "resourceClaims": [*(before if isinstance(before, list) else ()), entry]}
 
 
-def _tell_of_more(made: dict[str, Ask], path: str, scope: Scope) -> None:
+def _note_more(made: dict[str, Ask], path: str, scope: Scope) -> None:
     for ask in made.values():
         if ask.is_before_others:
             key, place = ask.container
             scope.note(
                 f"{path}.{key}[{place}].resources",
                 "asks for more devices than any container after it; it gets devices of its own,"
-                " so the pod needs more in all than before",
+                " so the pod needs more in total than before",
             )
 
 

@@ -22,9 +22,6 @@ class Agenda(Generic[K]):
         self._count = 0
         self._changed = asyncio.Event()
 
-    def __len__(self) -> int:
-        return len(self._times)
-
     def put(self, entry: K, time: float) -> None:
         """Schedule an entry for a time, replacing any earlier schedule."""
         self._times[entry] = time

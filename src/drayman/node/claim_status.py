@@ -16,8 +16,8 @@ from drayman.api.resource import (
 )
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from drayman.cluster.writes import Parts, PartsWrite
+from drayman.inventory import DeviceId
 from drayman.node.model import MANAGER
-from drayman.node.preparing import results
 
 FindDevice = Callable[[DeviceRequestAllocationResult], Device | None]
 
@@ -28,7 +28,10 @@ def ready_devices(
     """The status of a claim's devices once they are prepared."""
     return _with_conditions(
         claim,
-        [(result, ("Ready",), _network_data(result, find(result))) for result in results(claim)],
+        [
+            (result, ("Ready",), _network_data(result, find(result)))
+            for result in claim.status.results
+        ],
         now,
     )
 
@@ -38,7 +41,7 @@ def bound_devices(
 ) -> tuple[AllocatedDeviceStatus, ...]:
     """The status with which devices that must be made ready before binding report success or failure."""
     wanted = []
-    for result in results(claim):
+    for result in claim.status.results:
         types = result.binding_failure_conditions if fails else result.binding_conditions
         if types:
             wanted.append((result, types, None))
@@ -55,7 +58,7 @@ def awaits_binding(claim: ResourceClaim) -> bool:
     }
     return any(
         (result.driver, result.pool, result.device, type_) not in true
-        for result in results(claim)
+        for result in claim.status.results
         for type_ in result.binding_conditions
     )
 
@@ -117,7 +120,7 @@ def _network_data(
     """What a driver of network interfaces says about one: recognised by the name of the interface."""
     if device is None or "dra.net/ifName" not in device.attributes:
         return None
-    number = crc32(f"{result.driver}/{result.pool}/{result.device}".encode())
+    number = crc32(str(DeviceId.of(result)).encode())
     address = f"10.{224 + number % 16}.{number >> 8 & 255}.{1 + (number >> 16) % 254}/24"
     return NetworkDeviceData(
         interface_name=device.attributes["dra.net/ifName"].string or "",

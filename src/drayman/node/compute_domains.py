@@ -25,7 +25,6 @@ from drayman.cluster.together import Bundle
 from drayman.cluster.writes import CreateWrite, PatchWrite, Write
 from drayman.node.model import MANAGER
 from drayman.node.pod_status import node_address
-from drayman.node.preparing import results
 
 _log: Final = logging.getLogger(__name__)
 
@@ -113,7 +112,7 @@ def _status(domain: JsonObject, claims: Iterable[ResourceClaim]) -> JsonObject:
             result.pool
             for claim in claims
             if domain_of(claim) == uid
-            for result in results(claim)
+            for result in claim.status.results
             if result.driver == DRIVER
         }
     )

@@ -48,7 +48,7 @@ class Timing:
     start: float = 0.1
     """Of a container, or of an init container from start to end."""
     stop: float = 0.2
-    """Of a container that is told to end, if its grace period is not shorter."""
+    """Of a container that is stopped, if its grace period is not shorter."""
     unprepare: float = 0.5
     """After a pod is gone until its devices are given back. Longer than the deletion, so that a quick successor meets a busy device."""
     bind: float = 0.2

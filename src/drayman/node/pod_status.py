@@ -16,7 +16,7 @@ from drayman.api.pods import is_sidecar
 from drayman.api.struct import Json
 
 SIGTERM_STATUS: Final = 143
-"""The exit code of a container that is told to end: 128 plus the number of the signal."""
+"""The exit code of a container that is stopped: 128 plus the number of the signal."""
 
 
 _OWN: Final = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
@@ -105,15 +105,12 @@ def _conditions(progress: PodProgress) -> list[dict[str, Json]]:
     elif not progress.is_ready:
         why = "ContainersNotReady"
     return [
-        _condition(
-            "PodReadyToStartContainers", stage is not Stage.PREPARING, progress.begun, "", ""
-        ),
+        _condition("PodReadyToStartContainers", stage is not Stage.PREPARING, progress.begun),
         _condition(
             "Initialized",
             is_initialised,
             progress.begun,
             "" if is_initialised else "ContainersNotInitialized",
-            "",
         ),
         _condition("ContainersReady", progress.is_ready, _since(progress), why, progress.problem),
         _condition("Ready", progress.is_ready, _since(progress), why, progress.problem),
@@ -129,7 +126,9 @@ def _since(progress: PodProgress) -> str:
     return progress.ended or progress.started or progress.begun
 
 
-def _condition(kind: str, holds: bool, since: str, reason: str, message: str) -> dict[str, Json]:
+def _condition(
+    kind: str, holds: bool, since: str, reason: str = "", message: str = ""
+) -> dict[str, Json]:
     condition: dict[str, Json] = {
         "type": kind,
         "status": "True" if holds else "False",

@@ -28,9 +28,10 @@ from drayman.node.agenda import Agenda
 from drayman.node.claim_status import devices_write, ready_devices
 from drayman.node.model import MANAGER, Timing
 from drayman.node.pod_status import Stage, status_of
-from drayman.node.preparing import PreparedClaims, results
+from drayman.node.preparing import PreparedClaims
 from drayman.node.published import PublishedDevices
 from drayman.node.runs import PodRun, Wishes, adopted
+from drayman.placement.claims import is_reserved_for
 
 Entry = tuple[str, str]
 """What is due: a kind, and the uid or name of what it is about."""
@@ -38,7 +39,6 @@ POD: Final = "pod"
 REPORT: Final = "report"
 UNPREPARE: Final = "unprepare"
 
-_GROUPS: Final = "podgroups"
 _CONFLICT_DELAY: Final = 0.05
 """Seconds until a claim that another component has just written is known as it is now."""
 _QUIET_ATTEMPTS: Final = 1
@@ -61,8 +61,8 @@ class PodRunContext:
 class SimulatedPods:
     """Every pod that is bound to a simulated node, by uid."""
 
-    def __init__(self, surroundings: PodRunContext) -> None:
-        self._with = surroundings
+    def __init__(self, context: PodRunContext) -> None:
+        self._context = context
         self._runs: dict[str, PodRun] = {}
         self._attempts: dict[str, int] = {}
         self._waiting: dict[tuple[str, str], set[str]] = {}
@@ -93,10 +93,10 @@ class SimulatedPods:
             run.stopped(_now())
             self._leave(run)
         if run.progress.is_ready and _is_doubted(pod):
-            self._with.agenda.put_earlier((REPORT, uid), self._with.time())
+            self._context.agenda.put_earlier((REPORT, uid), self._context.time())
         if is_leaving(pod) and not run.is_leaving:
             run.is_leaving = True
-            self._soon(uid, run.stop(self._with.timing))
+            self._soon(uid, run.stop(self._context.timing))
 
     def removed(self, pod: Pod) -> None:
         """A pod that the API no longer has. If its end was not awaited, its containers are still to be stopped."""
@@ -107,7 +107,7 @@ class SimulatedPods:
             if run.is_over:
                 self._leave(run)
             elif not run.is_leaving:
-                self._soon(pod.metadata.uid, run.stop(self._with.timing))
+                self._soon(pod.metadata.uid, run.stop(self._context.timing))
 
     def claim_changed(self, claim: ResourceClaim) -> None:
         """Pods that wait for a claim look at it again."""
@@ -139,12 +139,12 @@ class SimulatedPods:
             return None
         if run.is_gone or run.is_leaving:
             return self._finish(run)
-        time = self._with.time()
+        time = self._context.time()
         match run.stage:
             case Stage.PREPARING:
                 return self._prepare(run)
             case Stage.INITIALISING:
-                return self._step(run, run.initialised(self._with.timing))
+                return self._step(run, run.initialised(self._context.timing))
             case Stage.STARTING | Stage.WAITING:
                 return self._step(run, run.start(_now(), time))
             case Stage.RUNNING:
@@ -164,7 +164,7 @@ class SimulatedPods:
     def _run(self, run: PodRun, time: float) -> Bundle:
         """A running pod becomes ready, or ends."""
         if run.ends_at is not None and run.ends_at <= time:
-            delay = run.end(_now(), self._with.timing)
+            delay = run.end(_now(), self._context.timing)
             if run.is_over:
                 self._leave(run)
             return self._step(run, delay)
@@ -173,9 +173,9 @@ class SimulatedPods:
 
     def _adopt(self, pod: Pod) -> PodRun:
         """Takes over a pod. One that already runs keeps its claims."""
-        timing, now = self._with.timing, datetime.now(UTC)
+        timing, now = self._context.timing, datetime.now(UTC)
         try:
-            run = adopted(pod, timestamp(now), self._with.time(), _age(pod, now))
+            run = adopted(pod, timestamp(now), self._context.time(), _age(pod, now))
         except ValueError as error:
             self._warn(pod, "FailedSimulation", str(error))
             run = PodRun(pod, Wishes())
@@ -183,7 +183,7 @@ class SimulatedPods:
         if run.stage is Stage.RUNNING:
             self._claim(run)
             if run.ends_at is not None:
-                self._soon(pod.metadata.uid, run.ends_at - self._with.time())
+                self._soon(pod.metadata.uid, run.ends_at - self._context.time())
         elif not run.is_over:
             self._soon(pod.metadata.uid, timing.prepare)
         return run
@@ -199,10 +199,10 @@ class SimulatedPods:
             run.progress.problem = problem
             for name in used_claims(run.pod):
                 self._waiting.setdefault((run.pod.metadata.namespace, name), set()).add(uid)
-            self._soon(uid, self._with.timing.retry)
+            self._soon(uid, self._context.timing.retry)
         else:
             self._attempts.pop(uid, None)
-            self._soon(uid, run.prepared(self._with.timing))
+            self._soon(uid, run.prepared(self._context.timing))
         return self._report(run, *writes)
 
     def _claim(self, run: PodRun) -> tuple[str, list[PartsWrite[ResourceClaim]]]:
@@ -213,7 +213,7 @@ class SimulatedPods:
             return f"the claim for {missing.name!r} has not been created yet", []
         claims: list[ResourceClaim] = []
         for name in used_claims(pod):
-            claim = self._with.claims.get(name, pod.metadata.namespace)
+            claim = self._context.claims.get(name, pod.metadata.namespace)
             problem = self._obstacle(claim, name, pod)
             if claim is None or problem:
                 self.prepared.unprepare([c.metadata.uid for c in claims], uid)
@@ -227,9 +227,9 @@ class SimulatedPods:
         now = _now()
         writes = []
         for name in used_claims(run.pod):
-            claim = self._with.claims.get(name, run.pod.metadata.namespace)
+            claim = self._context.claims.get(name, run.pod.metadata.namespace)
             if claim is not None and claim.metadata.uid in run.claims:
-                devices = ready_devices(claim, self._with.published.find, now)
+                devices = ready_devices(claim, self._context.published.find, now)
                 if devices != claim.status.devices:
                     writes.append(devices_write(claim, devices))
         return writes
@@ -240,15 +240,11 @@ class SimulatedPods:
             return f"claim {name} does not exist"
         if claim.status.allocation is None:
             return f"claim {name} is not allocated"
-        if not any(
-            consumer.uid == pod.metadata.uid or consumer.resource == _GROUPS
-            for consumer in claim.status.reserved_for
-        ):
+        if not is_reserved_for(claim, pod):
             return f"claim {name} is not reserved for the pod"
-        for result in results(claim):
-            if self._with.published.find(result) is None:
-                device = DeviceId(result.driver, result.pool, result.device)
-                return f"claim {name}: device {device} is not there"
+        for result in claim.status.results:
+            if self._context.published.find(result) is None:
+                return f"claim {name}: device {DeviceId.of(result)} is not there"
         busy = self.prepared.prepare(claim, pod.metadata.uid)
         if busy is None:
             return ""
@@ -273,7 +269,9 @@ class SimulatedPods:
         uid = run.pod.metadata.uid
         self.prepared.leave(run.claims, uid)
         entry = (UNPREPARE, uid)
-        self._with.agenda.put_earlier(entry, self._with.time() + self._with.timing.unprepare)
+        self._context.agenda.put_earlier(
+            entry, self._context.time() + self._context.timing.unprepare
+        )
 
     def _step(self, run: PodRun, delay: float | None) -> Bundle:
         if delay is not None:
@@ -307,20 +305,20 @@ class SimulatedPods:
             return
         if isinstance(error, NotFoundError) and not run.is_gone:
             return  # its removal is about to be reported
-        delay = _CONFLICT_DELAY if isinstance(error, ConflictError) else self._with.timing.retry
-        self._with.agenda.put((REPORT, uid), self._with.time() + delay)
+        delay = _CONFLICT_DELAY if isinstance(error, ConflictError) else self._context.timing.retry
+        self._context.agenda.put((REPORT, uid), self._context.time() + delay)
 
     def _soon(self, uid: str, delay: float) -> None:
-        self._with.agenda.put((POD, uid), self._with.time() + delay)
+        self._context.agenda.put((POD, uid), self._context.time() + delay)
 
     def _forget(self, uid: str) -> None:
         self._runs.pop(uid, None)
         self._attempts.pop(uid, None)
         for kind in (POD, REPORT, UNPREPARE):
-            self._with.agenda.discard((kind, uid))
+            self._context.agenda.discard((kind, uid))
 
     def _warn(self, pod: Pod, reason: str, note: str) -> None:
-        self._with.recorder.record(Reference.to(PODS, pod), "Warning", reason, note, "Preparing")
+        self._context.recorder.record(Reference.to(PODS, pod), "Warning", reason, note, "Preparing")
 
 
 def _is_older(pod: Pod, than: Pod) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from drayman.api.resource import DeviceRequestAllocationResult, ResourceClaim
+from drayman.api.resource import ResourceClaim
 from drayman.inventory import DeviceId
 
 
@@ -88,11 +88,6 @@ class PreparedClaims:
 
 def exclusive_devices(claim: ResourceClaim) -> Iterator[DeviceId]:
     """The devices that a claim has to itself: not those it shares by capacity, nor those it only looks at."""
-    for result in results(claim):
+    for result in claim.status.results:
         if result.share_id is None and not result.admin_access:
-            yield DeviceId(result.driver, result.pool, result.device)
-
-
-def results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
-    allocation = claim.status.allocation
-    return () if allocation is None else allocation.devices.results
+            yield DeviceId.of(result)

@@ -15,9 +15,6 @@ from drayman.api.times import parse_duration
 from drayman.node.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
 from drayman.node.pod_status import SIGTERM_STATUS, PodProgress, Stage
 
-Key = tuple[str, str]
-"""Namespace and name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
@@ -36,7 +33,7 @@ class Wishes:
             ready_after = parse_duration(found[READY_AFTER]) if READY_AFTER in found else 0.0
             code = found.get(EXIT_CODE, "0")
             if not code.isascii() or not code.isdigit() or int(code) > 255:
-                raise ValueError(f"{code!r} is no exit code; write a number from 0 to 255")
+                raise ValueError(f"{code!r} is not an exit code; write a number from 0 to 255")
         except ValueError as error:
             raise ValueError(f"annotations drayman.dev/*: {error}") from error
         return cls(run_for, int(code), ready_after)
@@ -52,15 +49,11 @@ class PodRun:
     claims: tuple[str, ...] = ()
     """Uids of the claims that are prepared for it."""
     is_leaving: bool = False
-    """Whether it has been told to end."""
+    """Whether it is being stopped."""
     is_gone: bool = False
     """Whether the API no longer has the pod."""
     ends_at: float | None = None
     """When its containers end by themselves, in the event loop's time."""
-
-    @property
-    def key(self) -> Key:
-        return (self.pod.metadata.namespace, self.pod.metadata.name)
 
     @property
     def stage(self) -> Stage:

@@ -1,6 +1,6 @@
 """Simulated nodes at work: follows the cluster, does what is due, writes it in batches, and keeps the heartbeats going.
 
-A node that is told to fail is silent: its lease is not renewed and whatever would be due on it waits until it recovers. What a person or
+A node that is to fail is silent: its lease is not renewed and whatever would be due on it waits until it recovers. What a person or
 another process wants of a node is given by an annotation of the Node object, so that it outlives this process.
 """
 
@@ -30,7 +30,6 @@ from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, do
 from drayman.node.heartbeats import Heartbeats
 from drayman.node.model import BINDING, MANAGER, SIMULATED, SimulatedNode, Timing, is_failed
 from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, PodRunContext, SimulatedPods
-from drayman.node.preparing import results
 from drayman.node.publication import Report
 from drayman.node.published import PublishedDevices
 from drayman.node.registering import is_defined, ready_write, register
@@ -247,7 +246,7 @@ class SimulatedNodes:
         claim = self._claim_cache.get(name, namespace)
         if claim is None or not awaits_binding(claim):
             return None
-        pools = {result.pool for result in results(claim)}
+        pools = {result.pool for result in claim.status.results}
         if not pools & self._living:
             for pool in pools:
                 self._awaiting.setdefault(pool, set()).add((CLAIM, key))

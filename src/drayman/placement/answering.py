@@ -114,27 +114,27 @@ class NodeAnswers:
             self._epoch = self._state.marks.epoch
             self._kept.clear()
 
-    def of(self, checks: Checks, node: NodeState, *, anew: bool = False) -> Answer:
-        """What a node says. With `anew`, kept answers are not used."""
+    def of(self, checks: Checks, node: NodeState, *, fresh: bool = False) -> Answer:
+        """What a node says. With `fresh`, kept answers are not used."""
         verdict = node_verdict(self._state, checks, node)
         if verdict is not FITS:
             return Answer(verdict)
         demand = checks.demand
-        answer = self.of_devices(demand, node, anew=anew)
+        answer = self.of_devices(demand, node, fresh=fresh)
         if answer.verdict is FITS and demand.held:
             verdict = demand.held_verdict(node.node)
             if verdict is not FITS:
                 return Answer(verdict)
         return answer
 
-    def of_devices(self, demand: Demand, node: NodeState, *, anew: bool = False) -> Answer:
+    def of_devices(self, demand: Demand, node: NodeState, *, fresh: bool = False) -> Answer:
         """What the devices of a node say, whether or not the node itself accepts the pod."""
         wanted = demand.on(node.facts)
         if wanted.impossible is not None:
             return Answer(wanted.impossible)
         if not wanted.claims:
             return _NO_DEVICES_WANTED
-        if anew or self._state.mapped_devices or demand.only_node is not None:
+        if fresh or self._state.mapped_devices or demand.only_node is not None:
             # A pod that is tied to a node asks once. Its placer serves pods of all shapes, so nothing may be kept.
             return self._searched(demand, node, wanted)
         view = self._state.view(node)

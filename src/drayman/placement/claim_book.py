@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from drayman.allocator import Plan
 from drayman.api.core import Pod
-from drayman.api.pods import named_claims
 from drayman.api.resource import (
     AllocationResult,
     DeviceRequestAllocationResult,
@@ -23,7 +22,7 @@ from drayman.api.resource import (
 )
 from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
 from drayman.inventory.undo import UndoLog
-from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.claims import claims_used_by, extended_for
 from drayman.placement.marks import Marks
 from drayman.placement.wake import Wake
 
@@ -71,8 +70,9 @@ class ClaimBook:
         elif known is not None:
             self.remove_claim(known)
         self._log.put(self._claims, key, claim)
-        if EXTENDED_CLAIM in claim.metadata.annotations:
-            self._note_extended(claim)
+        owner = extended_for(claim)
+        if owner is not None:
+            self._log.put(self._extended_claims, owner.uid, key)
         if claim.metadata.uid not in self._assumed:
             self._observe(claim)
         return True
@@ -82,9 +82,9 @@ class ClaimBook:
         known = self._claims.get(key)
         if known is not None and known.metadata.uid == claim.metadata.uid:
             self._log.pop(self._claims, key)
-            for owner in claim.metadata.owner_references:
-                if self._extended_claims.get(owner.uid) == key:
-                    self._log.pop(self._extended_claims, owner.uid)
+            owner = extended_for(claim)
+            if owner is not None and self._extended_claims.get(owner.uid) == key:
+                self._log.pop(self._extended_claims, owner.uid)
             self._log.pop(self._assumed, claim.metadata.uid)
             self._free(holder_of(claim))
 
@@ -124,17 +124,18 @@ class ClaimBook:
         """The claims that have devices, as last shown by the server."""
         return (claim for claim in self._claims.values() if claim.status.allocation is not None)
 
+    def is_floating(self, pool: tuple[str, str]) -> bool:
+        """Whether a pool, by driver and name, may be seen from several nodes."""
+        return not self._home_of_pool.get(pool)
+
     def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
         """The claim for the extended resources of a pod, if it exists."""
         key = self._extended_claims.get(pod_uid)
         return None if key is None else self.find_claim(*key)
 
     def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
-        """The existing claims of a pod, including the one for extended resources and those being deleted."""
-        namespace = pod.metadata.namespace
-        found = [self.find_claim(namespace, name) for name in named_claims(pod)]
-        found.append(self.extended_claim_of(pod.metadata.uid))
-        return tuple(claim for claim in found if claim is not None)
+        """The claims that a pod uses, as they are or will be once our writes are done."""
+        return tuple(claims_used_by(pod, self.find_claim))
 
     # Deciding.
 
@@ -221,12 +222,6 @@ class ClaimBook:
 
     def _had_no_floating_devices(self) -> None:
         self.has_floating_devices = False
-
-    def _note_extended(self, claim: ResourceClaim) -> None:
-        for owner in claim.metadata.owner_references:
-            if owner.controller and owner.kind == "Pod":
-                key = (claim.metadata.namespace, claim.metadata.name)
-                self._log.put(self._extended_claims, owner.uid, key)
 
     def _observe_known(self, claim: ResourceClaim) -> None:
         known = self.known_claim(claim)

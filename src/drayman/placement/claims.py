@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Final
+from typing import Final, Literal
 
-from drayman.api.claim_generation import is_made_for
+from msgspec.structs import replace
+
+from drayman.api.claim_generation import is_made_for, owning_pod
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
+from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import GROUP_API, PodGroup
 from drayman.api.pods import entry_claims, group_key
 from drayman.api.resource import (
@@ -15,11 +18,16 @@ from drayman.api.resource import (
     AllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimStatus,
 )
+from drayman.api.times import seconds_of
+from drayman.inventory.identity import DeviceId
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 MOST_CONSUMERS: Final = 256
+BINDING_TIMEOUT_S: Final = 600.0
+"""How long drivers may take to make devices ready, unless the scheduler is configured otherwise."""
 
 FindClaim = Callable[[str, str], ResourceClaim | None]
 """By namespace and name."""
@@ -104,19 +112,48 @@ def _existing(pod: Pod, name: str, find: FindClaim) -> ResourceClaim:
     return claim
 
 
+def claims_used_by(pod: Pod, find: FindClaim) -> Iterator[ResourceClaim]:
+    """The claims that a pod uses and does not just name: reserved for it and, where they are generated, made for it.
+
+    The one for extended resources is among them, and so are those that are being deleted.
+    """
+    for entry, name in entry_claims(pod):
+        claim = find(pod.metadata.namespace, name) if name else None
+        if claim is None or not is_reserved_for(claim, pod):
+            continue
+        if entry.resource_claim_template_name is None or is_made_for(claim, pod):
+            yield claim
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None:
+        claim = find(pod.metadata.namespace, extended.resource_claim_name)
+        if claim is not None and is_made_for(claim, pod) and is_reserved_for(claim, pod):
+            yield claim
+
+
+def extended_for(claim: ResourceClaim) -> OwnerReference | None:
+    """The pod for whose extended resources a claim was made."""
+    return owning_pod(claim) if EXTENDED_CLAIM in claim.metadata.annotations else None
+
+
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    group = group_key(pod)
+    """Whether a pod may use a claim: it is reserved for the pod, or for the group that the pod is in."""
+    uid, group = pod.metadata.uid, group_key(pod)
     for consumer in claim.status.reserved_for:
-        if consumer.uid == pod.metadata.uid:
+        if consumer.uid == uid:
             return True
-        if (
-            group is not None
-            and consumer.resource == "podgroups"
-            and consumer.api_group == GROUP_API
-            and consumer.name == group[1]
-        ):
+        if group is not None and is_group(consumer, group[1]):
             return True
     return False
+
+
+def pods_holding(claim: ResourceClaim) -> tuple[ResourceClaimConsumerReference, ...] | None:
+    """The pods that hold a claim: when all of them are gone, it gives back its devices. None if it keeps them whichever pods go.
+
+    The reservation for a group ends with the group and not with its pods, and consumers that are not known here stay
+    (`workloads/claims/releasing.py`).
+    """
+    consumers = claim.status.reserved_for
+    return consumers if all(resource_of(each) == "pods" for each in consumers) else None
 
 
 def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
@@ -127,6 +164,33 @@ def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
             api_group=GROUP_API, resource="podgroups", name=metadata.name, uid=metadata.uid
         )
     return ResourceClaimConsumerReference(resource="pods", name=metadata.name, uid=metadata.uid)
+
+
+def without_devices(claim: ResourceClaim) -> ResourceClaim:
+    """The claim once it has given back its devices: nothing uses it, and nothing is said about them."""
+    return replace(claim, status=ResourceClaimStatus())
+
+
+def without_user(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    """The claim without the reservation for a pod. It keeps its devices; a reservation for the pod's group stays."""
+    users = tuple(user for user in claim.status.reserved_for if user.uid != pod.metadata.uid)
+    return replace(claim, status=replace(claim.status, reserved_for=users))
+
+
+def resource_of(
+    consumer: ResourceClaimConsumerReference,
+) -> Literal["pods", "podgroups"] | None:
+    """What a claim is reserved for: a pod or a group of pods. None for consumers that are not known here."""
+    if not consumer.api_group and consumer.resource == "pods":
+        return "pods"
+    if consumer.api_group == GROUP_API and consumer.resource == "podgroups":
+        return "podgroups"
+    return None
+
+
+def is_group(consumer: ResourceClaimConsumerReference, name: str) -> bool:
+    """Whether a claim is reserved for the group of this name, in the claim's namespace."""
+    return consumer.name == name and resource_of(consumer) == "podgroups"
 
 
 def only_node_of(selector: NodeSelector | None) -> str | None:
@@ -166,7 +230,7 @@ def readiness(claim: ResourceClaim) -> Readiness:
     for result in allocation.devices.results:
         if not result.binding_conditions:
             continue
-        name = f"{result.driver}/{result.pool}/{result.device}"
+        name = str(DeviceId.of(result))
         status = _status_of(claim.status.devices, result.driver, result.pool, result.device)
         conditions = {} if status is None else {c.type_: c for c in status.conditions}
         for failing in result.binding_failure_conditions:
@@ -180,6 +244,22 @@ def readiness(claim: ResourceClaim) -> Readiness:
                 pending.append(f"{name} ({wanted})")
                 break
     return Readiness(tuple(pending)) if pending else READY
+
+
+def binding_deadline(claim: ResourceClaim, timeout_s: float) -> float | None:
+    """When the devices of a claim have to be ready, counted from their allocation: another attempt does not restart it.
+
+    None where the allocation does not say when it was made: then there is no end.
+    """
+    allocation = claim.status.allocation
+    since = None if allocation is None else seconds_of(allocation.allocation_timestamp)
+    return None if since is None else since + timeout_s
+
+
+def is_late(claim: ResourceClaim, now: float, timeout_s: float) -> bool:
+    """Whether devices that are not ready should have been by now."""
+    deadline = binding_deadline(claim, timeout_s)
+    return deadline is not None and deadline < now
 
 
 def needs_binding(allocation: AllocationResult) -> bool:

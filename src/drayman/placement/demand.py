@@ -6,9 +6,9 @@ question to the allocator, the claim for its extended resources. A `Demand` adds
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,9 +20,8 @@ from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.nodeselector import matches
 from drayman.api.pods import containers_of
 from drayman.api.resource import ResourceClaim
-from drayman.api.times import seconds_of
 from drayman.bounded import Bounded
-from drayman.placement.claims import EXTENDED_CLAIM, only_node_of, readiness
+from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.state import ClusterState
@@ -186,7 +185,7 @@ class Demands:
         for claim in held:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
-        stale = self._stale_extended(pod) if extended else None
+        stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
         return Demand(
             pod,
             needs,
@@ -206,33 +205,11 @@ class Demands:
         state = readiness(claim)
         if state.failure:
             return True
-        if state.is_ready or claim.status.allocation is None:
-            return False
-        since = seconds_of(claim.status.allocation.allocation_timestamp)
-        return since is not None and since + self._binding_timeout_s < now
-
-    def _stale_extended(self, pod: Pod) -> ResourceClaim | None:
-        return self._state.extended_claim_of(pod.metadata.uid)
+        return not state.is_ready and is_late(claim, now, self._binding_timeout_s)
 
     def _missing_class(self, claims: tuple[ResourceClaim, ...]) -> Verdict | None:
-        classes = self._state.inventory.classes
-        for claim in claims:
-            for request in claim.spec.devices.requests:
-                names = (
-                    [(request.name, request.exactly.device_class_name)]
-                    if request.exactly
-                    else [
-                        (f"{request.name}/{sub.name}", sub.device_class_name)
-                        for sub in request.first_available
-                    ]
-                )
-                for name, class_name in names:
-                    if class_name not in classes:
-                        return Verdict.refusal(
-                            Cause.CLASS_MISSING,
-                            f"request {name}: device class {class_name} does not exist",
-                        )
-        return None
+        missing = missing_class(claims, self._state.inventory.classes)
+        return None if missing is None else Verdict.refusal(Cause.CLASS_MISSING, str(missing))
 
     def _shape(
         self,
@@ -245,10 +222,10 @@ class Demands:
         stale: ResourceClaim | None,
     ) -> _Shape:
         # Where pods affect each other, labels and namespace distinguish them too.
-        social = self._state.neighbourhood.concerns(needs)
+        is_concerned = self._state.neighbourhood.concerns(needs)
         key = (
-            needs.social_key if social else needs.key,
-            tuple(self._spec_of(claim) for claim in opened),
+            needs.neighbour_key if is_concerned else needs.key,
+            tuple(codec.encode(claim.spec) for claim in opened),
             tuple(claim.metadata.uid for claim in held),
             timed_out,
             tuple(sorted(extended.items())),
@@ -262,8 +239,27 @@ class Demands:
             shape = self._shapes[key] = _Shape(key)
         return shape
 
-    def _spec_of(self, claim: ResourceClaim) -> bytes:
-        return codec.encode(claim.spec)
+
+class MissingClass(NamedTuple):
+    """A request for devices of a class that does not exist."""
+
+    claim: int
+    """Its position among the claims."""
+    request: str
+    device_class: str
+
+    def __str__(self) -> str:
+        return f"request {self.request}: device class {self.device_class} does not exist"
+
+
+def missing_class(claims: Sequence[ResourceClaim], classes: Container[str]) -> MissingClass | None:
+    """The first request of these claims, or alternative of one, whose class does not exist: it keeps the pod from all nodes."""
+    for position, claim in enumerate(claims):
+        for request in claim.spec.devices.requests:
+            for name, spec in request.alternatives():
+                if spec.device_class_name not in classes:
+                    return MissingClass(position, name, spec.device_class_name)
+    return None
 
 
 def _volume_claims(needs: PodNeeds) -> Hashable:

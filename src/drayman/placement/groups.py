@@ -11,6 +11,7 @@ from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import GroupKey, entries_of, group_key
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.undo import UndoLog
+from drayman.placement.claims import is_group
 
 
 class Groups:
@@ -56,9 +57,14 @@ class Groups:
                 del self._placed[key]
         return key
 
-    def has_placed(self, group: PodGroup) -> bool:
-        """Whether any pod of a group has a node."""
-        return (group.metadata.namespace, group.metadata.name) in self._placed
+    def uses_alone(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Whether no other pod uses a claim: it is reserved for this pod, or for its group while no other pod of that has a node."""
+        uid, key = pod.metadata.uid, group_key(pod)
+        alone = key is not None and self._placed.get(key, set()) <= {uid}
+        return all(
+            consumer.uid == uid or (alone and key is not None and is_group(consumer, key[1]))
+            for consumer in claim.status.reserved_for
+        )
 
 
 def shares(group: PodGroup, claim: ResourceClaim, pod: Pod) -> bool:

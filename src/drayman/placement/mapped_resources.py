@@ -8,15 +8,13 @@ driver and so may charge for another device of the same name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
-from math import ceil
 
-from drayman.api.core import NodeAllocatableResourceClaimStatus
 from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, NodeAllocatableResourceMapping, ResourceSlice
 from drayman.inventory.device import Amount
 from drayman.inventory.identity import DeviceId
 from drayman.inventory.undo import UndoLog
+from drayman.placement.fit.requests import in_units
 
 _Mappings = dict[str, NodeAllocatableResourceMapping]
 
@@ -51,8 +49,7 @@ class MappedDevices:
         """What the devices of an allocation take of the node."""
         total: dict[str, Amount] = {}
         for result in allocation.devices.results:
-            device = DeviceId(result.driver, result.pool, result.device)
-            for name, mapping in self._mappings(device).items():
+            for name, mapping in self._mappings(DeviceId.of(result)).items():
                 amount = _amount(mapping, result.consumed_capacity)
                 if amount is not None:
                     total[name] = total.get(name, 0) + amount
@@ -60,13 +57,11 @@ class MappedDevices:
 
     def requests_of(self, allocations: Iterable[AllocationResult]) -> dict[str, int]:
         """What the devices of a pod take of its node, in the units of its requests."""
-        total: dict[str, int] = {}
-        if not self._by_slice:
-            return total
-        for allocation in allocations:
-            for name, amount in as_requests(self.taken_by(allocation)).items():
+        total: dict[str, Amount] = {}
+        for allocation in allocations if self._by_slice else ():
+            for name, amount in self.taken_by(allocation).items():
                 total[name] = total.get(name, 0) + amount
-        return total
+        return {name: in_units(name, amount) for name, amount in total.items()}
 
     def _mappings(self, device: DeviceId) -> _Mappings:
         for devices in self._by_slice.values():
@@ -86,20 +81,3 @@ def _amount(
         return multiplier
     quantity = consumed.get(mapping.capacity_key)
     return None if quantity is None else quantity.amount * multiplier
-
-
-def as_requests(amounts: Mapping[str, Amount]) -> dict[str, int]:
-    """In the units in which pods' requests are added up: CPUs in thousandths, everything else as it is."""
-    return {
-        name: ceil(Fraction(amount) * (1000 if name == "cpu" else 1))
-        for name, amount in amounts.items()
-    }
-
-
-def requests_in_status(statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> dict[str, int]:
-    """What the claims of a placed pod take of its node."""
-    total: dict[str, Amount] = {}
-    for status in statuses:
-        for name, quantity in status.resources.items():
-            total[name] = total.get(name, 0) + quantity.amount
-    return as_requests(total)

@@ -52,7 +52,9 @@ class Nodes:
         self.closed = 0
         """How many nodes are cordoned, or have taints that keep pods away."""
         self._placed: dict[str, PlacedPod] = {}  # by uid
-        self._homeless: dict[str, dict[str, PodNeeds]] = {}  # pods on nodes that are not known
+        self._on_unknown_nodes: dict[
+            str, dict[str, PodNeeds]
+        ] = {}  # pods on nodes that are not known
         self._arrivals = 0
 
     def set(self, node: Node) -> bool:
@@ -63,12 +65,12 @@ class Nodes:
             self._log.note(self._never_came, name)
             self._arrivals += 1
             usage = NodeUsage()
-            for needs in self._homeless.get(name, {}).values():
+            for needs in self._on_unknown_nodes.get(name, {}).values():
                 usage.add(needs)
             self._enter(NodeState(node, facts, usage, self._arrivals))
             return True
         before = known.facts
-        is_news = facts.static_key != before.static_key or facts.labels != before.labels
+        is_news = facts.shape is not before.shape or facts.labels != before.labels
         self._describe(known, node, facts, is_news=is_news)
         return is_news
 
@@ -80,7 +82,7 @@ class Nodes:
         self._log.note(self._enter, known)
         self._count_taints(known.facts.shape, -1)
         if known.usage.pods:
-            self._homeless[name] = dict(known.usage.pods)
+            self._on_unknown_nodes[name] = dict(known.usage.pods)
         self.neighbourhood.remove_node(name)
         self._marks.node(name)
 
@@ -96,7 +98,7 @@ class Nodes:
         self._log.note(self.displace, needs.uid)
         state = self.by_name.get(node)
         if state is None:
-            self._homeless.setdefault(node, {})[needs.uid] = needs
+            self._on_unknown_nodes.setdefault(node, {})[needs.uid] = needs
         else:
             state.usage.add(needs)
             self._marks.node(node)
@@ -109,10 +111,10 @@ class Nodes:
         self._log.note(self.place, needs, node)
         state = self.by_name.get(node)
         if state is None:
-            homeless = self._homeless.get(node, {})
-            homeless.pop(uid, None)
-            if not homeless:
-                self._homeless.pop(node, None)
+            waiting = self._on_unknown_nodes.get(node, {})
+            waiting.pop(uid, None)
+            if not waiting:
+                self._on_unknown_nodes.pop(node, None)
         else:
             state.usage.remove(uid)
             self._marks.node(node)
@@ -138,7 +140,7 @@ class Nodes:
             ordered = sorted(self.by_name.values(), key=lambda each: each.index)
             self.by_name.clear()
             self.by_name.update((each.facts.name, each) for each in ordered)
-        self._homeless.pop(name, None)
+        self._on_unknown_nodes.pop(name, None)
         self._count_taints(state.facts.shape, 1)
         self.neighbourhood.set_node(state.facts)
         self._marks.node(name)

@@ -47,6 +47,7 @@ class Nominations:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_uid: dict[str, Nomination] = {}
+        self._departing: set[str] | None = None  # uids of pods that others wait for, once asked for
         self._aside: set[str] = set()  # promises that do not count at the moment
         # What was promised before to pods whose node is not yet written.
         self._fulfilled: dict[str, Nomination] = {}
@@ -102,11 +103,13 @@ class Nominations:
 
     def _keep(self, nomination: Nomination) -> None:
         self._by_uid[nomination.uid] = nomination
+        self._departing = None
         self._count(nomination)
 
     def _end(self, uid: str) -> Nomination | None:
         nomination = self._by_uid.pop(uid, None)
         if nomination is not None:
+            self._departing = None
             if uid in self._aside:
                 self._aside.discard(uid)
             else:
@@ -115,11 +118,13 @@ class Nominations:
 
     def expects_to_go(self, uid: str) -> bool:
         """Whether another pod waits for this pod to go."""
-        return any(
-            pod.metadata.uid == uid
-            for nomination in self._by_uid.values()
-            for pod in nomination.departing
-        )
+        if self._departing is None:
+            self._departing = {
+                pod.metadata.uid
+                for nomination in self._by_uid.values()
+                for pod in nomination.departing
+            }
+        return uid in self._departing
 
     def keeps(self, claim: ResourceClaim, pod: Pod) -> Nomination | None:
         """The promise for which a claim is about to give back its devices, so that this pod may not begin to use it."""

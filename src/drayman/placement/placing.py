@@ -108,7 +108,7 @@ class Placer:
     def found_on(self, demand: Demand, node: NodeState) -> Found | None:
         """What the pod would currently get on a node. Keeps nothing that depends on the node alone."""
         checks = prepared(self._state, demand)
-        if self._answers.of(checks, node, anew=True).verdict is not FITS:
+        if self._answers.of(checks, node, fresh=True).verdict is not FITS:
             return None
         return self._take(checks, node)
 

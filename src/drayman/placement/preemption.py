@@ -142,10 +142,12 @@ class Preemption:
         return violations, lowest, lowest - _LOWEST, 1
 
     def _asking(self, crowds: Sequence[_Crowd]) -> Iterator[RoomSearch[Occupant]]:
-        """Protected pods are restored first, then the most important."""
+        """Protected pods are restored first, then the most important, then the oldest."""
         for crowd in crowds:
             if crowd.lower:
-                lower = sorted(crowd.lower, key=lambda o: (-o.priority, _age(o.pod)))
+                lower = sorted(
+                    crowd.lower, key=lambda o: (-o.priority, o.pod.status.start_time or "")
+                )
                 protected = self._violating([o.pod for o in lower])
                 lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
                 yield RoomSearch(crowd.node, tuple(lower), crowd.leaving)
@@ -161,8 +163,3 @@ class Preemption:
             tuple(o.pod for o in way.leaving),
             way.freed,
         )
-
-
-def _age(pod: Pod) -> str:
-    """Older pods are restored first."""
-    return pod.status.start_time or ""

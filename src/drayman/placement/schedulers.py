@@ -20,4 +20,4 @@ def scheduler_of(pod: Pod) -> str:
 
 def awaits_scheduler(pod: Pod) -> bool:
     """Whether the pod has no node and a scheduler is to find one."""
-    return is_active(pod) and not pod.spec.scheduling_gates
+    return not pod.spec.node_name and is_active(pod) and not pod.spec.scheduling_gates

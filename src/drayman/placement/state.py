@@ -24,7 +24,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import PodNeeds, StaticVerdicts
-from drayman.placement.mapped_resources import MappedDevices, requests_in_status
+from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
 from drayman.placement.trial import Emptied, Supposed, Trial
@@ -79,7 +79,7 @@ class ClusterState(ClaimBook):
             return
         if known is not None:
             self._nodes.displace(uid)
-        self._nodes.place(needs_of(pod), node)
+        self._nodes.place(PodNeeds.of(pod), node)
         if pod.spec.scheduling_group is not None:
             self.groups.place(pod)
 
@@ -197,15 +197,8 @@ def _promised(uid: str, number: int) -> str:
     return f"<promised> {uid} {number}"
 
 
-def needs_of(pod: Pod) -> PodNeeds:
-    """What a pod asks of its node, including what its devices take of the node's own resources."""
-    needs = PodNeeds.of(pod)
-    statuses = pod.status.node_allocatable_resource_claim_statuses
-    return needs.plus(requests_in_status(statuses)) if statuses else needs
-
-
 def _changes_needs(needs: PodNeeds, pod: Pod) -> bool:
     """Whether a placed pod now asks for something else: labels can change, and containers can be resized."""
     if needs.terminating != is_leaving(pod):
         return True
-    return needs.labels != pod.metadata.labels or needs_of(pod).key != needs.key
+    return needs.labels != pod.metadata.labels or PodNeeds.of(pod).key != needs.key

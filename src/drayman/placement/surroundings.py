@@ -15,7 +15,7 @@ from drayman.placement.marks import Marks
 from drayman.placement.nodes import NodeState
 
 
-class Around(Protocol):
+class NeighbourView(Protocol):
     """What is known about the other pods."""
 
     def concerns(self, needs: PodNeeds) -> bool:
@@ -32,7 +32,7 @@ class Surroundings(Protocol):
     def nodes(self) -> Mapping[str, NodeState]: ...
 
     @property
-    def neighbourhood(self) -> Around: ...
+    def neighbourhood(self) -> NeighbourView: ...
 
     @property
     def volumes(self) -> VolumeView: ...

@@ -30,8 +30,9 @@ from drayman.inventory.ledger import Ledger, holder_of
 from drayman.inventory.undo import UndoLog
 from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook, Released
+from drayman.placement.claims import pods_holding
 from drayman.placement.fit import (
-    Deserted,
+    EmptyNeighbourhood,
     Neighbourhood,
     NodeFacts,
     NodeShape,
@@ -104,7 +105,8 @@ class Trial:
         evicted = _Evicted(self._nodes.displace(uid), tuple(claims))
         self._log.put(gone, uid, evicted)
         for claim in evicted.claims:
-            if all(user.uid in gone for user in claim.status.reserved_for):
+            users = pods_holding(claim)
+            if users is not None and all(user.uid in gone for user in users):
                 self.free(claim)
 
     def restore(self, uid: str) -> None:
@@ -154,7 +156,7 @@ class Emptied:
         self.mapped_devices = real.mapped_devices
         self.static_verdicts = real.static_verdicts
         self.nodes: Mapping[str, NodeState] = _EmptyNodes(real.nodes, untainted=untainted)
-        self.neighbourhood = Deserted(real.neighbourhood)
+        self.neighbourhood = EmptyNeighbourhood(real.neighbourhood)
         self.volumes: VolumeView = _IdleVolumes(real.volumes)
         self._log = UndoLog()
         self._ledger = Ledger(self._log)

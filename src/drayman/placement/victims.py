@@ -18,7 +18,7 @@ from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
 
 
-class Party(Protocol):
+class Evictable(Protocol):
     """Pods that go together, if they go."""
 
     def leave(self, trial: Trial) -> None: ...
@@ -26,7 +26,7 @@ class Party(Protocol):
     def come_back(self, trial: Trial) -> None: ...
 
 
-P = TypeVar("P", bound=Party)
+P = TypeVar("P", bound=Evictable)
 F = TypeVar("F")
 
 
@@ -80,24 +80,24 @@ def _way(
     with state.trial() as trial:
         for claim in unused:
             trial.free(claim)
-        for party in (*attempt.leaving, *attempt.candidates):
-            party.leave(trial)
+        for each in (*attempt.leaving, *attempt.candidates):
+            each.leave(trial)
         found = fits(node)
         if found is None:
             return None
-        victims = {id(party): party for party in attempt.candidates}
-        for group in (attempt.unlikely, *((party,) for party in attempt.candidates)):
-            spared = [party for party in group if id(party) in victims]
+        victims = {id(each): each for each in attempt.candidates}
+        for group in (attempt.unlikely, *((each,) for each in attempt.candidates)):
+            spared = [each for each in group if id(each) in victims]
             if not spared:
                 continue
-            for party in spared:
-                party.come_back(trial)
+            for each in spared:
+                each.come_back(trial)
             still = fits(node)
             if still is None:
-                for party in spared:
-                    party.leave(trial)
+                for each in spared:
+                    each.leave(trial)
             else:
                 found = still
-                for party in spared:
-                    del victims[id(party)]
+                for each in spared:
+                    del victims[id(each)]
         return Way(node, tuple(victims.values()), attempt.leaving, found, trial.freed)

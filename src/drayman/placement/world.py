@@ -161,7 +161,7 @@ def _identity(value: object) -> tuple[str, str, str]:
 
 def state_of(objects: Objects, features: Features | None = None) -> ClusterState:
     """The state that a scheduler has after it has read these objects."""
-    state = ClusterState(features or Features(), _nobody_waits)
+    state = ClusterState(features or Features(), _wake_nothing)
     objects = _with_default_storage(objects)
     for kind in FOLLOWED:
         for value in getattr(objects, kind.member):
@@ -178,5 +178,5 @@ def _with_default_storage(objects: Objects) -> Objects:
     return replace(objects, volume_claims=claims)
 
 
-def _nobody_waits(_: Wake) -> None:
+def _wake_nothing(_: Wake) -> None:
     """Nothing is queued here, so there is nothing to wake."""

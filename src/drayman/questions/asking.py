@@ -23,7 +23,7 @@ from drayman.questions import capacity as capacity_question
 from drayman.questions import plan as plan_question
 from drayman.questions.explaining import explanation_of, read_for
 from drayman.questions.subjects import Target, everything, parse_subject
-from drayman.questions.which_cluster import client_for_people, connection_to
+from drayman.questions.which_cluster import connection_to, interactive_client
 from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
 from drayman.simulate.capacity import Capacity
 
@@ -61,7 +61,7 @@ class Cluster:
         """
         named = None if kubeconfig is None else Path(kubeconfig)
         folder = None if data_dir is None else Path(data_dir)
-        return cls(_Running(client_for_people(connection_to(named, folder, context))))
+        return cls(_Running(interactive_client(connection_to(named, folder, context))))
 
     @classmethod
     def from_snapshot(cls, path: str | Path) -> Cluster:

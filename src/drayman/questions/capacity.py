@@ -29,7 +29,7 @@ async def _joined(
     claims = (*objects.claims, *made)
     if len(claims) != 1:
         raise QuestionError(
-            f"{name}: has {len(claims)} ResourceClaims and ResourceClaimTemplates; one is wanted"
+            f"{name}: has {len(claims)} ResourceClaims and ResourceClaimTemplates; expected one"
         )
     joining = replace(objects, claims=(), templates=())
     return world.with_objects(world.objects.joined(joining)), claims[0]

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from drayman.api import codec
 from drayman.api.struct import Json
-from drayman.apiserver.extensions import install_extensions
+from drayman.apiserver.extensions.serving import install_extensions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
 from drayman.apiserver.kinds.admission import TaintNewNodes
 from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
@@ -122,7 +122,7 @@ class Intake:
     async def take(self, resource: ApiResource, value: dict[str, Json], namespace: str) -> Object:
         """The object as it would be stored. Others can then refer to it. Raises RefusedError."""
         call = self._call(resource, value, namespace)
-        await self._make_way(Key(resource.storage_name, namespace, _name_in(call)))
+        await self._remove_existing(Key(resource.storage_name, namespace, _name_in(call)))
         try:
             stored, operation = plan_creation(call, dict(call.body or {}))
         except StatusError as error:
@@ -130,7 +130,7 @@ class Intake:
         await self._core.store.write([operation])
         return stored
 
-    async def _make_way(self, key: Key) -> None:
+    async def _remove_existing(self, key: Key) -> None:
         """What the cluster has may be applied again. The same object twice in a file is a mistake."""
         if key in self._of_cluster:
             self._of_cluster.remove(key)

@@ -52,7 +52,7 @@ async def plan(
 def _refuse_nothing(manifests: Manifests) -> None:
     if not manifests.wanted.workloads:
         ignored = f"; not planned: {', '.join(manifests.ignored)}" if manifests.ignored else ""
-        raise QuestionError(f"the files hold nothing that comes to pods now{ignored}")
+        raise QuestionError(f"the files contain nothing that results in pods now{ignored}")
 
 
 def _explanations(planning: Planning) -> tuple[Explanation, ...]:

@@ -18,7 +18,7 @@ from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
 from drayman.cluster.resources import CSI_DRIVERS, STORAGE_CAPACITIES, Resource, typed
-from drayman.placement.followed import HELD, Held, Read
+from drayman.placement.followed import HELD, Read
 from drayman.questions.errors import MayNotListError
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ async def read_world(
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
     long as a large cluster needs to answer. Raises MayNotListError where a permission that the answer needs is missing, and ClusterError.
     """
-    reader = _Reader(client, namespace, workloads)
+    reader = Reader(client, namespace, workloads)
     objects = await reader.objects(_imported(engine, reader))
     from drayman.placement.world import World
 
     return World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
 
 
-async def _imported(engine: str, reader: _Reader) -> None:
+async def _imported(engine: str, reader: Reader) -> None:
     """Import in small steps, and handle the answers in between: a thread would switch with them thousands of times."""
     await asyncio.sleep(_CONNECTING_S)
     for name in (*_STEPS, engine):
@@ -75,7 +75,7 @@ async def _imported(engine: str, reader: _Reader) -> None:
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
     """Reads lists, and keeps track of what was refused."""
 
     client: Client
@@ -90,10 +90,11 @@ class _Reader:
     async def objects(self, meanwhile: Awaitable[object]) -> Objects:
         reads = {Read.NEEDED, Read.WANTED} | ({Read.FOR_WORKLOADS} if self.workloads else set())
         kinds = {kind.member: kind for kind in HELD if kind.read in reads}
-        lists = {
-            member: asyncio.create_task(self._objects_of(kinds[member]))
-            for member in (*_LONGEST_FIRST, *(each for each in kinds if each not in _LONGEST_FIRST))
-        }
+        lists: dict[str, asyncio.Task[tuple[Any, ...]]] = {}
+        for member in dict.fromkeys((*_LONGEST_FIRST, *kinds)):
+            kind = kinds[member]
+            reading = self.read(typed(kind.type), self.namespace, needed=kind.read is Read.NEEDED)
+            lists[member] = asyncio.create_task(reading)
         # Run to the end even if one fails, so that the same cluster always gives the same error.
         await asyncio.gather(meanwhile, *lists.values(), return_exceptions=True)
         if self.lost is not None:
@@ -107,67 +108,40 @@ class _Reader:
         }
         return await self._with_storage_left(Objects(**found))
 
-    async def _objects_of(self, kind: Held) -> tuple[Any, ...]:
-        resource, needed = typed(kind.type), kind.read is Read.NEEDED
-        if resource.namespaced:
-            return await self._of_namespaces(resource, needed=needed)
-        return await (self._needed if needed else self._wanted)(resource)
-
     async def _with_storage_left(self, objects: Objects) -> Objects:
         """What storage drivers can still provision: requested only if a claim is to get its volume where a pod goes."""
         lazy = {each.metadata.name for each in objects.storage_classes if waits_for_consumer(each)}
         claims = objects.volume_claims
         if not any(not is_bound(claim) and class_name_of(claim) in lazy for claim in claims):
             return objects
-        drivers = await self._wanted(CSI_DRIVERS)
+        drivers = await self.read(CSI_DRIVERS)
         objects = replace(objects, storage_drivers=drivers)
         if not any(driver.spec.storage_capacity for driver in drivers):
             return objects
-        return replace(objects, storage_capacities=await self._wanted(STORAGE_CAPACITIES))
+        return replace(objects, storage_capacities=await self.read(STORAGE_CAPACITIES))
 
     def sorted_versions(self) -> dict[str, str]:
         """The same order each time, whichever list came first."""
         return dict(sorted(self.versions.items()))
 
-    async def _needed(self, resource: Resource[T]) -> tuple[T, ...]:
-        """All of a resource without which nothing can be said."""
-        try:
-            return await self._all(resource, None)
-        except ForbiddenError as error:
-            raise denied(resource, None, error) from error
-
-    async def _wanted(self, resource: Resource[T]) -> tuple[T, ...]:
-        """All of a resource that only makes answers better."""
-        try:
-            return await self._all(resource, None)
-        except ForbiddenError:
-            self.unseen.append(resource.qualified)
-            return ()
-
-    async def _of_namespaces(self, resource: Resource[T], *, needed: bool = False) -> tuple[T, ...]:
-        """All of a resource, or what the user's namespace has of it."""
-        try:
-            return await self._all(resource, None)
-        except ForbiddenError as error:
-            if self.namespace is None:
-                if needed:
-                    raise denied(resource, None, error) from error
-                self.unseen.append(resource.qualified)
-                return ()
-        return await self._of_own_namespace(resource, self.namespace, needed)
-
-    async def _of_own_namespace(
-        self, resource: Resource[T], namespace: str, needed: bool
+    async def read(
+        self, resource: Resource[T], namespace: str | None = None, *, needed: bool = False
     ) -> tuple[T, ...]:
-        try:
-            found = await self._all(resource, namespace)
-        except ForbiddenError as error:
-            if needed:
-                raise denied(resource, namespace, error) from error
-            self.unseen.append(resource.qualified)
-            return ()
-        self.unseen.append(beyond(resource, namespace))
-        return found
+        """All of a resource, or what the namespace has of it if the user may not list more. Raises MayNotListError if it is needed."""
+        scopes = (None, namespace) if resource.namespaced and namespace is not None else (None,)
+        for scope in scopes:
+            try:
+                found = await self._all(resource, scope)
+            except ForbiddenError as error:
+                refusal = error
+                continue
+            if scope is not None:
+                self.unseen.append(beyond(resource, scope))
+            return found
+        if needed:
+            raise denied(resource, scopes[-1], refusal) from refusal
+        self.unseen.append(resource.qualified)
+        return ()
 
     async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
         try:

@@ -69,7 +69,7 @@ def parse_subject(text: str) -> Target:
     if not slash:
         raise NamingError(f"what is {kind!r}? Say its kind too: pod/{kind}.")
     if not name or "/" in name:
-        raise NamingError(f"{text!r} names no object; KIND/NAME does.")
+        raise NamingError(f"{text!r} does not name an object; KIND/NAME does.")
     return Target(_kind(kind), name)
 
 

@@ -9,7 +9,6 @@ from typing import Final
 from drayman.api.checking import Report, check_files
 from drayman.api.loading import LoadFinding
 from drayman.api.struct import ApiStruct
-from drayman.api.validation import SelectorProblem
 from drayman.cel.device import check_selector
 
 _LONGEST_KIND: Final = 63
@@ -42,7 +41,7 @@ class Validation(ApiStruct):
 
 def validate(inputs: Iterable[tuple[str, bytes]]) -> Report:
     """Check files, given as names and bytes. Device selectors are compiled and their cost is estimated."""
-    return check_files(inputs, _check_selector)
+    return check_files(inputs, check_selector)
 
 
 def validation(report: Report, unreadable: Sequence[str] = ()) -> Validation:
@@ -60,12 +59,6 @@ def kinds_not_checked(report: Report) -> dict[str, int]:
     """How many objects there are of each kind without rules."""
     found = Counter(loaded.kind_name[:_LONGEST_KIND] for loaded in report.not_checked)
     return dict(sorted(found.items()))
-
-
-def _check_selector(expression: str, stored: bool) -> SelectorProblem | None:
-    """The compiler's verdict in the terms of validation: neither of the two packages knows the other."""
-    problem = check_selector(expression, stored=stored)
-    return None if problem is None else SelectorProblem(problem.kind.value, problem.detail)
 
 
 def _mistake(finding: LoadFinding) -> Mistake:

@@ -58,7 +58,7 @@ def folder_of(data_dir: Path | None) -> Folder:
     return Folder((data_dir or default_folder()).absolute())
 
 
-def client_for_people(connection: Connection) -> HttpClient:
+def interactive_client(connection: Connection) -> HttpClient:
     """A client for interactive use: a server that does not answer is asked once."""
     from drayman.cluster import HttpClient
     from drayman.cluster.kube.retries import FOR_PEOPLE

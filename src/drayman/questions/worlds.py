@@ -7,11 +7,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from drayman.cluster.errors import ForbiddenError
 from drayman.cluster.resources import generic
 from drayman.placement.followed import RULES
 from drayman.questions.errors import QuestionError
-from drayman.questions.reading import beyond, read_world
+from drayman.questions.reading import Reader, read_world
 
 if TYPE_CHECKING:
     from drayman.api.struct import Json
@@ -48,19 +47,9 @@ async def read_with_rules(
 async def _read_rules(
     client: Client, namespace: str | None
 ) -> tuple[tuple[dict[str, Json], ...], list[str]]:
+    reader = Reader(client, namespace)
     found: list[dict[str, Json]] = []
-    unseen: list[str] = []
     for rule in RULES:
         resource = generic(rule.api_version, rule.plural, rule.kind, namespaced=rule.namespaced)
-        scopes = (None, namespace) if resource.namespaced and namespace else (None,)
-        for scope in scopes:
-            try:
-                found.extend((await client.list_all(resource, scope)).items)
-            except ForbiddenError:
-                continue
-            if scope:
-                unseen.append(beyond(resource, scope))
-            break
-        else:
-            unseen.append(resource.qualified)
-    return tuple(found), unseen
+        found += await reader.read(resource, namespace)
+    return tuple(found), reader.unseen

@@ -138,9 +138,7 @@ def wants_all(demand: Demand, shortage: Shortage) -> bool:
     if shortage.claim >= len(demand.open):
         return False  # extended resources are numbers
     for request in demand.open[shortage.claim].spec.devices.requests:
-        subs = ((f"{request.name}/{sub.name}", sub) for sub in request.first_available)
-        asked = subs if request.exactly is None else ((request.name, request.exactly),)
-        for name, spec in asked:
+        for name, spec in request.alternatives():
             if name == shortage.request:
                 return spec.allocation_mode == "All"
     return False

@@ -34,21 +34,21 @@ def _used_up(subject: FindingContext) -> str:
     lost = _lost_to(subject)
     if subject.state.has_floating_devices:
         # Devices that several nodes see would be counted more than once.
-        told = and_list(list(lost), most=len(lost))
-        return f"{subject.wants}; those that match are {told}{_rest(subject, found)}."
+        text = and_list(list(lost), most=len(lost))
+        return f"{subject.wants}; those that match are {text}{_rest(subject, found)}."
     parts = [f"{number} {'is' if number == 1 else 'are'} {what}" for what, number in lost.items()]
-    told = and_list(parts, most=len(parts))
+    text = and_list(parts, most=len(parts))
     if len(lost) == 1 and found.matching in lost.values():
         return f"{subject.wants}; {_all(found.matching)} {next(iter(lost))}."
-    return f"{subject.wants}; of {found.matching} that match, {told}{_rest(subject, found)}."
+    return f"{subject.wants}; of {found.matching} that match, {text}{_rest(subject, found)}."
 
 
 def _lost_to(subject: FindingContext) -> dict[str, int]:
     """Why matching devices are not available, and how many: first what exists already, then what is planned."""
-    parts = subject.parted
-    lost = {_LOST[test]: n for test, n in parts.lost.items() if n and test in _LOST}
-    if parts.taken and subject.planned is not None:
-        lost[f"taken by {subject.planned.takers}"] = parts.taken
+    losses = subject.losses
+    lost = {_LOST[test]: n for test, n in losses.lost.items() if n and test in _LOST}
+    if losses.taken and subject.planned is not None:
+        lost[f"taken by {subject.planned.takers}"] = losses.taken
     return lost
 
 
@@ -71,7 +71,7 @@ def _counters_in_use(subject: FindingContext) -> str:
         return _used_up(subject)
     return (
         f"{subject.wants}; {subject.shortage.free} are free on node {subject.found.nodes[0]}, but not"
-        " so many at once: they are partitions of hardware of which others use a part."
+        " that many at once: they are partitions of hardware that others use in part."
     )
 
 
@@ -86,7 +86,7 @@ def _fragmented(subject: FindingContext) -> str:
 
 def _misaligned(subject: FindingContext) -> str:
     shortage = subject.shortage
-    why = shortage.detail or "not so that all requests together meet the constraints"
+    why = shortage.detail or "not so that the requests together meet the constraints"
     free = f"{shortage.free} {'is' if shortage.free == 1 else 'are'} free"
     return f"{subject.wants}; {free} on node {subject.found.nodes[0]}, but {why}."
 
@@ -105,10 +105,10 @@ def _devices_tainted(subject: FindingContext) -> str:
     why = f" ({and_list(taints)})" if taints else ""
     lost = subject.totals.lost.get(Test.TAINTED, 0)
     if subject.state.has_floating_devices or not lost:
-        told = "those that match are tainted"
+        text = "those that match are tainted"
     else:
-        told = _tainted_part(subject.totals.matching, lost)
-    return f"{subject.wants}; {told}{why}, and the request does not tolerate that."
+        text = _tainted_part(subject.totals.matching, lost)
+    return f"{subject.wants}; {text}{why}, and the request does not tolerate that."
 
 
 def _tainted_part(matching: int, lost: int) -> str:
@@ -130,7 +130,7 @@ def _untolerated(subject: FindingContext) -> list[str]:
             for position in positions(part.hardware.select(selectors)[0]):
                 record = part.hardware.records[position]
                 for taint in taints.untolerated(record, each.spec.tolerations):
-                    found[taint_title(taint)] = None
+                    found[taint_title(*taint)] = None
     return list(found)
 
 
@@ -182,17 +182,15 @@ def _capacity(subject: FindingContext) -> str:
     if lacking:
         return f"{subject.wants} with {and_list(lacking)}, a capacity that none of them has."
     asked = and_list([f"{amount_title(amount)} of {name}" for name, amount in amounts])
-    return f"{subject.wants} with {asked}, more than any that match have when nobody uses them."
+    return f"{subject.wants} with {asked}, more than any that match have even when unused."
 
 
 def _count(subject: FindingContext) -> str:
     found = subject.shortage
     if found.lacks is Test.COMBINATION:
-        return f"{subject.wants}; {found.free} match, but no node can give so many at once."
+        return f"{subject.wants}; {found.free} match, but no node can provide that many at once."
     if found.matching >= found.wanted:
-        return (
-            f"{subject.wants}; {found.matching} match on a node, but only {found.free} can be had."
-        )
+        return f"{subject.wants}; {found.matching} match on a node, but only {found.free} can be allocated."
     return f"{subject.wants}; no node has more than {found.matching} that match."
 
 
@@ -237,7 +235,7 @@ def _pool(subject: FindingContext) -> str:
         return f"{subject.request} {subject.shortage.detail}."
     return (
         f"Pool {subject.found.detail}; it may have devices for {subject.claims}, but cannot be used"
-        " until that is put right."
+        " until that is fixed."
     )
 
 

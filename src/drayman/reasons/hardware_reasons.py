@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from drayman.allocator import Question
+from drayman.allocator.problem.focus import selectors_of
+from drayman.inventory.device import DeviceRecord
+from drayman.inventory.pool import ResolvedPool
+from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.refusing import DevicesVerdict
@@ -12,8 +17,7 @@ from drayman.placement.state import ClusterState
 from drayman.reasons.causes import DECIDED, HARDWARE, PLACES, POOLS
 from drayman.reasons.device_reasons import HOPELESS, DeviceLack, closest, lack_ever
 from drayman.reasons.finding import Finding, Group, furthest, grouped
-from drayman.reasons.node_fit import told
-from drayman.reasons.pool_trouble import troubled_pool
+from drayman.reasons.node_fit import about_node
 from drayman.reasons.prospects import Prospects, Supposition
 from drayman.reasons.reason import Outlook, Reason
 from drayman.reasons.unknown_names import unknown_name
@@ -34,7 +38,7 @@ def found_ever(
     elsewhere = _elsewhere(state, demand, refusals, untainted)
     if elsewhere is not None:
         at_home = now.get(demand.only_node or "")
-        why = "" if at_home is None else ", ".join(told(at_home))
+        why = "" if at_home is None else ", ".join(about_node(at_home))
         return replace(elsewhere, detail=why)
     able = [name for name in state.nodes if name not in refusals]
     if able:
@@ -162,7 +166,7 @@ class _Hardware:
         view = self._state.view(node)
         if not view.problems:
             return None
-        pool = troubled_pool(view, self._demand.on(node.facts).question)
+        pool = _troubled_pool(view, self._demand.on(node.facts).question)
         if pool is None or pool.state not in POOLS:
             return None
         return POOLS[pool.state], f"{pool.id} is {pool.state.value}: {pool.reason}"
@@ -172,3 +176,23 @@ def _weight(reason: Reason, cases: Mapping[_Case, list[str]]) -> tuple[tuple[int
     """How far the nodes with a reason came, then how many they are."""
     furthest_rank = max(case.rank for case in cases)
     return furthest_rank, sum(len(names) for names in cases.values()), reason.value
+
+
+def _troubled_pool(view: NodeView, question: Question) -> ResolvedPool | None:
+    """A pool of the node that is incomplete or invalid, and may have devices for a request.
+
+    It has some if one of its devices passes the selectors, and it may have some if no device is visible.
+    """
+    for problem in view.problems:
+        if problem.foreign:
+            continue
+        if not problem.published:
+            return problem
+        for selectors in selectors_of(view, question):
+            if selectors is not None and _any_passes(view, selectors, problem.published):
+                return problem
+    return None
+
+
+def _any_passes(view: NodeView, selectors: Sequence[str], devices: Sequence[DeviceRecord]) -> bool:
+    return any(all(view.hardware.accepts(s, device) for s in selectors) for device in devices)

@@ -6,14 +6,15 @@ published. Such a pod does not run and such a claim is useless, whatever the sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from drayman.api.core import Node, Pod
-from drayman.api.resource import DeviceRequestAllocationResult, ResourceClaim
-from drayman.inventory.device import DeviceRecord
+from drayman.api.resource import DeviceTaint, ResourceClaim
+from drayman.api.times import timestamp
 from drayman.inventory.identity import DeviceId
-from drayman.inventory.taints import Taints
+from drayman.inventory.taints import eviction_time, selects
 from drayman.placement.claims import ClaimsNotReadyError, claims_of, only_node_of
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.world import World
@@ -25,7 +26,6 @@ LOST: Final = (Reason.NODE_GONE, Reason.NODE_NOT_READY, Reason.DEVICES_GONE)
 """Reasons for which a pod that has a node must be replaced by another pod."""
 IN_TROUBLE: Final = (*LOST, Reason.DEVICES_TAINTED)
 """What is wrong with a pod that has a node and does not run there for long."""
-_NO_EXECUTE: Final = "NoExecute"
 _PENDING: Final = "Pending"
 
 
@@ -33,7 +33,9 @@ def lost_by_pod(world: World, pod: Pod) -> Headline | None:
     """Why a pod that has a node cannot be said to run there."""
     on = f"The pod is on node {pod.spec.node_name}"
     trouble = _node_trouble(world, pod.spec.node_name, on) or _passed_over(world, pod)
-    return trouble or _device_trouble(world, claims_in_use(world, pod), on, "; the pod is evicted")
+    return trouble or _device_trouble(
+        world, world.state.claims_used_by(pod), on, "the pod is evicted"
+    )
 
 
 def _passed_over(world: World, pod: Pod) -> Headline | None:
@@ -61,7 +63,7 @@ def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:
     node = None if allocation is None else only_node_of(allocation.node_selector)
     trouble = _node_trouble(world, node, f"The claim has its devices on node {node}")
     return trouble or _device_trouble(
-        world, (claim,), "The claim has its devices", "; whoever uses it is evicted"
+        world, (claim,), "The claim has its devices", "the pods that use it are evicted"
     )
 
 
@@ -71,17 +73,6 @@ def node_state(world: World, name: str) -> str:
     if node is None:
         return "does not exist any more"
     return f"is not ready{_said(node.node)}" if Closed.NOT_READY in closed_by(node.node) else ""
-
-
-def claims_in_use(world: World, pod: Pod) -> tuple[ResourceClaim, ...]:
-    """The claims of a pod that exist and have devices."""
-    used = world.state.claims_used_by(pod)
-    return tuple(claim for claim in used if claim.status.allocation is not None)
-
-
-def results_of(claim: ResourceClaim) -> Sequence[DeviceRequestAllocationResult]:
-    allocation = claim.status.allocation
-    return () if allocation is None else allocation.devices.results
 
 
 def _node_trouble(world: World, name: str | None, subject: str) -> Headline | None:
@@ -101,7 +92,7 @@ def _said(node: Node) -> str:
 
 
 def _device_trouble(
-    world: World, claims: Iterable[ResourceClaim], subject: str, consequence: str
+    world: World, claims: Sequence[ResourceClaim], subject: str, consequence: str
 ) -> Headline | None:
     for claim in claims:
         gone = [str(device) for device in _unpublished(world, claim)]
@@ -110,33 +101,36 @@ def _device_trouble(
             verb = "is" if len(gone) == 1 else "are"
             text = f"{subject}, but {what} {verb} not published any more: {and_list(gone)}."
             return Headline.of(Reason.DEVICES_GONE, text)
-    for claim in claims:
-        for result in results_of(claim):
-            taint = _driving_away(world, result)
-            if taint:
-                which = f"{result.driver}/{result.pool}/{result.device} is tainted {taint}"
-                name = claim.metadata.name
-                text = f"{subject}, but {which}, which claim {name} does not tolerate{consequence}."
-                return Headline.of(Reason.DEVICES_TAINTED, text)
-    return None
+    evicting = [found for claim in claims for found in _evicting(world, claim)]
+    if not evicting:
+        return None
+    when, device, taint, name = min(evicting, key=lambda found: found[0])
+    tolerance = f"claim {name} does not tolerate; {consequence}"
+    if when.timestamp() > world.now:
+        tolerance = f"claim {name} tolerates until {timestamp(when)}; then {consequence}"
+    title = taint_title(taint.key, taint.value, taint.effect)
+    text = f"{subject}, but {device} is tainted {title}, which {tolerance}."
+    return Headline.of(Reason.DEVICES_TAINTED, text)
 
 
 def _unpublished(world: World, claim: ResourceClaim) -> list[DeviceId]:
     """The devices of a claim that are not in the newest generation of their pool."""
-    found = dict.fromkeys(DeviceId(r.driver, r.pool, r.device) for r in results_of(claim))
+    found = dict.fromkeys(map(DeviceId.of, claim.status.results))
     return [device for device in found if world.published(device) is None]
 
 
-def _driving_away(world: World, result: DeviceRequestAllocationResult) -> str:
-    """A taint of a device that makes pods leave and is not tolerated, as kubectl writes taints; empty if there is none."""
-    device = DeviceId(result.driver, result.pool, result.device)
-    published = world.published(device)
-    features = world.features
-    if published is None or not features.device_taints:
-        return ""
-    record = DeviceRecord(*published, sharing=features.consumable_capacity)
-    taints = Taints((record,), world.objects.taint_rules)
-    for taint in taints.untolerated(record, result.tolerations):
-        if taint[2] == _NO_EXECUTE:
-            return taint_title(taint)
-    return ""
+def _evicting(
+    world: World, claim: ResourceClaim
+) -> Iterator[tuple[datetime, DeviceId, DeviceTaint, str]]:
+    """The taints that evict the users of a claim: from when on, on which device, and the name of the claim."""
+    if not world.features.device_taints:
+        return
+    for result in claim.status.results:
+        device = DeviceId.of(result)
+        rules = (rule for rule in world.objects.taint_rules if selects(rule, *device))
+        published = world.published(device)
+        own = () if published is None else published[1].taints
+        for taint in (*(rule.spec.taint for rule in rules), *own):
+            when = eviction_time(taint, result.tolerations)
+            if when is not None:
+                yield when, device, taint, claim.metadata.name

@@ -25,9 +25,8 @@ def is_for_extended(claim: ResourceClaim) -> bool:
     return EXTENDED_CLAIM in claim.metadata.annotations and not claim.metadata.uid
 
 
-def taint_title(taint: tuple[str, str, str]) -> str:
-    """Key, value and effect, as kubectl writes them."""
-    key, value, effect = taint
+def taint_title(key: str, value: str, effect: str) -> str:
+    """A taint, as kubectl writes it."""
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 
 

@@ -33,6 +33,7 @@ from drayman.placement.fit.volumes import (
 from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
 from drayman.reasons.causes import TESTS, FitTest
+from drayman.reasons.naming import taint_title
 
 _SHORT: Final = insufficient("")
 
@@ -44,7 +45,7 @@ _WORDS: Final = {
     POD_ANTI_AFFINITY: "ruled out by the pod's anti-affinity to pods there",
     EXISTING_ANTI_AFFINITY: "ruled out by the anti-affinity of pods there",
     SPREAD: "ruled out by the pod's topology spread constraints",
-    SPREAD_LABEL: "without a label that the pod's topology spread constraints go by",
+    SPREAD_LABEL: "without a label that the pod's topology spread constraints use",
     UNBOUND: "a volume claim of the pod has no volume",
     NOTHING_TO_BIND: "no volume for a volume claim of the pod",
     NO_SPACE: "too little storage left for a volume claim of the pod",
@@ -82,13 +83,13 @@ class NodeFit:
         verdict = self._verdict(node)
         if verdict is FITS:
             return None
-        key = (verdict, self._told_apart_by(verdict, facts))
+        key = (verdict, self._wording_depends_on(verdict, facts))
         known = self._named.get(key)
         if known is None:
             known = self._named[key] = self._unfit(verdict, facts)
         return known
 
-    def _told_apart_by(self, verdict: Verdict, facts: NodeFacts) -> object:
+    def _wording_depends_on(self, verdict: Verdict, facts: NodeFacts) -> object:
         """What the wording of a verdict depends on besides the verdict."""
         if verdict.cause is Cause.CLAIM_ELSEWHERE:
             return facts.name
@@ -110,7 +111,7 @@ class NodeFit:
             case Cause.CLAIM_ELSEWHERE:
                 return Unfit(cause, tuple(self._elsewhere(facts)))
             case _:
-                return Unfit(cause, told(verdict))
+                return Unfit(cause, about_node(verdict))
 
     def _elsewhere(self, facts: NodeFacts) -> list[str]:
         node = self._state.nodes[facts.name].node
@@ -118,7 +119,7 @@ class NodeFit:
         return [f"claim {claim.metadata.name} has its devices elsewhere" for claim in unavailable]
 
 
-def told(verdict: Verdict) -> tuple[str, ...]:
+def about_node(verdict: Verdict) -> tuple[str, ...]:
     """What a node says, in words about itself."""
     return tuple(_WORDS.get(reason, reason) for reason in verdict.reasons)
 
@@ -127,6 +128,5 @@ def untolerated(pod: PodShape, facts: NodeFacts) -> str:
     """The first taint of a node that keeps a pod away, as kubectl writes taints."""
     for taint in facts.shape.taints:
         if not is_tolerated(taint, pod.tolerations):
-            value = f"={taint.value}" if taint.value else ""
-            return f"{taint.key}{value}:{taint.effect}"
+            return taint_title(taint.key, taint.value, taint.effect)
     return ""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from drayman.placement.demand import missing_class
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
 from drayman.placement.refusing import claim_marker
 from drayman.reasons.naming import taint_title
-from drayman.reasons.node_fit import told
+from drayman.reasons.node_fit import about_node
 from drayman.reasons.reason import Reason
 from drayman.reasons.subjects import FindingContext, Writer
 from drayman.reasons.volumes import lacking_volumes, unbound
-from drayman.reasons.wording import and_list, counted
+from drayman.reasons.wording import and_list, counted, named
 
 _SHORT: Final = insufficient("")
 
@@ -23,29 +24,22 @@ def _no_nodes(_: FindingContext) -> str:
 
 
 def _class_missing(subject: FindingContext) -> str:
-    classes = subject.state.inventory.classes
-    for index, claim in enumerate(subject.demand.open):
-        for request in claim.spec.devices.requests:
-            asked = [(f"/{sub.name}", sub.device_class_name) for sub in request.first_available]
-            if request.exactly is not None:
-                asked = [("", request.exactly.device_class_name)]
-            for suffix, name in asked:
-                if name not in classes:
-                    missing = f"device class {name} does not exist"
-                    return (
-                        f"Claim {claim_marker(index)}, request {request.name}{suffix}: {missing}."
-                    )
-    return _told(subject)
+    missing = missing_class(subject.demand.open, subject.state.inventory.classes)
+    return (
+        _as_the_rule_says(subject)
+        if missing is None
+        else f"Claim {claim_marker(missing.claim)}, {missing}."
+    )
 
 
-def _told(subject: FindingContext) -> str:
+def _as_the_rule_says(subject: FindingContext) -> str:
     """What the rule itself says."""
     text = subject.found.groups[0].verdict.reasons[0]
     return f"{text[:1].upper()}{text[1:]}."
 
 
 def _volume_unbound(subject: FindingContext) -> str:
-    return unbound(subject.state, subject.demand) or _told(subject)
+    return unbound(subject.state, subject.demand) or _as_the_rule_says(subject)
 
 
 def _volume_lacking(subject: FindingContext) -> str:
@@ -57,19 +51,14 @@ def _volume_lacking(subject: FindingContext) -> str:
 def _left_behind(subject: FindingContext) -> str:
     claim = subject.demand.stale_extended
     name = "" if claim is None else f" {claim.metadata.name}"
-    return (
-        f"Claim{name} for extended resources is left from an earlier attempt, and is being removed."
-    )
+    return f"Claim{name} for extended resources is left over from an earlier attempt and is being removed."
 
 
 def _binding_failed(subject: FindingContext) -> str:
     demand = subject.demand
     lost = [claim for claim in demand.held if claim.metadata.uid in demand.timed_out]
-    noun = "Claim" if len(lost) == 1 else "Claims"
-    names = and_list([claim.metadata.name for claim in lost])
-    return (
-        f"{noun} {names}: the driver reports a failure, or has not made the devices ready in time."
-    )
+    claims = named("Claim", [claim.metadata.name for claim in lost])
+    return f"{claims}: the driver reports a failure, or has not made the devices ready in time."
 
 
 def _search_limit(subject: FindingContext) -> str:
@@ -93,27 +82,27 @@ def _short(subject: FindingContext) -> str:
         elif reason.startswith(_SHORT):
             names.append(reason.removeprefix(_SHORT))
         else:
-            names.append("what the devices take of the node besides")
+            names.append("what the devices themselves take of the node")
     return and_list(names)
 
 
 def _nodes_full(subject: FindingContext) -> str:
-    has = subject.verb("has", "have")
-    return f"{subject.nodes} {has} not enough left of what the pod needs: {_short(subject)}."
+    does = subject.verb("does", "do")
+    return f"{subject.nodes} {does} not have enough left of what the pod needs: {_short(subject)}."
 
 
 def _node_too_small(subject: FindingContext) -> str:
-    unknown = _offered_by_nobody(subject)
+    unknown = _offered_nowhere(subject)
     if unknown:
-        return f"No node offers {and_list(unknown)}, and no device class stands for that."
-    is_, has = subject.verb("is", "are"), subject.verb("has", "have")
+        return f"No node offers {and_list(unknown)}, and no device class provides that."
+    is_, they_do = subject.verb("is", "are"), subject.verb("it does", "they do")
     return (
-        f"{subject.nodes} {is_} too small for the pod: even when empty {subject.verb('it', 'they')}"
-        f" {has} not enough of what it needs: {_short(subject)}."
+        f"{subject.nodes} {is_} too small for the pod: even when empty {they_do}"
+        f" not have enough of what it needs: {_short(subject)}."
     )
 
 
-def _offered_by_nobody(subject: FindingContext) -> list[str]:
+def _offered_nowhere(subject: FindingContext) -> list[str]:
     """Extended resources that the pod needs and that exist nowhere."""
     needed = (name for name, amount in subject.demand.needs.shape.extended if amount)
     nodes = subject.state.nodes.values()
@@ -129,7 +118,7 @@ def _ports(subject: FindingContext) -> str:
     ports = [str(number) for _, _, number in subject.demand.needs.shape.ports]
     noun = "host port" if len(ports) == 1 else "one of the host ports"
     has = subject.verb("has", "have")
-    return f"{subject.nodes} {has} a pod already that uses {noun} {and_list(ports)}."
+    return f"{subject.nodes} already {has} a pod that uses {noun} {and_list(ports)}."
 
 
 def _mismatch(subject: FindingContext) -> str:
@@ -150,21 +139,23 @@ def _tainted(subject: FindingContext) -> str:
     for name in subject.found.nodes:
         for taint in subject.state.nodes[name].facts.shape.taints:
             if not is_tolerated(taint, tolerations):
-                taints[taint_title((taint.key, taint.value, taint.effect))] = None
+                taints[taint_title(taint.key, taint.value, taint.effect)] = None
     noun = "a taint" if len(taints) == 1 else "taints"
     has = subject.verb("has", "have")
     return f"{subject.nodes} {has} {noun} that the pod does not tolerate: {and_list(list(taints))}."
 
 
 def _ruled_out(subject: FindingContext) -> str:
-    why = told(subject.found.groups[0].verdict)[0]
+    why = about_node(subject.found.groups[0].verdict)[0]
     return f"{subject.nodes} {subject.verb('is', 'are')} {why}."
 
 
 def _volume_in_use(subject: FindingContext) -> str:
     names = [volume.claim for volume in subject.demand.needs.shape.volumes]
     noun = "volume claim" if len(names) == 1 else "one of the volume claims"
-    return f"The pod uses {noun} {and_list(names)}, which only one pod may use and another has."
+    return (
+        f"The pod uses {noun} {and_list(names)}, which only one pod may use, and another pod does."
+    )
 
 
 def _volume_elsewhere(subject: FindingContext) -> str:
@@ -174,10 +165,10 @@ def _volume_elsewhere(subject: FindingContext) -> str:
 def _claim_elsewhere(subject: FindingContext) -> str:
     demand = subject.demand
     names = [claim.metadata.name for claim in demand.held]
-    noun, has = ("Claim", "has its") if len(names) == 1 else ("Claims", "have their")
+    has = f"{named('Claim', names)} {'has its' if len(names) == 1 else 'have their'} devices"
     if demand.only_node is None:
-        return f"{noun} {and_list(names)} {has} devices where the pod cannot run."
-    where = f"{noun} {and_list(names)} {has} devices on node {demand.only_node}"
+        return f"{has} where the pod cannot run."
+    where = f"{has} on node {demand.only_node}"
     if demand.only_node not in subject.state.nodes:
         return f"{where}, which does not exist."
     why = f": {subject.found.detail}" if subject.found.detail else ""

@@ -27,7 +27,7 @@ _TESTS: Final = {
     Hurdle.CAPACITY: Test.CAPACITY,
     Hurdle.COUNTERS: Test.COUNTERS,
 }
-COUNTED_ANEW: Final = frozenset(_TESTS.values())
+COUNTED_AGAIN: Final = frozenset(_TESTS.values())
 """The tests whose outcome may depend on what others have."""
 
 
@@ -42,7 +42,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class Losses:
     """The devices that match a request and are not available, by cause."""
 
     lost: dict[Test, int]
@@ -51,13 +51,13 @@ class Parted:
     """Lost to what is planned."""
 
 
-def parted(
+def losses(
     planned: Planned,
     state: ClusterState,
     demand: Demand,
     groups: Iterable[Group],
     shortage: Shortage,
-) -> Parted:
+) -> Losses:
     """What a request loses on some nodes."""
     lost: Counter[Test] = Counter()
     taken = 0
@@ -70,7 +70,7 @@ def parted(
         for hurdle, test in _TESTS.items():
             lost[test] += _lost_at(before, hurdle)
         taken += (before.left_by(Hurdle.COUNTERS) & ~now.left_by(Hurdle.COUNTERS)).bit_count()
-    return Parted({test: number for test, number in lost.items() if number}, taken)
+    return Losses({test: number for test, number in lost.items() if number}, taken)
 
 
 def _sieve(

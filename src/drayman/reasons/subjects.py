@@ -13,7 +13,7 @@ from drayman.placement.refusing import Shortage, claim_marker
 from drayman.placement.state import ClusterState
 from drayman.reasons.device_reasons import Totals, totals, wants_all
 from drayman.reasons.finding import Finding
-from drayman.reasons.planned import COUNTED_ANEW, Parted, Planned, parted
+from drayman.reasons.planned import COUNTED_AGAIN, Losses, Planned, losses
 from drayman.reasons.wording import and_list, counted
 
 _NO_SHORTAGE: Final = Shortage(0, "", 0, 0, 0, (), None)
@@ -84,15 +84,15 @@ class FindingContext(Struct, frozen=True):
         return totals(self.found.groups, self.shortage)
 
     @property
-    def parted(self) -> Parted:
+    def losses(self) -> Losses:
         """What the request loses to what is there, and to what is only planned."""
         found = self.totals
         if self.planned is None:
-            return Parted(found.lost, 0)
-        parts = parted(self.planned, self.state, self.demand, self.found.groups, self.shortage)
+            return Losses(found.lost, 0)
+        parts = losses(self.planned, self.state, self.demand, self.found.groups, self.shortage)
         # What no plan can change is taken as the allocator counted it.
-        fixed = {test: n for test, n in found.lost.items() if test not in COUNTED_ANEW}
-        return Parted({**parts.lost, **fixed}, parts.taken)
+        fixed = {test: n for test, n in found.lost.items() if test not in COUNTED_AGAIN}
+        return Losses({**parts.lost, **fixed}, parts.taken)
 
 
 Writer: TypeAlias = Callable[[FindingContext], str]

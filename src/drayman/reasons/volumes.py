@@ -26,15 +26,15 @@ from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Volumes
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.wording import and_list, counted
+from drayman.reasons.wording import and_list, counted, named
 
 
 def volumes_pending(names: Sequence[str], node: str) -> Headline:
     """For a pod that has a node and waits for volumes there."""
-    noun, has = ("claim", "has") if len(names) == 1 else ("claims", "have")
+    has = "has" if len(names) == 1 else "have"
     return Headline.of(
         Reason.VOLUME_UNBOUND,
-        f"Volume {noun} {and_list(list(names))} {has} still to get a volume for node {node}.",
+        f"{named('Volume claim', list(names))} {has} yet to get a volume for node {node}.",
     )
 
 
@@ -61,7 +61,7 @@ def unbound(state: ClusterState, demand: Demand) -> str:
         if claim is None:
             if ref.ephemeral:
                 return (
-                    f"Volume claim {name} has still to be made for volume {ref.claim} of the pod."
+                    f"Volume claim {name} has yet to be created for volume {ref.claim} of the pod."
                 )
             return f"Volume claim {name} does not exist in namespace {needs.namespace}."
         if claim.metadata.deletion_timestamp is not None:
@@ -73,7 +73,7 @@ def unbound(state: ClusterState, demand: Demand) -> str:
             class_name = class_name_of(claim)
             lost = class_name and volumes.storage_class(class_name) is None
             why = f"; its class {class_name} does not exist" if lost else ""
-            return f"Volume claim {name} has still to be bound to a volume{why}."
+            return f"Volume claim {name} is not bound to a volume yet{why}."
     return ""
 
 
@@ -92,19 +92,19 @@ def _lacking(volumes: Volumes, item: OpenClaim, facts: NodeFacts) -> str:
     text = f"no volume for volume claim {name}"
     if is_provisioned(storage_class):
         if not allows(storage_class, facts):
-            return f"{text}, and class {storage_class.metadata.name} allows none to be made there"
+            return f"{text}, and class {storage_class.metadata.name} does not allow one to be created there"
         return f"{text}, and {storage_class.provisioner} has too little storage left for it there"
     of_class = list(volumes.of_class(storage_class.metadata.name))
     if not of_class:
         return f"{text}: there is none of class {storage_class.metadata.name}"
     whys = Counter(mismatch(item.claim, volume) for volume in of_class)
     order = [None, *Mismatch]
-    told = [
+    counts = [
         f"{number} {'elsewhere' if why is None else why.value}"
         for why, number in sorted(whys.items(), key=lambda entry: order.index(entry[0]))
     ]
     of = f"of {counted(len(of_class), 'volume')} of class {storage_class.metadata.name}"
-    return f"{text}: {of}, {and_list(told)}"
+    return f"{text}: {of}, {and_list(counts)}"
 
 
 def _waits_for_pod(volumes: Volumes, claim: PersistentVolumeClaim) -> bool:

@@ -6,18 +6,29 @@ allocated devices that their driver has yet to make ready.
 
 from __future__ import annotations
 
+from typing import Final
+
 from drayman.api.core import Pod
-from drayman.api.pods import is_finished, is_leaving, unmade_entries
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.resource import ResourceClaim
-from drayman.api.times import seconds_of
 from drayman.placement.claims import (
+    BINDING_TIMEOUT_S,
     ClaimLack,
     ClaimsNotReadyError,
+    is_late,
     is_reserved_for,
     readiness,
 )
-from drayman.placement.decision.deciding import BINDING_TIMEOUT_S
-from drayman.placement.decision.gathering import gathered
+from drayman.placement.decision.deciding import Round
+from drayman.placement.decision.outcomes import (
+    BeingWritten,
+    Fitting,
+    Lacking,
+    NoNode,
+    NoPlacement,
+    PromisedAway,
+)
+from drayman.placement.demand import Demand
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
@@ -25,18 +36,37 @@ from drayman.reasons.lost import lost_by_pod, node_state
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
 
+_MINUTE_S: Final = 60
 
-def waiting(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
-    """Why no node is to be looked for, or no longer; None if one is."""
-    own = _settled(world, pod) or _of_the_pod(pod, schedulers)
+
+def held_back(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
+    """Why there is nothing to decide about a pod, whatever its claims are; None if there is."""
+    return _settled(world, pod) or _of_the_pod(pod, schedulers)
+
+
+def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Headline | None:
+    """Why a pod about which this was decided waits for something else first; None if it is for nodes to take or refuse it."""
+    match outcome:
+        case Lacking(error):
+            return lacking(world.state, pod, error)
+        case PromisedAway(claim, nomination):
+            return given_back(claim, nomination.pod)
+        case NoNode(demand, _) | Fitting(demand, _):
+            return _of_the_devices(world, demand)
+        case BeingWritten():
+            return None
+
+
+def demand_of(world: World, round_: Round, pod: Pod) -> Demand | Headline:
+    """What a pod asks of nodes, or why none is to be looked for, or no longer. Asks no node."""
+    own = held_back(world, pod)
     if own is not None:
         return own
-    state = world.state
     try:
-        claims = gathered(state, pod, lambda: "")
+        demand = round_.demand(pod)
     except ClaimsNotReadyError as error:
-        return lacking(state, pod, error)
-    return _of_the_group(state, pod) or _of_the_devices(state, pod, claims, world.now)
+        return lacking(world.state, pod, error)
+    return _of_the_devices(world, demand) or demand
 
 
 def lacking(
@@ -53,12 +83,12 @@ def lacking(
         case ClaimLack.DELETING:
             return Headline.of(
                 Reason.CLAIM_DELETING,
-                f"Claim {name} is being deleted; no pod can begin to use it any more.",
+                f"Claim {name} is being deleted; no pod can start to use it.",
             )
         case ClaimLack.FOREIGN:
             return Headline.of(
                 Reason.CLAIM_FOREIGN,
-                f"Claim {name} has the name of the pod's claim, but was made for somebody else.",
+                f"Claim {name} has the name of the pod's claim, but was created for another owner.",
             )
         case ClaimLack.GROUP:
             return Headline.of(
@@ -80,7 +110,7 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
     return Headline.of(
         Reason.DEVICES_IN_USE,
         f"Claim {claim.metadata.name} gives back its devices: they are kept for pod"
-        f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted those that had them.",
+        f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted the pods that had them.",
     )
 
 
@@ -88,7 +118,7 @@ def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
     status, node = pod.status, pod.spec.node_name
     if is_finished(pod):
-        return Headline.of(Reason.RUNS, f"The pod has run to its end: {status.phase}.")
+        return Headline.of(Reason.RUNS, f"The pod has finished: {status.phase}.")
     if is_leaving(pod):
         where = f" and still on node {node}" if node else ""
         trouble = node_state(world, node) if node else ""
@@ -116,50 +146,38 @@ def left_to_another(pod: Pod, schedulers: frozenset[str]) -> Headline:
     return Headline.of(Reason.OTHER_SCHEDULER, text)
 
 
-def _of_the_group(state: ClusterState, pod: Pod) -> Headline | None:
-    """For a claim that the pod shares with its group: the scheduler does not make it."""
-    group = state.groups.of(pod)
-    if group is None:
-        return None
-    for entry in unmade_entries(pod):
-        if entry in group.spec.resource_claims:
-            return Headline.of(
-                Reason.CLAIM_PENDING,
-                f"Waiting for the claim of entry {entry.name}, which the pod shares with its group,"
-                f" to be made from template {entry.resource_claim_template_name}.",
-            )
-    return None
-
-
-def _of_the_devices(
-    state: ClusterState, pod: Pod, claims: tuple[ResourceClaim, ...], now: float
-) -> Headline | None:
+def _of_the_devices(world: World, demand: Demand) -> Headline | None:
     """For devices that the pod has been given, but that are not ready yet."""
-    for claim in claims:
+    for claim in demand.held:
         # What a plan has only just reserved for the pod's group has not been given to the pod.
-        if is_reserved_for(claim, pod) and not state.is_under_way(claim):
-            told = unready(claim, now)
-            if told is not None:
-                return told
+        if is_reserved_for(claim, demand.pod) and not world.state.is_under_way(claim):
+            headline = unready(claim, world.now)
+            if headline is not None:
+                return headline
     return None
 
 
-def unready(claim: ResourceClaim, now: float) -> Headline | None:
+def unready(
+    claim: ResourceClaim, now: float, timeout_s: float = BINDING_TIMEOUT_S
+) -> Headline | None:
     """What keeps the devices of a claim from being used; None if they are ready, or there are none."""
     state, name = readiness(claim), claim.metadata.name
     if state.failure:
         return Headline.of(Reason.BINDING_FAILED, f"Claim {name}: {state.failure}.")
-    allocation = claim.status.allocation
-    if not state.pending or allocation is None:
+    if not state.pending:
         return None
     has = f"Claim {name} has {counted(len(state.pending), 'device')} that the driver has"
     which = and_list(state.pending)
-    since = seconds_of(allocation.allocation_timestamp)
-    if since is not None and since + BINDING_TIMEOUT_S < now:
-        minutes = counted(int(BINDING_TIMEOUT_S // 60), "minute")
-        late = f"{has} not made ready within {minutes}: {which}."
+    if is_late(claim, now, timeout_s):
+        late = f"{has} not made ready within {_patience(timeout_s)}: {which}."
         return Headline.of(Reason.BINDING_FAILED, late)
-    return Headline.of(Reason.DEVICES_NOT_READY, f"{has} still to make ready: {which}.")
+    return Headline.of(Reason.DEVICES_NOT_READY, f"{has} yet to make ready: {which}.")
+
+
+def _patience(seconds: float) -> str:
+    if seconds < 2 * _MINUTE_S:
+        return counted(int(seconds), "second")
+    return counted(int(seconds // _MINUTE_S), "minute")
 
 
 def _sentence(error: Exception) -> str:

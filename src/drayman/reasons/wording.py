@@ -16,6 +16,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def named(noun: str, names: Sequence[str]) -> str:
+    """Claim a; claims a and b."""
+    return f"{noun if len(names) == 1 else f'{noun}s'} {and_list(names)}"
+
+
 def and_list(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     """a, b and c; or the first few and how many more there are."""
     if len(names) > most:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
-from drayman.api.times import seconds_of
 from drayman.placement.claim_book import ClaimKey
-from drayman.placement.claims import readiness
+from drayman.placement.claims import binding_deadline, readiness
 from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClusterState
 from drayman.scheduler.volumes import concerns, progress
@@ -20,36 +19,29 @@ class Awaiting:
     """What one pod waits for."""
 
     placement: Placement
-    claims: tuple[ClaimKey, ...]
-    """Those whose devices it uses."""
-    devices_until: float
-    """Counted from their allocation: another attempt does not restart it."""
+    ready_by: Mapping[ClaimKey, float]
+    """The claims whose devices it uses, and when those have to be ready."""
     volumes_until: float
 
     @staticmethod
     def of(state: ClusterState, placement: Placement, now: float, timeout_s: float) -> Awaiting:
-        claims = tuple(
-            (claim.metadata.namespace, claim.metadata.name)
-            for claim in (*placement.claims, *placement.held)
-        )
-        found = (state.find_claim(*key) for key in claims)
-        started = (
-            seconds_of(claim.status.allocation.allocation_timestamp)
-            for claim in found
-            if claim is not None and claim.status.allocation is not None
-        )
-        since = min((begun for begun in started if begun is not None), default=now)
-        return Awaiting(placement, claims, since + timeout_s, now + timeout_s)
+        latest = now + timeout_s
+        ready_by: dict[ClaimKey, float] = {}
+        for claim in (*placement.claims, *placement.held):
+            key = (claim.metadata.namespace, claim.metadata.name)
+            known = state.find_claim(*key)
+            deadline = None if known is None else binding_deadline(known, timeout_s)
+            ready_by[key] = latest if deadline is None else deadline
+        return Awaiting(placement, ready_by, latest)
 
     @property
     def deadlines(self) -> Set[float]:
         """When to look at it again even if nothing happens."""
-        if self.placement.volumes is None:
-            return {self.devices_until}
-        return {self.devices_until, self.volumes_until}
+        devices = set(self.ready_by.values())
+        return devices if self.placement.volumes is None else {*devices, self.volumes_until}
 
     def awaits(self, claim: ResourceClaim) -> bool:
-        return (claim.metadata.namespace, claim.metadata.name) in self.claims
+        return (claim.metadata.namespace, claim.metadata.name) in self.ready_by
 
     def awaits_volume_claim(self, claim: PersistentVolumeClaim) -> bool:
         taken, metadata = self.placement.volumes, claim.metadata
@@ -76,15 +68,17 @@ class Awaiting:
         """The devices that are not ready yet, and why they will not be."""
         pending: list[str] = []
         failure = ""
-        for namespace, name in self.claims:
+        is_late = False
+        for (namespace, name), deadline in self.ready_by.items():
             claim = state.find_claim(namespace, name)
             if claim is None or claim.status.allocation is None:
                 failure = f"resource claim {name} was deallocated while its devices were made ready"
                 continue
             standing = readiness(claim)
             pending += standing.pending
+            is_late = is_late or (bool(standing.pending) and now > deadline)
             if standing.failure:
                 failure = f"device binding failed: {standing.failure}"
-        if not failure and pending and now > self.devices_until:
+        if not failure and is_late:
             failure = f"device binding timeout: waiting for {', '.join(pending)}"
         return pending, failure

@@ -16,20 +16,20 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Final, Protocol
 
-import msgspec
-
-from drayman.api.resource import ResourceClaim, ResourceClaimStatus
+from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import Write
+from drayman.placement.claims import without_user
 from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound
 from drayman.scheduler.awaiting import Awaiting
-from drayman.scheduler.decisions import bind_write, claim_write, creation_writes, pod_writes
+from drayman.scheduler.retrying import INTERNAL_ERROR
 from drayman.scheduler.volumes import volume_writes
+from drayman.scheduler.writes import bind_write, claim_write, creation_writes, pod_writes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -67,7 +67,6 @@ class Binder:
         state: ClusterState,
         listener: Listener,
         clock: Callable[[], float],
-        *,
         binding_timeout_s: float,
     ) -> None:
         self._client = client
@@ -92,7 +91,7 @@ class Binder:
             for item in batch:
                 if self._listener.is_under_way(item.uid) and not self.is_waiting(item.uid):
                     self._undo(item)
-                    self._listener.failed(item, "internal error of the scheduler; see its log")
+                    self._listener.failed(item, INTERNAL_ERROR)
 
     async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
         async with self._slots:
@@ -239,16 +238,13 @@ class Binder:
 
     async def _unreserve(self, placement: Placement, why: str) -> None:
         """Remove the pod from its claims. They keep their devices until another attempt frees them."""
-        uid = placement.uid
         for claim in placement.claims:
             known = self._state.known_claim(claim)
             if known is None:
                 continue
-            kept = tuple(entry for entry in known.status.reserved_for if entry.uid != uid)
-            if kept == known.status.reserved_for:
-                continue
-            status = msgspec.structs.replace(known.status, reserved_for=kept)
-            await self._write_claim(known, status)
+            released = without_user(known, placement.pod)
+            if released.status != known.status:
+                await self._write_claim(known, released)
         self._undo(placement)
         self._listener.failed(placement, why)
 
@@ -259,13 +255,13 @@ class Binder:
 
     async def stop(self) -> None:
         """Cancel everything under way. What is written stays written; another scheduler continues from there."""
+        self._waiting.clear()  # so that neither a deadline nor a change of a claim starts anything more
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _write_claim(self, known: ResourceClaim, status: ResourceClaimStatus) -> None:
+    async def _write_claim(self, known: ResourceClaim, wanted: ResourceClaim) -> None:
         """Give a claim another status. If that fails, the next attempt deals with it."""
-        wanted = msgspec.structs.replace(known, status=status)
         try:
             (written,) = await self._client.write_many([claim_write(known, wanted)])
         except (ConflictError, NotFoundError) as error:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.allocator import Policy
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim
 from drayman.cluster.turns import Turns
 from drayman.placement.claims import ClaimsNotReadyError
 from drayman.placement.decision.deciding import Decider, Round
@@ -35,7 +34,7 @@ from drayman.reasons.headline import Headlines
 from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import given_back, lacking
 from drayman.scheduler.queue import Queue, QueuedPod
-from drayman.scheduler.retrying import Retrying
+from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
 
 _log: Final = logging.getLogger(__name__)
 
@@ -43,7 +42,6 @@ PATIENCE_S: Final = 1.0
 """How long a pod may lack something that usually arrives soon before that is reported."""
 MAKING_S: Final = 30.0
 """How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
-_INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +85,13 @@ class Cycle:
         policy: Policy,
         binding_timeout_s: float,
         turns: Turns | None = None,
-        may_ask: Callable[[Pod], bool] = lambda _: False,
+        may_preempt: Callable[[Pod], bool] = lambda _: False,
         nominations: Nominations | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """`may_ask` says whether other pods might be evicted for a pod."""
+        """`may_preempt` says whether other pods might be evicted for a pod."""
         self._state = state
-        self._may_ask = may_ask
+        self._may_preempt = may_preempt
         self._nominations = nominations if nominations is not None else Nominations(state)
         self._queue = queue
         self._clock = clock
@@ -128,18 +126,14 @@ class Cycle:
                 # A pod that the scheduler cannot handle must not hold up the others.
                 _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
                 self.retrying.failed(entry, now)
-                outcome = Refused(entry, None, lambda: _INTERNAL_ERROR)
+                outcome = Refused(entry, None, lambda: INTERNAL_ERROR)
             if isinstance(outcome, Placement):
                 decisions.placed.append((entry, outcome))
             elif outcome is not None:
                 decisions.refused.append(outcome)
-                if isinstance(outcome.why, NoNode) and self._may_ask(entry.pod):
+                if isinstance(outcome.why, NoNode) and self._may_preempt(entry.pod):
                     break
         return decisions
-
-    def settled(self, claims: Iterable[ResourceClaim]) -> None:
-        """Writes for these claims are done or given up."""
-        self.retrying.settled(claims)
 
     def explain_to(self, pod: Pod, not_found: NotFound) -> str:
         """Why a pod waits that was not tried itself: the result is that of a copy."""

@@ -12,12 +12,12 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions, WriteOptions
-from drayman.cluster.patches import merge_patch, strategic_merge_patch
+from drayman.cluster.patches import disruption_target, merge_patch, pod_condition_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.placement.nominations import Nominations
-from drayman.scheduler.decisions import MANAGER
 from drayman.scheduler.preempting import Preempted
+from drayman.scheduler.writes import MANAGER
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,30 +46,27 @@ class Evictor:
             return
         await self._nominate(nomination.pod, nomination.node)
         for victim in decision.victims:
-            if not await self._ask_to_go(victim, nomination.pod, nomination.node, now):
+            if not await self._evict(victim, nomination.pod, nomination.node, now):
                 # The room will not become free, so the pod must not wait for it.
                 if self._nominations.get(nomination.uid) is nomination:
                     self._hold_back(nomination.uid)
                     self._nominations.withdraw(nomination.uid)
                 return
 
-    async def _ask_to_go(self, victim: Pod, pod: Pod, node: str, now: float) -> bool:
+    async def _evict(self, victim: Pod, pod: Pod, node: str, now: float) -> bool:
         """Evict the victim. Returns whether it goes."""
         metadata = victim.metadata
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": f"default-scheduler: preempting to accommodate a higher priority pod {pod.metadata.name}",
-            "lastTransitionTime": timestamp_at(now),
-        }
-        patch = {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
+        condition = disruption_target(
+            "PreemptionByScheduler",
+            f"default-scheduler: preempting to accommodate a higher priority pod {pod.metadata.name}",
+            timestamp_at(now),
+        )
         try:
             if metadata.deletion_timestamp is None:
                 await self._client.patch(
                     PODS,
                     metadata.name,
-                    strategic_merge_patch(patch),
+                    pod_condition_patch(metadata.uid, condition),
                     metadata.namespace,
                     subresource="status",
                     options=WriteOptions(field_manager=MANAGER),

@@ -17,7 +17,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.resources import typed
 from drayman.cluster.turns import Turns
 from drayman.placement.claim_book import ClaimKey
-from drayman.placement.claims import EXTENDED_CLAIM
+from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
@@ -128,9 +128,10 @@ class Follower:
         claim = notice.object
         self._binder.claim_changed(claim)
         users = self._users.get((claim.metadata.namespace, claim.metadata.name))
-        if EXTENDED_CLAIM in claim.metadata.annotations:
+        owner = extended_for(claim)
+        if owner is not None:
             # Its pod cannot be tried again until what an earlier attempt left behind is gone.
-            users = {owner.uid for owner in claim.metadata.owner_references}
+            users = {owner.uid}
         if users:
             self._queue.wake_pods(users)
             self._work()

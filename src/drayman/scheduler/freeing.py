@@ -20,21 +20,24 @@ from typing import Final
 import msgspec
 
 from drayman.api.core import Pod
-from drayman.api.resource import (
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-    ResourceClaimStatus,
-)
+from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, StatusError
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import RESOURCE_CLAIMS
-from drayman.placement.claims import FINALIZER, ClaimLack, ClaimsNotReadyError, consumer_of
+from drayman.placement.claims import (
+    FINALIZER,
+    ClaimLack,
+    ClaimsNotReadyError,
+    consumer_of,
+    without_devices,
+    without_user,
+)
 from drayman.placement.decision.outcomes import Lacking, NoNode, NoPlacement
 from drayman.placement.demand import HELD_ELSEWHERE, Demand
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
-from drayman.scheduler.decisions import claim_write
+from drayman.scheduler.writes import claim_write
 
 _log: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 1.0
@@ -55,7 +58,7 @@ class Freeing:
             case Lacking(error):
                 claim = self._leaving(pod, error)
                 if claim is not None:
-                    return _until_answered(partial(self._let_go, consumer_of(pod)), claim)
+                    return _until_answered(partial(self._let_go, pod), claim)
             case NoNode(demand, not_found):
                 claim = self.movable(demand, not_found)
                 if claim is not None:
@@ -76,14 +79,10 @@ class Freeing:
     def movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that no other pod uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
-        pod = demand.pod
-        ours = {pod.metadata.uid}
-        group = self._state.groups.of(pod)
-        if group is not None and not self._state.groups.has_placed(group):
-            ours.add(group.metadata.uid)
         for claim in demand.held:
-            others = [entry for entry in claim.status.reserved_for if entry.uid not in ours]
-            if others or self._state.is_under_way(claim):
+            if not self._state.groups.uses_alone(demand.pod, claim):
+                continue
+            if self._state.is_under_way(claim):
                 continue
             for name in blocked:
                 node = self._state.nodes.get(name)
@@ -94,25 +93,20 @@ class Freeing:
     async def _deallocate(self, claim: ResourceClaim) -> None:
         known = self._state.known_claim(claim)
         if known is not None and known.status == claim.status:
-            emptied = msgspec.structs.replace(known, status=ResourceClaimStatus())
-            self._state.confirm_claim(await self._write(known, emptied))
+            self._state.confirm_claim(await self._write(known, without_devices(known)))
 
-    async def _let_go(self, consumer: ResourceClaimConsumerReference, claim: ResourceClaim) -> None:
+    async def _let_go(self, pod: Pod, claim: ResourceClaim) -> None:
         known = self._state.known_claim(claim)
-        if known is None or consumer not in known.status.reserved_for:
+        if known is None or consumer_of(pod) not in known.status.reserved_for:
             return
-        others = tuple(entry for entry in known.status.reserved_for if entry != consumer)
-        status = ResourceClaimStatus()
-        if others:
-            status = msgspec.structs.replace(known.status, reserved_for=others)
-        released = msgspec.structs.replace(known, status=status)
+        released = without_user(known, pod)
+        if not released.status.reserved_for:
+            released = without_devices(known)
         self._state.confirm_claim(await self._write(known, released))
 
     async def _remove(self, claim: ResourceClaim) -> None:
         # The devices first: a claim that has some must be protected.
-        claim = await self._write(
-            claim, msgspec.structs.replace(claim, status=ResourceClaimStatus())
-        )
+        claim = await self._write(claim, without_devices(claim))
         kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
         metadata = msgspec.structs.replace(claim.metadata, finalizers=kept)
         claim = await self._write(claim, msgspec.structs.replace(claim, metadata=metadata))

@@ -13,6 +13,7 @@ from drayman.api.times import seconds_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS
+from drayman.placement.claims import pods_holding
 from drayman.placement.nominations import Nomination
 from drayman.placement.preemption import Occupant
 from drayman.placement.state import ClusterState
@@ -49,26 +50,31 @@ class Occupants:
         return [
             Occupant(pod, self._state.claims_used_by(pod), self._is_leaving(pod))
             for pod in self._pods.by_index(_BY_NODE, node)
-            if self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
+            if self._counts(pod, node, now)
         ]
 
-    def has_anybody_to_go(self, node: str, priority: int) -> bool:
+    def has_evictable(self, node: str, priority: int, now: float) -> bool:
         """Whether a pod on a node is less important than this, or leaves it anyway."""
-        return any(True for _ in self._who_may_go(node, priority))
+        return any(True for _ in self._evictable(node, priority, now))
 
-    def devices_to_be_had(self, node: str, priority: int) -> int:
+    def evictable_devices(self, node: str, priority: int, now: float) -> int:
         """How many devices, and shares of devices, are held by pods on a node that are less important than this, or leave it anyway."""
         claims = {
-            claim.metadata.uid: claim.status.allocation
-            for pod in self._who_may_go(node, priority)
+            claim.metadata.uid: len(claim.status.results)
+            for pod in self._evictable(node, priority, now)
             for claim in self._state.claims_used_by(pod)
         }
-        return sum(len(found.devices.results) for found in claims.values() if found is not None)
+        return sum(claims.values())
 
-    def _who_may_go(self, node: str, priority: int) -> Iterator[Pod]:
+    def _evictable(self, node: str, priority: int, now: float) -> Iterator[Pod]:
+        """Those of the pods `on` a node that a pod of this priority may count on to go."""
         for pod in self._pods.by_index(_BY_NODE, node):
-            if priority_of(pod) < priority or is_leaving(pod):
+            may_go = priority_of(pod) < priority or self._is_leaving(pod)
+            if may_go and self._counts(pod, node, now):
                 yield pod
+
+    def _counts(self, pod: Pod, node: str, now: float) -> bool:
+        return self._state.node_of(pod.metadata.uid) == node and not _is_overdue(pod, now)
 
     def unused_claims(self) -> list[ResourceClaim]:
         """Claims with devices whose users are gone: they are about to give them back."""
@@ -102,20 +108,18 @@ class Occupants:
         known = self._state.known_claim(claim)
         if known is None or known.status.allocation is None:
             return False
-        return all(user.uid in departing for user in known.status.reserved_for)
+        users = pods_holding(known)
+        return users is not None and all(user.uid in departing for user in users)
 
     def _is_leaving(self, pod: Pod) -> bool:
         return is_leaving(pod) or self._is_asked(pod.metadata.uid)
 
     def _is_unused(self, claim: ResourceClaim) -> bool:
-        users = claim.status.reserved_for
+        users = pods_holding(claim)
         if not users or self._state.is_under_way(claim):
             return False
         namespace = claim.metadata.namespace
-        return all(
-            user.resource == "pods" and self._find(namespace, user.name, user.uid) is None
-            for user in users
-        )
+        return all(self._find(namespace, user.name, user.uid) is None for user in users)
 
     def _find(self, namespace: str, name: str, uid: str) -> Pod | None:
         """A pod that exists and has not ended."""

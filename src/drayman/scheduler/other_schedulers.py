@@ -34,7 +34,7 @@ class UnservedPods:
         self._names = names
         self._after_s = after_s
         self._due: dict[str, asyncio.TimerHandle] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def follow(self, informers: Informers) -> None:
         informers.informer(PODS).add_handler(self._pod)
@@ -48,25 +48,21 @@ class UnservedPods:
         pod = notice.object
         uid = pod.metadata.uid
         if notice.type == DELETED:
-            self._told.discard(uid)
+            self._reported.discard(uid)
         if notice.type == DELETED or not self._is_unserved(pod):
             timer = self._due.pop(uid, None)
             if timer is not None:
                 timer.cancel()
-        elif uid not in self._told and uid not in self._due:
+        elif uid not in self._reported and uid not in self._due:
             loop = asyncio.get_running_loop()
-            self._due[uid] = loop.call_later(self._after_s, self._tell, pod)
+            self._due[uid] = loop.call_later(self._after_s, self._report, pod)
 
     def _is_unserved(self, pod: Pod) -> bool:
-        return (
-            not pod.spec.node_name
-            and awaits_scheduler(pod)
-            and scheduler_of(pod) not in self._names
-        )
+        return awaits_scheduler(pod) and scheduler_of(pod) not in self._names
 
-    def _tell(self, pod: Pod) -> None:
+    def _report(self, pod: Pod) -> None:
         uid = pod.metadata.uid
         self._due.pop(uid, None)
-        self._told.add(uid)
+        self._reported.add(uid)
         note = str(left_to_another(pod, self._names))
         self._recorder.record(Reference.to(PODS, pod), "Warning", REASON, note, "Scheduling")

@@ -63,7 +63,7 @@ class Preemptor:
             return Preempted(pod, nomination, victims.pods)
         return None if former is None else Preempted(pod, None)
 
-    def may_ask(self, pod: Pod) -> bool:
+    def may_preempt(self, pod: Pod) -> bool:
         """Whether any pod might be evicted for a pod. Nearly always not, so this looks at no pods."""
         if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
             return False
@@ -76,11 +76,11 @@ class Preemptor:
 
     def _victims(self, demand: Demand, not_found: NotFound, now: float) -> Victims | None:
         pod = demand.pod
-        if not self.may_ask(pod):
+        if not self.may_preempt(pod):
             return None
         priority = priority_of(pod)
         unused = self._occupants.unused_claims()
-        candidates = self._candidates(not_found, priority, is_any_unused=bool(unused))
+        candidates = self._candidates(not_found, priority, now, is_any_unused=bool(unused))
         if not candidates:
             return None
         preemption = Preemption(
@@ -92,7 +92,7 @@ class Preemptor:
             )
 
     def _candidates(
-        self, not_found: NotFound, priority: int, *, is_any_unused: bool
+        self, not_found: NotFound, priority: int, now: float, *, is_any_unused: bool
     ) -> list[NodeState]:
         """Nodes that might accept the pod if less important pods went, or once something is freed that is about to be."""
         found = []
@@ -100,13 +100,13 @@ class Preemptor:
             node = self._state.nodes.get(name)
             if node is None or not verdict.resolvable:
                 continue
-            if is_any_unused or self._could_help(name, verdict, priority):
+            if is_any_unused or self._could_help(name, verdict, priority, now):
                 found.append(node)
         return found
 
-    def _could_help(self, node: str, verdict: Verdict, priority: int) -> bool:
+    def _could_help(self, node: str, verdict: Verdict, priority: int, now: float) -> bool:
         """Whether it is worth trying a node without the pods that may go: doing so for thousands of nodes takes seconds."""
         if isinstance(verdict, DevicesVerdict):
-            to_be_had = self._occupants.devices_to_be_had(node, priority)
-            return to_be_had >= verdict.least_missing
-        return self._occupants.has_anybody_to_go(node, priority)
+            evictable = self._occupants.evictable_devices(node, priority, now)
+            return evictable >= verdict.least_missing
+        return self._occupants.has_evictable(node, priority, now)

@@ -1,14 +1,17 @@
-"""Disruption budgets as preemption sees them: pods that should preferably stay."""
+"""Disruption budgets as preemption sees them: pods that should preferably stay.
+
+A budget covers the same pods here as for an eviction. Kubernetes' scheduler overlooks budgets with an empty selector, which are about all
+pods of their namespace, and pods without labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from drayman.api.core import Pod
-from drayman.api.errors import SelectorError
-from drayman.api.labels import matches
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
+from drayman.workloads.disruption import coverage
 
 
 class Budgets:
@@ -38,14 +41,5 @@ def _protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
     return (
         budget.metadata.namespace == pod.metadata.namespace
         and pod.metadata.name not in budget.status.disrupted_pods
-        and _covers(budget, pod)
+        and coverage(budget.spec.selector)(pod.metadata.labels)
     )
-
-
-def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    if budget.spec.selector is None or not pod.metadata.labels:
-        return False
-    try:
-        return matches(budget.spec.selector, pod.metadata.labels)
-    except SelectorError:
-        return False

@@ -90,7 +90,7 @@ class Queue:
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
 
-    def is_anybody_due(self, now: float) -> bool:
+    def is_any_due(self, now: float) -> bool:
         """Whether `take` may return a pod."""
         self._return_held_back(now)
         return bool(self._line)

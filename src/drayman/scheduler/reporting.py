@@ -21,12 +21,12 @@ from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import WriteOptions
-from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.patches import pod_condition_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
-from drayman.scheduler.decisions import MANAGER
+from drayman.scheduler.writes import MANAGER
 
 _log: Final = logging.getLogger(__name__)
 
@@ -177,10 +177,7 @@ class Reporter:
         return PatchWrite(
             PODS,
             metadata.name,
-            # The uid keeps the report off a newer pod of the same name.
-            strategic_merge_patch(
-                {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
-            ),
+            pod_condition_patch(metadata.uid, condition),
             metadata.namespace,
             subresource="status",
             options=WriteOptions(field_manager=MANAGER),
@@ -195,12 +192,12 @@ def _worked_out(report: _Report) -> _News | None:
         # A pod that cannot be explained must not hold up reports for the others.
         _log.exception("pod %s/%s", report.pod.metadata.namespace, report.pod.metadata.name)
         return None
-    told = condition_of(report.pod)
-    if told is None:
+    known = condition_of(report.pod)
+    if known is None:
         return _News(report.pod, report.reason, message, is_event=True)
-    if (told.reason, told.message) == (report.reason, message):
+    if (known.reason, known.message) == (report.reason, message):
         return None
-    same_words = told.reason == report.reason and _words(told.message or "") == _words(message)
+    same_words = known.reason == report.reason and _words(known.message or "") == _words(message)
     return _News(report.pod, report.reason, message, is_event=not same_words)
 
 
@@ -218,5 +215,5 @@ def _words(text: str) -> str:
 
 def _transition_time(pod: Pod, now: float) -> str:
     """A change of only the text does not count as a transition."""
-    told = condition_of(pod)
-    return (told.last_transition_time if told else None) or timestamp_at(now)
+    known = condition_of(pod)
+    return (known.last_transition_time if known else None) or timestamp_at(now)

@@ -8,7 +8,7 @@ is tried again after a while even if nothing happens.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
 from drayman.api.resource import ResourceClaim
 from drayman.placement.decision.outcomes import (
@@ -20,6 +20,9 @@ from drayman.placement.decision.outcomes import (
 )
 from drayman.placement.nominations import Nominations
 from drayman.scheduler.queue import Queue, QueuedPod
+
+INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
+"""Reported for a pod after an error of our own."""
 
 
 class Retrying:

@@ -16,14 +16,14 @@ from typing import Final
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim, ResourceSlice
+from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
-from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
+from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
@@ -73,7 +73,7 @@ class SchedulerOptions:
     """Whether no other scheduler is known: that is then reported for pods that name another one."""
     unserved_after_s: float = UNSERVED_AFTER_S
     """How long another scheduler has to take a pod, if one runs after all."""
-    binding_timeout_s: float = 600.0
+    binding_timeout_s: float = BINDING_TIMEOUT_S
     first_backoff_s: float = FIRST_BACKOFF_S
     longest_backoff_s: float = LONGEST_BACKOFF_S
     features: Features = field(default_factory=Features)
@@ -93,68 +93,73 @@ class Scheduler:
     ) -> None:
         """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`."""
         self._options = options or SchedulerOptions()
+        self._informers = informers
+        self._turns = turns
         self._clock = clock
         self._work = asyncio.Event()
+        self._under_way: dict[str, tuple[QueuedPod, Placement]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_following = False
         self.queue = Queue(
             first_backoff_s=self._options.first_backoff_s,
             longest_backoff_s=self._options.longest_backoff_s,
         )
         self.state = ClusterState(self._options.features, self._wake)
         self._nominations = Nominations(self.state)
+        self._foresight = Foresight(self.state)
+        self._preemptor = self._new_preemptor()
+        self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
+        self._binder = Binder(client, self.state, self, clock, self._options.binding_timeout_s)
+        self._freeing = Freeing(client, self.state)
+        self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
+        self._follower = self._new_follower()
         self._unserved = UnservedPods(
             self._recorder, self._options.names, self._options.unserved_after_s
         )
-        self._preemptor = Preemptor(
+
+    def _new_preemptor(self) -> Preemptor:
+        return Preemptor(
             self.state,
             Placer(self.state, self._options.policy),
             self._nominations,
-            Occupants(informers, self.state, self._nominations.expects_to_go),
-            Budgets(informers.informer(DISRUPTION_BUDGETS).cache),
+            Occupants(self._informers, self.state, self._nominations.expects_to_go),
+            Budgets(self._informers.informer(DISRUPTION_BUDGETS).cache),
         )
-        self._cycle = Cycle(
+
+    def _new_cycle(self) -> Cycle:
+        return Cycle(
             self.state,
             self.queue,
-            clock,
+            self._clock,
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
-            turns=turns,
-            may_ask=self._preemptor.may_ask,
+            turns=self._turns,
+            may_preempt=self._preemptor.may_preempt,
             nominations=self._nominations,
         )
-        self._turns = turns
-        self._binder = Binder(
-            client,
-            self.state,
-            self,
-            clock,
-            binding_timeout_s=self._options.binding_timeout_s,
-        )
-        self._freeing = Freeing(client, self.state)
-        self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
-        self._follower = Follower(
-            informers,
+
+    def _new_follower(self) -> Follower:
+        return Follower(
+            self._informers,
             self.state,
             self.queue,
             self._binder,
             self._options.names,
-            self._something_to_do,
+            self._work.set,
             self._nominations,
-            turns,
+            self._turns,
         )
-        self._informers = informers
-        self._is_following = False
-        self._foresight = Foresight(self.state)
-        self._under_way: dict[str, tuple[QueuedPod, Placement]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def follow(self) -> None:
         """Register with the informers. `run` does it if that has not been done."""
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
-            self._informers.informer(RESOURCE_SLICES).add_handler(self._slice_changed)
+            self._informers.informer(RESOURCE_SLICES).add_handler(
+                lambda notice: self._foresight.note(notice.object)
+            )
             if self._options.alone:
                 self._unserved.follow(self._informers)
 
@@ -176,16 +181,13 @@ class Scheduler:
             await self._binder.stop()
             await self._recorder.stop()
 
-    def _slice_changed(self, notice: Notice[ResourceSlice]) -> None:
-        self._foresight.note(notice.object)
-
     def _is_busy(self) -> bool:
-        return bool(self._tasks) or self.queue.is_anybody_due(self._clock())
+        return bool(self._tasks) or self.queue.is_any_due(self._clock())
 
     async def _rounds(self) -> None:
         while True:
             await self._wait_for_work()
-            while self.queue.is_anybody_due(self._clock()) and len(self._tasks) < UNDER_WAY:
+            while self.queue.is_any_due(self._clock()) and len(self._tasks) < UNDER_WAY:
                 self._round()
                 await asyncio.sleep(0)
 
@@ -256,9 +258,6 @@ class Scheduler:
         self.queue.wake(reason)
         self._work.set()
 
-    def _something_to_do(self) -> None:
-        self._work.set()
-
     def _hold_back(self, uid: str) -> None:
         entry = self.queue.get(uid)
         if entry is not None:
@@ -282,8 +281,9 @@ class Scheduler:
     def waiting(self, placement: Placement) -> None:
         made = (item.claim for item in placement.made)
         claims = (*placement.claims, *placement.held, *made)
-        told = (unready(claim, self._clock()) for claim in claims)
-        news = next((str(each) for each in told if each is not None), None)
+        timeout = self._options.binding_timeout_s
+        found = (unready(claim, self._clock(), timeout) for claim in claims)
+        news = next((str(each) for each in found if each is not None), None)
         if news is not None:
             self._reporter.note(
                 placement.pod,
@@ -296,9 +296,9 @@ class Scheduler:
                 self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: news)
         if placement.volumes is not None:
             # Most volumes are bound at once: not worth reporting.
-            asyncio.get_running_loop().call_later(PATIENCE_S, self._tell_of_volumes, placement)
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._report_volumes, placement)
 
-    def _tell_of_volumes(self, placement: Placement) -> None:
+    def _report_volumes(self, placement: Placement) -> None:
         """Report that volumes take their time, in place of what was reported for the pod before."""
         known = self._under_way.get(placement.uid)
         if known is None or known[1].volumes is not placement.volumes:
@@ -308,8 +308,8 @@ class Scheduler:
             return
         news = volumes_pending(pending, placement.node)
         self._reporter.note(placement.pod, "VolumeBindingPending", news.sentence, "Scheduling")
-        told = condition_of(placement.pod)
-        if told is not None and told.reason != SCHEDULER_ERROR:
+        condition = condition_of(placement.pod)
+        if condition is not None and condition.reason != SCHEDULER_ERROR:
             self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: str(news))
 
     def failed(self, placement: Placement, why: str) -> None:
@@ -328,5 +328,5 @@ class Scheduler:
         self._work.set()
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
-        self._cycle.settled(claims)
+        self._cycle.retrying.settled(claims)
         self._work.set()

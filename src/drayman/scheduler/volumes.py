@@ -21,7 +21,7 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.fit.volume_matching import reaches
 from drayman.placement.state import ClusterState
 from drayman.placement.volumes import Taken
-from drayman.scheduler.decisions import MANAGER
+from drayman.scheduler.writes import MANAGER
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _CLAIM_REF: Final = ("spec", "claimRef")

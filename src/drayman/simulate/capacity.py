@@ -23,7 +23,6 @@ from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.api.struct import ApiStruct
-from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import holdings_of
 from drayman.inventory.view import NodeView
 from drayman.placement.decision.deciding import Decider
@@ -121,7 +120,6 @@ class _Filling:
     cluster: ClusterState | Emptied
     explains: bool = True
     _copies: int = 0
-    _shared: frozenset[PoolId] = frozenset()
     _before: dict[str, NodeView] = field(default_factory=dict)
     """The nodes as they are without copies, by name."""
     _placed: int = 0
@@ -133,7 +131,6 @@ class _Filling:
         for node in nodes:
             view = self._before[node.facts.name] = self.cluster.view(node)
             alike.setdefault(signature(view, question), []).append(node)
-        self._shared = self._pools_of_several_nodes()
         found: dict[NodeState, _Count] = {}
         together: list[NodeState] = []
         for group in alike.values():
@@ -167,7 +164,7 @@ class _Filling:
             taken = [h for item in outcome.claims for h in holdings_of(item.allocation)]
             if not taken:
                 break
-            is_local &= all(holding.device.pool_id not in self._shared for holding in taken)
+            is_local &= not any(self.world.state.is_floating(h.device.pool_id) for h in taken)
             self.cluster.assume_plan(outcome)
             self._placed += 1
         return _Count(MOST_ON_A_NODE), is_local
@@ -189,10 +186,6 @@ class _Filling:
         self._copies += 1
         uid = f"copy {self._copies} of {self.claim.metadata.name}"
         return replace(self.claim, metadata=replace(self.claim.metadata, uid=uid))
-
-    def _pools_of_several_nodes(self) -> frozenset[PoolId]:
-        specs = (slice_.spec for slice_ in self.world.objects.slices)
-        return frozenset(PoolId(s.driver, s.pool.name) for s in specs if not s.node_name)
 
 
 def _open_nodes(state: ClusterState, needs: PodNeeds) -> tuple[list[NodeState], dict[str, int]]:

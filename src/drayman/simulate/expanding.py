@@ -15,9 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from drayman.api import codec
-from drayman.api.core import (
-    Pod,
-)
+from drayman.api.core import Pod
 from drayman.api.jobs import Job, JobStatus
 from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_active, is_finished
@@ -145,7 +143,7 @@ class Expansion:
         if existing:
             return _all_there(workload, existing)
         if isinstance(owner, DaemonSet):
-            return "no node is one for its pods"
+            return "no node is eligible for its pods"
         if isinstance(owner, Job) and end_of(self._as_it_stands(owner, existing)):
             return "it has ended already"
         if isinstance(owner, Deployment) and owner.spec.paused:

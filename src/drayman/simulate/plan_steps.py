@@ -25,7 +25,7 @@ from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import waiting
+from drayman.reasons.waiting import before_nodes, held_back
 from drayman.simulate.expanding import ExpandedPod
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
 
@@ -48,15 +48,8 @@ class Turn:
     def rank(self) -> int:
         return -priority_of(self.pod)
 
-    def placed(self, node: str, devices: tuple[PlannedDevice, ...] = ()) -> PlannedPod:
-        return self._result(node=node, devices=devices)
-
-    def refused(self, why: Headline) -> PlannedPod:
-        return self._result(waits=why)
-
-    def _result(
+    def result(
         self,
-        *,
         node: str = "",
         devices: tuple[PlannedDevice, ...] = (),
         waits: Headline | None = None,
@@ -74,7 +67,7 @@ class Turn:
 
 
 @dataclass(slots=True, eq=False)
-class Bench:
+class PlanContext:
     """The cluster that pods are tried on."""
 
     world: World
@@ -113,56 +106,58 @@ def planned_pods(state: ClusterState, claims: Sequence[ResourceClaim]) -> Planne
     return Planned(lambda name: before().view(state.nodes[name]), "pods that come before it")
 
 
-Step: TypeAlias = Callable[[Bench, Turn], PlannedPod | None]
+Step: TypeAlias = Callable[[PlanContext, Turn], PlannedPod | None]
 """Decides about a pod, or leaves it to the next step."""
 
 
-def wait_for_predecessor(bench: Bench, turn: Turn) -> PlannedPod | None:
+def wait_for_predecessor(context: PlanContext, turn: Turn) -> PlannedPod | None:
     """A pod of an ordered set is not made before its predecessor runs."""
     after = turn.expanded.after
-    if not after or (turn.pod.metadata.namespace, after) not in bench.waiting:
+    if not after or (turn.pod.metadata.namespace, after) not in context.waiting:
         return None
-    return turn.refused(
-        Headline.of(Reason.NO_PODS, f"The pod is not made before pod {after} runs.")
-    )
+    text = f"The pod is not created until pod {after} runs."
+    return turn.result(waits=Headline.of(Reason.NO_PODS, text))
 
 
-def stay_where_it_is_told(bench: Bench, turn: Turn) -> PlannedPod | None:
+def keep_the_named_node(context: PlanContext, turn: Turn) -> PlannedPod | None:
     """A pod that names its node is not placed by the scheduler."""
     node = turn.pod.spec.node_name
     if not node:
         return None
-    bench.world.state.set_placed_pod(turn.pod)
-    return turn.placed(node)
+    context.world.state.set_placed_pod(turn.pod)
+    return turn.result(node)
 
 
-def wait_for_others(bench: Bench, turn: Turn) -> PlannedPod | None:
-    """What has to happen before nodes are looked at."""
-    why = waiting(bench.world, turn.pod)
-    return None if why is None else turn.refused(why)
+def wait_for_others(context: PlanContext, turn: Turn) -> PlannedPod | None:
+    """There may be nothing to decide about a pod yet."""
+    why = held_back(context.world, turn.pod)
+    return None if why is None else turn.result(waits=why)
 
 
-def find_a_place(bench: Bench, turn: Turn) -> PlannedPod | None:
+def find_a_place(context: PlanContext, turn: Turn) -> PlannedPod | None:
     """What the scheduler would do."""
-    outcome = bench.round.consider(turn.pod, turn.expanded.node)
+    outcome = context.round.consider(turn.pod, turn.expanded.node)
+    why = before_nodes(context.world, outcome, turn.pod)
+    if why is not None:
+        return turn.result(waits=why)
     if isinstance(outcome, NoNode):
         turn.demand, turn.not_found = outcome.demand, outcome.not_found
         return None
-    assert isinstance(outcome, Fitting)  # `wait_for_others` handles the rest
+    assert isinstance(outcome, Fitting)  # all that was decided before was in the same round
     demand, found = outcome.demand, outcome.found
-    turn.placement = bench.round.place(demand, found)
-    return turn.placed(turn.placement.node, tuple(_devices(demand, found)))
+    turn.placement = context.round.place(demand, found)
+    return turn.result(turn.placement.node, tuple(_devices(demand, found)))
 
 
-def say_why_not(bench: Bench, turn: Turn) -> PlannedPod | None:
+def say_why_not(context: PlanContext, turn: Turn) -> PlannedPod | None:
     """No step found a place."""
     if turn.demand is None or turn.not_found is None:
         return None
-    return turn.refused(bench.why(turn, turn.demand, turn.not_found))
+    return turn.result(waits=context.why(turn, turn.demand, turn.not_found))
 
 
 STEPS: Final[tuple[Step, ...]] = (
-    stay_where_it_is_told,
+    keep_the_named_node,
     wait_for_predecessor,
     wait_for_others,
     find_a_place,

@@ -24,7 +24,7 @@ from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import GroupClaims
 from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
-from drayman.simulate.plan_steps import STEPS, Bench, Step, Turn, planned_pods
+from drayman.simulate.plan_steps import STEPS, PlanContext, Step, Turn, planned_pods
 from drayman.workloads.volumes.ephemeral import claims_for
 
 
@@ -32,7 +32,7 @@ class TooManyPodsError(Exception):
     """The workloads have more pods than a plan is made for."""
 
     def __init__(self) -> None:
-        super().__init__(f"this comes to more than {MOST_PODS:,} pods, which is too many to plan")
+        super().__init__(f"this amounts to more than {MOST_PODS:,} pods, which is too many to plan")
 
 
 def plan(
@@ -69,15 +69,15 @@ class Planning:
         turns = list(islice(self._turns(), MOST_PODS + 1))
         if len(turns) > MOST_PODS:
             raise TooManyPodsError
-        bench = Bench(self._world, Decider(self._world.state).round(self._world.now))
+        context = PlanContext(self._world, Decider(self._world.state).round(self._world.now))
         earlier = list(_pending(self._world)) if pending_first else []
         results: dict[int, PlannedPod] = {}
         for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):
             self._make_volume_claims(turn.pod)
-            result = results[id(turn)] = _decide(bench, turn, steps)
+            result = results[id(turn)] = _decide(context, turn, steps)
             self._decided.append(turn)
             if result.waits is not None:
-                bench.waiting.add((result.namespace, result.name))
+                context.waiting.add((result.namespace, result.name))
                 self._note(turn, result.waits.reason)
         pods = tuple(results[id(turn)] for turn in turns)
         return self._report(pods)
@@ -146,9 +146,9 @@ class Planning:
                 )
 
 
-def _decide(bench: Bench, turn: Turn, steps: Sequence[Step]) -> PlannedPod:
+def _decide(context: PlanContext, turn: Turn, steps: Sequence[Step]) -> PlannedPod:
     for step in steps:
-        result = step(bench, turn)
+        result = step(context, turn)
         if result is not None:
             return result
     raise ValueError("no step decides about a pod; the last one must")

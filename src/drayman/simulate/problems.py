@@ -162,7 +162,7 @@ def _without_meaning(problem: Problem, value: Json) -> Iterator[str]:
             yield f"{elided(path, LONGEST_NAME)}: unknown field"
     for gate in problem.features or ():
         if gate not in _GATES:
-            yield f"features: {elided(gate, LONGEST_NAME)} is no gate of the allocator"
+            yield f"features: {elided(gate, LONGEST_NAME)} is not a gate of the allocator"
 
 
 def _decompressed(name: str, data: bytes) -> bytes:

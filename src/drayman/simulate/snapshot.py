@@ -72,7 +72,7 @@ def read_snapshot(file: str, data: bytes, *, now: float) -> World:
     if gathered.findings:
         raise SnapshotError(tuple(gathered.findings[:_MOST_FINDINGS]))
     if gathered.head is None and not gathered.objects.get("nodes"):
-        message = "is no cluster: it has no nodes; `drayman snapshot` makes such a file"
+        message = "is not a snapshot of a cluster: it has no nodes; `drayman snapshot` makes one"
         raise SnapshotError((found(Severity.ERROR, file, 0, "", "", message),))
     return gathered.world(now)
 

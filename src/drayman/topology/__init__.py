@@ -4,24 +4,20 @@
 reads what node labels say about racks, blocks and NVLink domains.
 """
 
-from drayman.topology.distance import Distance, Link, link
-from drayman.topology.levels import Level, LevelKind, closest_common, levels
+from drayman.topology.distance import Distance, Link
+from drayman.topology.levels import LevelKind, levels
 from drayman.topology.locality import DeviceKind, Locality, kind, locality
-from drayman.topology.matrix import Matrix, Row, matrix
+from drayman.topology.matrix import Matrix, matrix
 
 __all__ = [
     "DeviceKind",
     "Distance",
-    "Level",
     "LevelKind",
     "Link",
     "Locality",
     "Matrix",
-    "Row",
-    "closest_common",
     "kind",
     "levels",
-    "link",
     "locality",
     "matrix",
 ]

@@ -64,9 +64,3 @@ LABELS: Final = (
 def levels(labels: Mapping[str, str]) -> tuple[Level, ...]:
     """The levels that a node's labels name, from near to far. An empty label names nothing."""
     return tuple(Level(kind, label, labels[label]) for label, kind in LABELS if labels.get(label))
-
-
-def closest_common(one: Mapping[str, str], other: Mapping[str, str]) -> Level | None:
-    """The nearest level that two nodes share, or None where their labels name none."""
-    shared = set(levels(other))
-    return next((level for level in levels(one) if level in shared), None)

@@ -71,10 +71,7 @@ def root_and_numa(driver: str, device: Device) -> tuple[str | None, int | None]:
     """The part of the locality that searches look at, for each device of a cluster: it must cost as little as possible."""
     attributes = device.attributes
     root, numa = _place_names(driver, tuple(attributes))
-    return (
-        _text(attributes, root) if root else None,
-        _number(attributes, numa) if numa else None,
-    )
+    return (_text(attributes, root) if root else None, _number(attributes, numa) if numa else None)
 
 
 def kind(driver: str, device: Device) -> DeviceKind:

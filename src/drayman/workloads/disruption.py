@@ -1,14 +1,16 @@
-"""How many of the pods of a budget are healthy, how many have to be, and so how many may go."""
+"""Which pods a budget covers, how many of them are healthy, how many have to be, and so how many may go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from drayman.api.core import Pod
-from drayman.api.meta import Condition
+from drayman.api.errors import SelectorError
+from drayman.api.labels import Labels, compile_selector
+from drayman.api.meta import Condition, LabelSelector
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.times import seconds_of, timestamp_at
 from drayman.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
@@ -29,6 +31,20 @@ class Expected(NamedTuple):
 
 class NoScaleError(Exception):
     """A share was asked for, and a pod's controller does not say how many there should be."""
+
+
+def coverage(selector: LabelSelector | None) -> Callable[[Labels], bool]:
+    """Whether pods with some labels are covered by a budget with this selector: an empty one covers all, an absent or invalid one none."""
+    if selector is None:
+        return _covers_none
+    try:
+        return compile_selector(selector).matches
+    except SelectorError:
+        return _covers_none
+
+
+def _covers_none(_: Labels) -> bool:
+    return False
 
 
 def expected(

@@ -8,16 +8,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from drayman.api.core import ContainerStatus, Pod, PodCondition
-from drayman.api.pods import is_active, is_finished, is_leaving, is_sidecar
+from drayman.api.pods import is_active, is_sidecar
 from drayman.api.times import seconds_of
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "": 0, "Unknown": 1}
 _RUNNING: Final = 2
-
-
-def is_terminating(pod: Pod) -> bool:
-    return is_leaving(pod) and not is_finished(pod)
 
 
 def condition_of(pod: Pod, type_: str) -> PodCondition | None:

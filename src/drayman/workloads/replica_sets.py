@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from drayman.api.core import Pod
-from drayman.api.pods import is_active
+from drayman.api.pods import is_active, is_terminating
 from drayman.api.struct import Json
 from drayman.api.workloads import (
     ReplicaSet,
@@ -19,7 +19,7 @@ from drayman.api.workloads import (
 )
 from drayman.workloads.conditions import Conditions, find, with_condition, without
 from drayman.workloads.pod_bodies import MOST_PER_ROUND, pod_body
-from drayman.workloads.pod_state import expendable_first, is_available, is_ready, is_terminating
+from drayman.workloads.pod_state import expendable_first, is_available, is_ready
 
 FAILURE = "ReplicaFailure"
 ReplicaKeeper: TypeAlias = ReplicaSet | ReplicationController

@@ -9,21 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from drayman.api.schema.openapi import (
-    ServedResource,
-    ServedSubresource,
-    document_hash,
-    encode_document,
-    encode_gnostic,
-    openapi_v2,
-    openapi_v3,
-    openapi_v3_index,
-)
+from drayman.api.schema.openapi import ServedResource, ServedSubresource
 from drayman.api.schema.openapi.descriptions import (
     descriptions_of,
     field_description,
     message_description,
 )
+from drayman.api.schema.openapi.documents import (
+    encode_document,
+    openapi_v2,
+    openapi_v3,
+    openapi_v3_index,
+)
+from drayman.api.schema.openapi.gnostic import encode_gnostic
 from drayman.api.schema.tables import package_messages
 
 ALL = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
@@ -143,12 +141,11 @@ def test_a_kind_without_schema_is_refused() -> None:
 
 
 def test_index_names_each_document_by_its_hash() -> None:
-    """The index changes when and only when a document does."""
-    data = {path: encode_document(document) for path, document in DOCUMENTS.items()}
-    index = openapi_v3_index({path: document_hash(text) for path, text in data.items()})
+    """Each document is found under its path and hash."""
+    index = openapi_v3_index({path: path.upper() for path in DOCUMENTS})
+    assert index["paths"].keys() == DOCUMENTS.keys()
     url = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
-    assert url == f"/openapi/v3/apis/apps/v1?hash={document_hash(data['apis/apps/v1'])}"
-    assert len({document_hash(text) for text in data.values()}) == len(data)
+    assert url == "/openapi/v3/apis/apps/v1?hash=APIS/APPS/V1"
 
 
 def fields(data: bytes) -> dict[int, list[Any]]:

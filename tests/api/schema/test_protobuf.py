@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 from api.schema import wire
 from api.schema.recorded import transcripts, vectors
 from drayman.api.errors import BodyError, UnrecognizedError
-from drayman.api.schema import (
-    Message,
-    decode_protobuf,
-    decode_strict,
-    message_named,
-    read_envelope,
-    schema_for,
-)
+from drayman.api.schema import Message, decode_strict, message_named, schema_for
+from drayman.api.schema.protobuf import decode_protobuf, read_envelope
 
 
 def kind(name: str, group: str = "", version: str = "v1") -> Message:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from drayman.api.schema.openapi import Asked, Publication, PublishedPage, ServedResource
+from drayman.api.schema.openapi import Asked, Publication, ServedResource
 from drayman.api.schema.openapi.gnostic import MEDIA_TYPE
+from drayman.api.schema.openapi.publishing import PublishedPage
 
 NOW = datetime(2026, 11, 15, 4, 0, 31, tzinfo=UTC)
 VERBS = frozenset({"get", "list", "create", "patch"})

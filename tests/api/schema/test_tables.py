@@ -88,7 +88,6 @@ def test_field_facts() -> None:
     assert volumes.merge_strategies == {"merge", "retainKeys"}
     pool = child(kind("resource.k8s.io", "v1", "ResourceSlice"), "spec", "pool")
     assert pool.fields["generation"].omit is Omit.NEVER
-    assert not pool.fields["generation"].omit_empty
     assert message_named("meta/v1.LabelSelector").is_atomic
     assert child(kind("", "v1", "Service"), "spec").fields["selector"].is_atomic
 

@@ -102,7 +102,7 @@ def test_ephemeral_needs_no_directory(tmp_path: Path, monkeypatch: pytest.Monkey
         assert not (tmp_path / "named").exists()
     done = drayman("up", "--ephemeral", "--data-dir", tmp_path / "named")
     assert done.returncode == 2
-    assert "--ephemeral keeps nothing, so it goes with no --data-dir" in done.stderr
+    assert "--ephemeral keeps nothing, so it cannot be combined with --data-dir" in done.stderr
 
 
 def test_ephemeral_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +154,8 @@ def test_a_folder_that_cannot_be_written(data: Path) -> None:
     [
         ("store.db", b"no database" * 1000, "is not a Drayman store"),
         ("store.db", b"SQLite format 3\0" + b"\xff" * 5000, "store.db"),
-        ("pki/ca.crt", b"rubbish", "is no certificate; remove it to have a new one"),
-        ("pki/server.key", b"rubbish", "is no private key; remove it to have a new one"),
+        ("pki/ca.crt", b"rubbish", "is not a certificate; remove it to have a new one"),
+        ("pki/server.key", b"rubbish", "is not a private key; remove it to have a new one"),
         ("accounts.key", b"rubbish", "is no signing key; remove it to have a new one"),
         ("admin.token", b"", "holds no token; remove it to have a new one"),
         ("admin.token", b"\xff\xfe", "holds no token; remove it to have a new one"),
@@ -256,7 +256,10 @@ def test_the_api_alone_has_no_hardware() -> None:
     """--profile asks for what --no-controllers leaves out, which is said rather than forgotten."""
     done = drayman("up", "--ephemeral", "--no-controllers", "--profile", "example=1")
     assert done.returncode == 2
-    assert "--no-controllers serves the API alone, so it goes with no --profile" in done.stderr
+    assert (
+        "--no-controllers serves the API alone, so it cannot be combined with --profile"
+        in done.stderr
+    )
 
 
 def test_a_killed_server_does_not_count_as_running(data: Path) -> None:

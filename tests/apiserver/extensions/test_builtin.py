@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from drayman.apiserver.extensions import builtin_definitions, install_builtin_definitions
+from drayman.apiserver.extensions.builtin import builtin_definitions
+from drayman.apiserver.instance.first_objects import create_builtin_definitions
 
 
 def test_the_builtin_definitions_are_accepted_and_installed_once(play):
@@ -10,9 +11,9 @@ def test_the_builtin_definitions_are_accepted_and_installed_once(play):
 
     async def scenario(api):
         core = api.server.core
-        await install_builtin_definitions(core)
+        await create_builtin_definitions(core)
         revision = core.store.revision
-        await install_builtin_definitions(core)
+        await create_builtin_definitions(core)
         assert core.store.revision == revision
         served = {f"{r.plural}.{r.group}" for r in core.resources if r.custom}
         assert served == {obj["metadata"]["name"] for obj in builtin_definitions()}
@@ -31,7 +32,7 @@ def test_a_cluster_queue_gets_its_defaults_in_both_versions(play):
     }
 
     async def scenario(api):
-        await install_builtin_definitions(api.server.core)
+        await create_builtin_definitions(api.server.core)
         made = await api("POST", "/apis/kueue.x-k8s.io/v1beta1/clusterqueues", queue)
         assert made.status == 201, made.body
         spec = (await api("GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/q")).body["spec"]
@@ -56,7 +57,7 @@ def test_the_queue_of_a_local_queue_cannot_change(play):
     }
 
     async def scenario(api):
-        await install_builtin_definitions(api.server.core)
+        await create_builtin_definitions(api.server.core)
         await api("POST", path, queue)
         change = {"spec": {"clusterQueue": "b"}}
         refused = await api("PATCH", f"{path}/q", change, "application/merge-patch+json")

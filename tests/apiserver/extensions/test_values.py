@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from drayman.apiserver.extensions.columns import cell_value
 from drayman.apiserver.extensions.correlation import Correlation
 from drayman.apiserver.extensions.defaulting import set_defaults
-from drayman.apiserver.extensions.go_numbers import go_number
 from drayman.apiserver.extensions.identifiers import identifier
 from drayman.apiserver.extensions.list_types import list_type_errors
 from drayman.apiserver.extensions.paths import JsonPathError, parse_json_path
 from drayman.apiserver.extensions.pruning import prune
+from drayman.apiserver.extensions.scalar_checks import go_number
 from drayman.apiserver.extensions.text_formats import text_format
 from drayman.apiserver.extensions.value_checks import value_errors
 

@@ -164,8 +164,8 @@ async def test_a_taken_port(options: Options, tmp_path: Path) -> None:
         ("store.db", "is not a Drayman store"),
         ("admin.token", "holds no token"),
         ("accounts.key", "is no signing key"),
-        ("pki/ca.crt", "is no certificate"),
-        ("pki/server.key", "is no private key"),
+        ("pki/ca.crt", "is not a certificate"),
+        ("pki/server.key", "is not a private key"),
     ],
 )
 async def test_a_broken_file(options: Options, name: str, words: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.kinds.circumstances import Objects, created, make_context, pod, resource_of
-from drayman.apiserver.kinds.admission import DefaultServiceAccount, DefaultTolerations
+from drayman.apiserver.kinds.admission import DefaultTolerations
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admitted
@@ -126,18 +126,6 @@ def test_replacing_a_pod_adds_the_tolerations_again() -> None:
     write = Admitted("UPDATE", PODS, "", "ns", "pod", new, old, make_context())
     DefaultTolerations().admit(write)
     assert new["spec"]["tolerations"] == old["spec"]["tolerations"]
-
-
-def test_a_pod_runs_as_an_account_that_exists() -> None:
-    """With service accounts on, pods get the default one, and none that does not exist."""
-    objects = Objects()
-    plugin, context = DefaultServiceAccount(), make_context(objects)
-    with pytest.raises(StatusError):
-        plugin.admit(Admitted("CREATE", PODS, "", "ns", "pod", pod(), None, context))
-    objects.add("serviceaccounts", {"metadata": {"namespace": "ns", "name": "default"}})
-    obj = pod()
-    plugin.admit(Admitted("CREATE", PODS, "", "ns", "pod", obj, None, context))
-    assert obj["spec"]["serviceAccountName"] == obj["spec"]["serviceAccount"] == "default"
 
 
 def test_new_nodes_take_no_pods_yet() -> None:

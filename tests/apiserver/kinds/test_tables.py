@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.kinds.circumstances import NOW, pod, resource_of
-from drayman.apiserver.kinds.tables import age_of, human_duration, selector_text
+from drayman.apiserver.kinds.tables import age_of, human_duration, selector_cell
 from drayman.apiserver.served.strategy import Object
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -178,8 +178,9 @@ def test_selectors_are_shown_as_requests_take_them() -> None:
             {"key": "c", "operator": "DoesNotExist"},
         ],
     }
-    assert selector_text(selector) == "a in (x,y),b=1,!c"
-    assert selector_text({}) == selector_text(None) == "<none>"
+    cell = selector_cell("spec")
+    assert cell({"spec": selector}, NOW) == "a in (x,y),b=1,!c"
+    assert cell({"spec": {}}, NOW) == cell({}, NOW) == "<none>"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from apiserver.lifecycle.world import CONFIG, Object, World, owner, world
-from drayman.apiserver.lifecycle import Lifecycle
 from drayman.apiserver.lifecycle.released_claims import LEFT_TO_CONTROLLER_S
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.protocol.errors import forbidden
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.apiserver.verbs.patches import MERGE_PATCH

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.apiserver.verbs.core import Core

@@ -11,14 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.schema import schema_for
-from drayman.apiserver.patching import (
-    ConflictError,
-    FieldManager,
-    ScaleOwnership,
-    builtin_field_manager,
-    custom_resource_shape,
-    field_manager,
-)
+from drayman.apiserver.patching.builtin_shapes import shape_of, zero_of
+from drayman.apiserver.patching.conflicts import ConflictError
+from drayman.apiserver.patching.custom_shapes import custom_resource_shape
+from drayman.apiserver.patching.field_manager import FieldManager
 from drayman.apiserver.patching.field_set import decode, field_set, named_path
 from drayman.apiserver.patching.managed_fields import (
     ANCIENT_CHANGES,
@@ -29,6 +25,8 @@ from drayman.apiserver.patching.managed_fields import (
     decode_managed,
     encode_managed,
 )
+from drayman.apiserver.patching.scaling import ScaleOwnership
+from drayman.apiserver.patching.versions import Versions
 from drayman.apiserver.protocol.errors import StatusError
 
 T1, T2 = "2024-05-01T10:00:00Z", "2024-05-01T10:00:01Z"
@@ -61,8 +59,9 @@ SCHEMA: dict[str, Any] = {
 
 
 def widgets(schema: dict[str, Any]) -> FieldManager:
-    shapes = {"g.example/v1": custom_resource_shape(schema)}
-    return field_manager("g.example/v1", "Widget", shapes)
+    versions = Versions({"g.example/v1": custom_resource_shape(schema)})
+    nothing = {"apiVersion": "g.example/v1", "kind": "Widget"}
+    return FieldManager("g.example/v1", "Widget", versions, nothing)
 
 
 WIDGETS = widgets(SCHEMA)
@@ -71,7 +70,8 @@ WIDGETS = widgets(SCHEMA)
 def configmaps() -> FieldManager:
     message = schema_for("", "v1", "ConfigMap")
     assert message is not None
-    return builtin_field_manager("v1", "ConfigMap", {"v1": message})
+    nothing = {**zero_of(message), "apiVersion": "v1", "kind": "ConfigMap"}
+    return FieldManager("v1", "ConfigMap", Versions({"v1": shape_of(message)}), nothing)
 
 
 CONFIGMAPS = configmaps()

@@ -50,7 +50,9 @@ def unchunked(body: bytes) -> bytes:
 
 def waiting(server: Listening) -> int:
     """Bytes that wait in the server for clients of watches."""
-    return server.running.connections.waiting_bytes()
+    answers = server.running.connections._sending.values()
+    transports = (answer.request.transport for answer in answers)
+    return sum(t.get_write_buffer_size() for t in transports if t is not None)
 
 
 async def drop(connection: Connection, how: str) -> None:

@@ -55,7 +55,7 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     """Rubbish in the directory is one clear sentence, not a traceback."""
     files = ensure_certificates(tmp_path / "pki", HOSTS, NOW)
     files.certificate.write_text("rubbish")
-    with pytest.raises(AuthorityError, match="is no certificate"):
+    with pytest.raises(AuthorityError, match="is not a certificate"):
         ensure_certificates(tmp_path / "pki", HOSTS, NOW)
 
 

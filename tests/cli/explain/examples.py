@@ -249,7 +249,7 @@ NAMESPACE: Final = Explanation(
                 kind="Pod",
                 namespace="team-a",
                 name=f"pod-{number}",
-                headline=Headline.of(Reason.NODES_FULL, "2 nodes have not enough cpu left"),
+                headline=Headline.of(Reason.NODES_FULL, "2 nodes do not have enough cpu left"),
             )
             for number in range(30)
         ),

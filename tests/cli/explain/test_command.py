@@ -196,7 +196,7 @@ def test_a_claim(full: Kubectl, explain: Explain) -> None:
         (["ns/team-q"], "there is no namespace/team-q; did you mean team-"),
         (["service/first"], "cannot be explained"),
         (["pod/first", "--all"], "leave out KIND/NAME"),
-        ([], "what is to be explained?"),
+        ([], "what should be explained?"),
         (["pod/first", "--context", "nowhere"], "has no context 'nowhere'"),
     ],
 )

@@ -55,7 +55,7 @@ def test_everything_is_told() -> None:
         "nearest miss (dgx-h100-3)",
         "gpu-2, gpu-3: held by team-b/eval-0",
         "team-b/eval-0 (job/eval) gpu-2, gpu-3 of dgx-h100-3 0 3h20m",
-        "somebody you may not see",
+        "hidden from you",
         "1. lower the count of request gpu to 3 then on dgx-h100-3 with gpu-0, gpu-1, gpu-5",
         "drayman device untaint dgx-h100-3/gpu-4 example.com/hot:NoSchedule",
         "freeing pods was tried on 32 of 120 nodes only",

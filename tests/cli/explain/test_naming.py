@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from drayman.cli.explain.naming import subject_of
+from drayman.cli.explain.command import subject_of
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_kinds_and_names(words: str, expected: str) -> None:
     [
         ("a", "Say its kind too: pod/a"),
         ("pod", "which pod?"),
-        ("", "or say --all"),
+        ("", "or use --all"),
         ("service/a", "these can: pod, resourceclaim, job, deployment, replicaset, statefulset,"),
         ("nodes.apps/a", "cannot be explained"),
         ("pods.batch/a", "cannot be explained"),
-        ("pod/", "names no object"),
-        ("pod/a/b", "names no object"),
+        ("pod/", "does not name an object"),
+        ("pod/a/b", "does not name an object"),
         ("pod a b", "one object at a time"),
         ("pod/a pod/b", "one object at a time"),
     ],

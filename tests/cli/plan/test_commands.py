@@ -141,18 +141,18 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a snapshot that is none": (
         ("-f", "job.yaml", "--snapshot", "job.yaml"),
-        "is no cluster",
+        "is not a snapshot of a cluster",
     ),
-    "nothing to plan": (("-f", "claim.yaml"), "the files hold nothing that comes to pods"),
+    "nothing to plan": (("-f", "claim.yaml"), "the files contain nothing that results in pods"),
     "nothing to plan now": (
         ("-f", "rc.yaml"),
-        "the files hold nothing that comes to pods now; not planned: Rocket",
+        "the files contain nothing that results in pods now; not planned: Rocket",
     ),
     "a manifest that is wrong": (("-f", "bad.yaml"), "bad.yaml:6: Job train: spec.parallelism: "),
-    "two clusters": (("-f", "job.yaml", "--context", "x"), "--snapshot is a cluster already"),
+    "two clusters": (("-f", "job.yaml", "--context", "x"), "--snapshot already names a cluster"),
     "more pods than anybody has": (
         ("-f", "billions.yaml"),
-        "this comes to more than 200,000 pods, which is too many to plan",
+        "this amounts to more than 200,000 pods, which is too many to plan",
     ),
     "no times": (("-f", "job.yaml", "--times", "0"), "Invalid value"),
 }
@@ -223,7 +223,7 @@ def test_capacity_wants_one_claim(folder: Path) -> None:
     """A file with none, or several, is no question."""
     result = run("capacity", "-f", "job.yaml", "--snapshot", "cluster.yaml")
     assert result.exit_code == 2
-    assert "has 0 ResourceClaims and ResourceClaimTemplates; one is wanted" in result.stderr
+    assert "has 0 ResourceClaims and ResourceClaimTemplates; expected one" in result.stderr
 
 
 async def _cluster(folder: Path, work: Any) -> None:

@@ -298,7 +298,7 @@ def test_without_claims_nothing_is_said_to_be_free(jane: Run) -> None:
     assert "you may not list resourceclaims" in result.stderr
     lines = result.stdout.splitlines()[2:]
     assert len(lines) == 8
-    assert all("unknown" in line and "(not yours to see)" in line for line in lines)
+    assert all("unknown" in line and "(hidden from you)" in line for line in lines)
 
 
 def test_what_is_left_of_a_device_is_unknown_with_its_holder(jane: Run) -> None:

@@ -15,7 +15,6 @@ from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import (
-    Bookmark,
     Change,
     Informer,
     InProcessClient,
@@ -257,24 +256,6 @@ async def test_a_watch_ends_when_it_was_told_to(open_cluster: Open) -> None:
         assert await changes(cluster, options, 99) == []
 
 
-async def test_a_list_as_events_ends_with_a_bookmark(open_cluster: Open) -> None:
-    """Initial events are ended by a bookmark that says so, at a version to go on from."""
-    async with open_cluster() as cluster:
-        await make(cluster, "a", "b")
-        names: list[str] = []
-        async with cluster.client.watch(
-            CONFIG_MAPS, cluster.namespace, options=WatchOptions(initial_events=True)
-        ) as events:
-            async for event in events:
-                if isinstance(event, Bookmark):
-                    break
-                names += mine((event.object,))
-        assert sorted(names) == ["a", "b"]
-        assert isinstance(event, Bookmark)
-        assert event.ends_initial_events
-        assert int(event.resource_version) > 0
-
-
 async def test_a_version_from_long_ago_is_expired(open_cluster: Open) -> None:
     """A watch cannot begin where history is no longer kept. Where all of it still is, the watch has all of it."""
     async with open_cluster() as cluster:
@@ -341,10 +322,10 @@ async def test_informers_of_many_writers_miss_nothing(open_cluster: Open) -> Non
     async with open_cluster() as cluster:
         client, namespace = cluster.client, cluster.namespace
         selection = Selection(CONFIG_MAPS, namespace, label_selector="of=many")
-        listing, streaming = Follower(), Follower()
-        one, two = Informer(client, selection), Informer(client, selection, watch_list=True)
-        one.add_handler(listing)
-        two.add_handler(streaming)
+        first, second = Follower(), Follower()
+        one, two = Informer(client, selection), Informer(client, selection)
+        one.add_handler(first)
+        two.add_handler(second)
 
         async def write(name: str) -> None:
             await make(cluster, name, of="many")
@@ -363,6 +344,6 @@ async def test_informers_of_many_writers_miss_nothing(open_cluster: Open) -> Non
                 f"{namespace}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
                 for item in page.items
             }
-            for follower in (listing, streaming):
+            for follower in (first, second):
                 await follower.until(lambda follower=follower: follower.versions() == truth)
         assert len(truth) == 18

@@ -14,14 +14,13 @@ from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.cluster import (
     DeleteOptions,
     GetOptions,
-    UpdateWrite,
+    PartsWrite,
     WriteOptions,
     apply_patch,
     generic,
     json_patch,
     merge_patch,
     strategic_merge_patch,
-    update_with_retry,
 )
 from drayman.cluster.errors import (
     AlreadyExistsError,
@@ -30,7 +29,7 @@ from drayman.cluster.errors import (
     InvalidError,
     NotFoundError,
 )
-from drayman.cluster.resources import CONFIG_MAPS, DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, JsonObject
+from drayman.cluster.resources import CONFIG_MAPS, DEVICE_CLASSES, RESOURCE_CLAIMS, JsonObject
 
 replace = msgspec.structs.replace
 
@@ -168,42 +167,6 @@ async def test_an_update_without_a_change_keeps_the_version(open_cluster: Open) 
         made = await cluster.client.create(CONFIG_MAPS, config_map("a", x="1"), cluster.namespace)
         same = await cluster.client.update(CONFIG_MAPS, made)
         assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-async def test_update_with_retry_wins_against_others(open_cluster: Open) -> None:
-    """A change is made on top of whatever somebody else wrote in between."""
-    async with open_cluster() as cluster:
-        client, namespace = cluster.client, cluster.namespace
-        await client.create(CONFIG_MAPS, config_map("a", mine="0"), namespace)
-        calls = 0
-
-        def change(value: JsonObject) -> JsonObject:
-            nonlocal calls
-            calls += 1
-            return value | {"data": value["data"] | {"mine": str(int(value["data"]["mine"]) + 1)}}
-
-        for _ in range(3):
-            await update_with_retry(client, CONFIG_MAPS, "a", change, namespace)
-        found = await client.get(CONFIG_MAPS, "a", namespace)
-        assert (found["data"]["mine"], calls) == ("3", 3)
-
-
-async def test_update_with_retry_keeps_what_a_struct_does_not_hold(open_cluster: Open) -> None:
-    """A typed change of a pod's labels leaves the fields that the type does not know."""
-    async with open_cluster() as cluster:
-        client, namespace = cluster.client, cluster.namespace
-        before = await client.create(POD_VALUES, pod("p"), namespace)
-        changed = await update_with_retry(
-            client,
-            PODS,
-            "p",
-            lambda found: replace(found, metadata=replace(found.metadata, labels={"a": "b"})),
-            namespace,
-        )
-        assert changed.metadata.labels == {"a": "b"}
-        after = await client.get(POD_VALUES, "p", namespace)
-        assert after["spec"] == before["spec"]
-        assert "dnsPolicy" in after["spec"]
 
 
 PATCHES = [
@@ -371,25 +334,10 @@ async def test_of_updates_of_one_version_one_wins(open_cluster: Open) -> None:
         outcomes = await asyncio.gather(
             *(client.update(CONFIG_MAPS, made | {"data": {"x": str(n)}}) for n in range(1, 11)),
             *(
-                client.write_many([UpdateWrite(CONFIG_MAPS, made | {"data": {"x": str(n)}})])
+                client.write_many([PartsWrite.of(CONFIG_MAPS, made, {("data",): {"x": str(n)}})])
                 for n in range(11, 21)
             ),
             return_exceptions=True,
         )
         lost = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         assert [type(error) for error in lost] == [ConflictError] * 19
-
-
-async def test_counting_together_loses_no_count(open_cluster: Open) -> None:
-    """Concurrent read-modify-writes each take effect once."""
-    async with open_cluster() as cluster:
-        client, namespace = cluster.client, cluster.namespace
-        await client.create(CONFIG_MAPS, config_map("a", n="0"), namespace)
-
-        def count(value: JsonObject) -> JsonObject:
-            return value | {"data": {"n": str(int(value["data"]["n"]) + 1)}}
-
-        await asyncio.gather(
-            *(update_with_retry(client, CONFIG_MAPS, "a", count, namespace) for _ in range(4))
-        )
-        assert (await client.get(CONFIG_MAPS, "a", namespace))["data"] == {"n": "4"}

@@ -17,8 +17,8 @@ from drayman.cluster import (
     DeleteWrite,
     Election,
     LeaderElector,
+    PartsWrite,
     PatchWrite,
-    UpdateWrite,
     merge_patch,
 )
 from drayman.cluster.errors import (
@@ -43,7 +43,7 @@ async def test_status_is_written_apart(open_cluster: Open) -> None:
         assert read["status"]["phase"] == "Pending"
         changed = read | {"status": read["status"] | status}
         changed["metadata"] = read["metadata"] | {"labels": {"a": "b"}}
-        written = await client.update_status(POD_VALUES, changed)
+        written = await client.update(POD_VALUES, changed, subresource="status")
         assert written["status"]["message"] == "here"
         patch = merge_patch({"status": {"message": "there"}})
         patched = await client.patch(POD_VALUES, "p", patch, namespace, subresource="status")
@@ -65,20 +65,22 @@ async def test_typed_status_updates_are_conditional(open_cluster: Open) -> None:
         consumer = ResourceClaimConsumerReference(resource="pods", name="p", uid="u")
         wanted = replace(made, status=replace(made.status, reserved_for=(consumer,)))
         with pytest.raises(ConflictError):
-            await client.update_status(RESOURCE_CLAIMS, wanted)
+            await client.update(RESOURCE_CLAIMS, wanted, subresource="status")
 
 
 async def test_scale(open_cluster: Open) -> None:
-    """The number of replicas is read and written without the rest of the workload."""
+    """The number of replicas is written without the rest of the workload."""
     async with open_cluster() as cluster:
         client, namespace = cluster.client, cluster.namespace
         await client.create(DEPLOYMENTS, deployment("d", 2), namespace)
-        scale = await client.get_scale(DEPLOYMENTS, "d", namespace)
-        assert (scale.spec.replicas, scale.status.selector) == (2, "app=d")
-        changed = await client.set_scale(DEPLOYMENTS, "d", 5, namespace)
-        assert changed.spec.replicas == 5
-        assert (await client.get(DEPLOYMENTS, "d", namespace))["spec"]["replicas"] == 5
-        assert (await client.set_scale(DEPLOYMENTS, "d", 0, namespace)).spec.replicas == 0
+        for replicas in (5, 0):
+            change = merge_patch({"spec": {"replicas": replicas}})
+            scale = await client.patch(DEPLOYMENTS, "d", change, namespace, subresource="scale")
+            assert scale["kind"] == "Scale"
+            assert scale["spec"].get("replicas", 0) == replicas
+            assert scale["status"]["selector"] == "app=d"
+            read = await client.get(DEPLOYMENTS, "d", namespace)
+            assert read["spec"]["replicas"] == replicas
 
 
 async def test_binding_places_a_pod_once(open_cluster: Open) -> None:
@@ -122,7 +124,7 @@ async def test_several_writes_at_once(open_cluster: Open) -> None:
             [
                 CreateWrite(CONFIG_MAPS, config_map("new", x="1"), namespace),
                 CreateWrite(RESOURCE_CLAIMS, claim("c", namespace)),
-                UpdateWrite(CONFIG_MAPS, old | {"data": {"x": "2"}}),
+                PartsWrite.of(CONFIG_MAPS, old, {("data",): {"x": "2"}}),
                 PatchWrite(CONFIG_MAPS, "patched", merge_patch({"data": {"x": "3"}}), namespace),
                 DeleteWrite(CONFIG_MAPS, "gone", namespace),
                 BindWrite("p", namespace, "node-1"),
@@ -166,7 +168,7 @@ async def test_a_batch_is_all_or_nothing_or_says_what_it_left(open_cluster: Open
         client, namespace = cluster.client, cluster.namespace
         old = await client.create(CONFIG_MAPS, config_map("old", x="1"), namespace)
         writes = [
-            UpdateWrite(CONFIG_MAPS, old | {"data": {"x": "2"}}),
+            PartsWrite.of(CONFIG_MAPS, old, {("data",): {"x": "2"}}),
             DeleteWrite(CONFIG_MAPS, "missing", namespace),
         ]
         with pytest.raises(NotFoundError if cluster.atomic else PartialWriteError) as refusal:
@@ -174,7 +176,7 @@ async def test_a_batch_is_all_or_nothing_or_says_what_it_left(open_cluster: Open
         found = await client.get(CONFIG_MAPS, "old", namespace)
         assert found["data"]["x"] == ("1" if cluster.atomic else "2")
         if isinstance(refusal.value, PartialWriteError):
-            assert refusal.value.left_behind == ("update of configmaps 'old'",)
+            assert refusal.value.left_behind == ("write of parts of configmaps 'old'",)
             assert isinstance(refusal.value.__cause__, NotFoundError)
 
 

@@ -22,7 +22,7 @@ from drayman.api.core import Pod
 from drayman.api.pods import is_done
 from drayman.api.resource import ResourceClaim
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster import DeleteOptions, InProcessClient

@@ -13,14 +13,10 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.times import timestamp_at
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES, NODES, PODS, JsonObject
-from drayman.controllers.nodes import (
-    NodeLifecycleController,
-    NodeOptions,
-    PodCollector,
-    TaintedNodeController,
-)
-from drayman.controllers.nodes.eviction import leaves_at
+from drayman.controllers.nodes.eviction import TaintedNodeController, leaves_at
 from drayman.controllers.nodes.health import conditions_of, taints_of
+from drayman.controllers.nodes.lifecycle import NodeLifecycleController, NodeOptions
+from drayman.controllers.nodes.pod_collection import PodCollector
 
 LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY = "node.kubernetes.io/not-ready"

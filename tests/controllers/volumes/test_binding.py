@@ -19,7 +19,7 @@ from drayman.cluster.resources import (
     JsonObject,
 )
 from drayman.controllers.volumes import CONTROLLERS
-from drayman.controllers.workloads import (
+from drayman.controllers.workloads.protection import (
     VolumeClaimProtectionController,
     VolumeProtectionController,
 )

@@ -12,7 +12,7 @@ from typing import Any
 from drayman.api.core import Pod
 from drayman.api.times import timestamp_at
 from drayman.apiserver.instance.first_objects import create_first_objects
-from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.apiserver.verbs.core import Core
@@ -128,6 +128,11 @@ class Stage:
     ) -> Any:
         namespace = NAMESPACE if resource.namespaced else None
         return await self.client.patch(resource, name, merge_patch(change), namespace, **more)
+
+    async def scale(self, resource: Resource[Any], name: str, replicas: int) -> None:
+        """Through the subresource, as `kubectl scale` does."""
+        change = merge_patch({"spec": {"replicas": replicas}})
+        await self.client.patch(resource.as_values(), name, change, NAMESPACE, subresource="scale")
 
     async def get(self, resource: Resource[Any], name: str) -> Any:
         return await self.client.get(resource, name, NAMESPACE if resource.namespaced else None)

@@ -196,7 +196,7 @@ async def test_a_paused_deployment_changes_its_size_but_not_its_template() -> No
             lambda d: conditions(d)["Progressing"] == ("Unknown", "DeploymentPaused"),
         )
         await place.patch(DEPLOYMENTS, "web", image("j"))
-        await place.client.set_scale(DEPLOYMENTS, "web", 4, NAMESPACE)
+        await place.scale(DEPLOYMENTS, "web", 4)
         pods = await place.until(PODS, lambda pods: len(pods) == 4)
         assert images(pods) == {"i"}
         await place.patch(DEPLOYMENTS, "web", {"spec": {"paused": False}})

@@ -15,12 +15,9 @@ from drayman.cluster.resources import (
     SERVICE_ACCOUNTS,
     JsonObject,
 )
-from drayman.controllers.workloads import (
-    DisruptionController,
-    ReplicaSetController,
-    ReplicationManager,
-    ServiceAccountController,
-)
+from drayman.controllers.workloads.disruption import DisruptionController
+from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
+from drayman.controllers.workloads.service_accounts import ServiceAccountController
 from drayman.workloads.disruption import NoScaleError, expected
 
 
@@ -73,7 +70,7 @@ async def test_a_new_size_changes_the_budget() -> None:
         await place.create(DISRUPTION_BUDGETS, budget(minAvailable="50%"))
         await place.create(REPLICA_SETS, replica_set(2))
         await place.until_one(DISRUPTION_BUDGETS, "guard", lambda b: b.status.desired_healthy == 1)
-        await place.client.set_scale(REPLICA_SETS, "web", 5, NAMESPACE)
+        await place.scale(REPLICA_SETS, "web", 5)
         await place.until_one(DISRUPTION_BUDGETS, "guard", lambda b: b.status.desired_healthy == 3)
 
 

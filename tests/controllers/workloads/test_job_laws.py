@@ -19,11 +19,11 @@ from drayman.cluster import InProcessClient
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import JOBS, PODS, JsonObject
 from drayman.cluster.writes import Write
-from drayman.controllers.workloads.jobs import BackoffTimes, JobController, JobOptions
+from drayman.controllers.workloads.jobs import BackoffTimes, JobController
 from drayman.workloads.jobs.indexes import IndexSet
 from patience import PATIENCE_S
 
-OPTIONS = JobOptions(backoff=BackoffTimes(first=0.0))
+BACKOFF = BackoffTimes(first=0.0)
 
 
 class MortalClient(InProcessClient):
@@ -110,7 +110,7 @@ async def live(place: Stage, life: Life, ends: Ends) -> None:
     """Runs a controller until it dies or has nothing more to write, while pods meet their fates."""
     client = MortalClient(ServerBackend(place.core), life.writes, last_counts=life.last_counts)
     informers = Informers(client)
-    controller = JobController(client, informers, clock=place.clock, options=OPTIONS)
+    controller = JobController(client, informers, clock=place.clock, backoff=BACKOFF)
     await informers.start()
     await informers.wait_synced()
     running = asyncio.create_task(controller.run())
@@ -139,7 +139,7 @@ async def count(completions: int, parallelism: int, mode: str, lives: Sequence[L
         follower.add_handler(lambda notice: made.add(notice.object.metadata.uid))
         for life in lives:
             await live(place, life, ends)
-        await place.start(partial(JobController, options=OPTIONS))
+        await place.start(partial(JobController, backoff=BACKOFF))
         while (await place.get(JOBS, "work")).status.completion_time is None:
             pods = await place.until(PODS, lambda pods: True)
             for pod in filter(is_active, pods):

@@ -10,11 +10,11 @@ from drayman.api.core import Pod
 from drayman.api.jobs import Job, UncountedPods
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import JOBS, PODS, JsonObject
-from drayman.controllers.workloads.jobs import JobController, JobOptions
+from drayman.controllers.workloads.jobs import JobController
 from drayman.workloads.jobs.failures import BackoffTimes
 from drayman.workloads.jobs.pods import FAILURES, FINALIZER, INDEX
 
-controller = partial(JobController, options=JobOptions(backoff=BackoffTimes(first=0.0)))
+controller = partial(JobController, backoff=BackoffTimes(first=0.0))
 
 
 def job(name: str = "work", *, restart: str = "Never", **spec: object) -> JsonObject:
@@ -106,9 +106,7 @@ async def test_a_job_fails_when_more_pods_fail_than_its_limit() -> None:
 
 async def test_a_job_waits_longer_after_each_failure() -> None:
     """After a failure no pod is made before the back-off has passed by the controller's clock."""
-    async with stage(
-        partial(JobController, options=JobOptions(backoff=BackoffTimes(100.0)))
-    ) as place:
+    async with stage(partial(JobController, backoff=BackoffTimes(100.0))) as place:
         await place.create(JOBS, job())
         pods = await place.until(PODS, lambda pods: len(pods) == 1)
         await end(place, pods, "Failed", exit_code=1)

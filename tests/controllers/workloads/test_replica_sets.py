@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.workloads.stage import NAMESPACE, Stage, stage, template
+from controllers.workloads.stage import Stage, stage, template
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.cluster.resources import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, JsonObject
@@ -39,7 +39,7 @@ async def test_a_replica_set_keeps_its_number_of_pods() -> None:
             PODS, lambda pods: len(pods) == 3 and lost.metadata.uid not in _uids(pods)
         )
         assert {p.metadata.labels["app"] for p in pods} == {"web"}
-        await place.client.set_scale(REPLICA_SETS, "web", 1, NAMESPACE)
+        await place.scale(REPLICA_SETS, "web", 1)
         await settled(place, 1)
 
 
@@ -112,7 +112,7 @@ async def test_a_replication_controller_keeps_its_number_of_pods() -> None:
         assert (found.status.replicas, found.status.fully_labeled_replicas) == (3, 3)
         (owner,) = (await place.pods())[0].metadata.owner_references
         assert (owner.api_version, owner.kind) == ("v1", "ReplicationController")
-        await place.client.set_scale(REPLICATION_CONTROLLERS, "web", 1, NAMESPACE)
+        await place.scale(REPLICATION_CONTROLLERS, "web", 1)
         await place.until_one(REPLICATION_CONTROLLERS, "web", lambda c: c.status.replicas == 1)
         await place.until(PODS, lambda pods: len(pods) == 1)
         assert {"SuccessfulCreate", "SuccessfulDelete"} <= set(await place.reasons())

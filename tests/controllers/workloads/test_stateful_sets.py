@@ -14,8 +14,8 @@ from drayman.cluster.resources import (
     VOLUME_CLAIMS,
     JsonObject,
 )
+from drayman.controllers.workloads.protection import VolumeClaimProtectionController
 from drayman.controllers.workloads.stateful_sets import StatefulSetController
-from drayman.controllers.workloads.volume_protection import VolumeClaimProtectionController
 from drayman.workloads.revisions import POD_LABEL
 from drayman.workloads.stateful_sets.identity import ordinal_of
 
@@ -82,7 +82,7 @@ async def test_pods_go_in_reverse_order() -> None:
         await grow(place, 3)
         for pod in await place.pods():
             await place.client.bind(pod.metadata.name, NAMESPACE, "node-1")
-        await place.client.set_scale(STATEFUL_SETS, "db", 0, NAMESPACE)
+        await place.scale(STATEFUL_SETS, "db", 0)
         for left in (2, 1, 0):
             pods = await place.until(
                 PODS, lambda pods: any(p.metadata.deletion_timestamp for p in pods)
@@ -101,7 +101,7 @@ async def test_parallel_sets_do_not_wait() -> None:
         )
         pods = await place.until(PODS, lambda pods: len(pods) == 3)
         assert names(pods) == ["db-5", "db-6", "db-7"]
-        await place.client.set_scale(STATEFUL_SETS, "db", 0, NAMESPACE)
+        await place.scale(STATEFUL_SETS, "db", 0)
         await place.until(PODS, lambda pods: not pods)
 
 
@@ -206,7 +206,7 @@ async def test_each_pod_has_claims_of_its_own_that_stay() -> None:
         raw = await place.client.get(PODS.as_values(), "db-0", NAMESPACE)
         volume = next(v for v in raw["spec"]["volumes"] if v["name"] == "data")
         assert volume["persistentVolumeClaim"]["claimName"] == "data-db-0"
-        await place.client.set_scale(STATEFUL_SETS, "db", 0, NAMESPACE)
+        await place.scale(STATEFUL_SETS, "db", 0)
         await place.until(PODS, lambda pods: not pods)
         assert (await place.get(VOLUME_CLAIMS, "data-db-0")).metadata.uid == claim.metadata.uid
 
@@ -226,7 +226,7 @@ async def test_claims_go_with_the_pod_or_the_set_where_that_is_asked_for() -> No
         )
         await place.until(VOLUME_CLAIMS, lambda claims: len(claims) == 2)
         await place.until(PODS, lambda pods: len(pods) == 2)
-        await place.client.set_scale(STATEFUL_SETS, "db", 1, NAMESPACE)
+        await place.scale(STATEFUL_SETS, "db", 1)
         (left,) = await place.until(VOLUME_CLAIMS, lambda claims: len(claims) == 1)
         assert left.metadata.name == "data-db-0"
         options = DeleteOptions(propagation="Background")

@@ -30,6 +30,7 @@ from oracle.selectors import GPU, ONLY_GPU
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 ROOT = "resource.kubernetes.io/pcieRoot"
 NUMA = "resource.kubernetes.io/numaNode"
+GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups"}
 JsonObject = dict[str, Any]
 
 
@@ -114,8 +115,15 @@ class Cluster:
         devices: str,
         users: list[str] | None = None,
         namespace: str = "default",
+        *,
+        group: str = "",
     ) -> Cluster:
-        """A claim that has its devices on a node."""
+        """A claim that has its devices on a node, reserved for pods or for a group of pods."""
+        reserved = [
+            {"resource": "pods", "name": user, "uid": f"pod-{user}"} for user in users or ()
+        ]
+        if group:
+            reserved.append({**GROUP, "name": group, "uid": f"group-{group}"})
         results = [
             {"request": "gpus", "driver": GPU, "pool": node, "device": f"gpu-{number}"}
             for number in devices.split()
@@ -127,9 +135,7 @@ class Cluster:
             "spec": asking(count=len(results)),
             "status": {
                 "allocation": {"devices": {"results": results}, "nodeSelector": selector},
-                "reservedFor": [
-                    {"resource": "pods", "name": user, "uid": f"pod-{user}"} for user in users or ()
-                ],
+                "reservedFor": reserved,
             },
         }
         return self.add(claims=convert(ResourceClaim, made))
@@ -154,7 +160,8 @@ class Cluster:
         if extended:
             metadata["annotations"] = {EXTENDED_CLAIM: "true"}
         if owner:
-            reference = {"kind": "Pod", "name": owner, "uid": f"pod-{owner}", "controller": True}
+            reference: JsonObject = {"apiVersion": "v1", "kind": "Pod", "name": owner}
+            reference |= {"uid": f"pod-{owner}", "controller": True}
             metadata["ownerReferences"] = [reference]
         made = {"metadata": metadata, "spec": spec}
         return self.add(claims=convert(ResourceClaim, made))

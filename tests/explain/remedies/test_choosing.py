@@ -87,6 +87,6 @@ def test_searches_are_counted() -> None:
     pod = world.pod("default", "waiting")
     assert pod is not None
     trials = Trials(world.state, NOW, nearest_first(world.state, {}), 1)
-    assert trials.first_fit(trials.demand(pod)) is not None
+    assert trials.first_fit(trials.round.demand(pod)) is not None
     assert trials.is_spent
-    assert trials.first_fit(trials.demand(pod)) is None
+    assert trials.first_fit(trials.round.demand(pod)) is None

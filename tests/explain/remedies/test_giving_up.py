@@ -165,7 +165,7 @@ def test_spreading() -> None:
     }
     cluster.waiting(labels={"app": "web"}, topologySpreadConstraints=[spread])
     assert checked(cluster) == [
-        "Let the pod be spread over rack only where that can be (ScheduleAnyway)."
+        "Let the pod be spread over rack only where possible (ScheduleAnyway)."
     ]
 
 

@@ -137,12 +137,12 @@ def test_a_scheduler_that_is_not_there() -> None:
         ),
         pytest.param(
             {"resourceClaimName": "wanted"},
-            "Name wanted as a template in entry gpus, as it is no claim.",
+            "Name wanted as a template in entry gpus, as it is not a claim.",
             id="a template instead of a claim",
         ),
         pytest.param(
             {"resourceClaimTemplateName": "shared"},
-            "Name shared as a claim in entry gpus, as it is no template.",
+            "Name shared as a claim in entry gpus, as it is not a template.",
             id="a claim instead of a template",
         ),
     ],

@@ -54,6 +54,15 @@ def test_pods_that_share_a_claim_go_together() -> None:
     assert checked(cluster) == ["Delete pods default/a and default/b."]
 
 
+def test_a_claim_of_a_group_stays_with_the_group() -> None:
+    """The group keeps its claim when its pods are gone: to delete them frees only what they use themselves."""
+    member = {"claim": "shared", "schedulingGroup": {"podGroupName": "g"}}
+    devices = full(1).waiting().holder("a", "n1", **member)
+    assert checked(devices.held_claim("shared", "n1", "0", group="g")) == []
+    cpu = Cluster().node("n1", 1, cpu=4).holder("a", "n1", cpu="3", **member).waiting(cpu="4")
+    assert "Delete pod default/a." in checked(cpu.held_claim("shared", "n1", "0", group="g"))
+
+
 def test_pods_that_nobody_may_see_are_not_named() -> None:
     """Where a user of a claim cannot be seen, the claim cannot be freed."""
     cluster = full(1).waiting().held_claim("hidden", "n1", "0", ["of-somebody-else"])
@@ -71,7 +80,7 @@ def test_pods_that_would_come_back_at_once() -> None:
     assert checked(full(1).holder("a", "n1", "0", owner="DaemonSet").waiting()) == []
     cluster = full(1).holder("a", "n1", "0", owner="ReplicaSet").waiting()
     assert checked(cluster) == [
-        "Delete pod default/a, and scale down replicaset/a, which would make it anew."
+        "Delete pod default/a, and scale down replicaset/a, which would recreate it."
     ]
 
 
@@ -80,7 +89,7 @@ def test_a_replica_set_of_a_deployment() -> None:
     labels = {"pod-template-hash": "5d7f9c"}
     cluster = full(1).holder("web", "n1", "0", owner="ReplicaSet", labels=labels).waiting()
     assert checked(cluster) == [
-        "Delete pod default/web, and scale down deployment/web, which would make it anew."
+        "Delete pod default/web, and scale down deployment/web, which would recreate it."
     ]
 
 

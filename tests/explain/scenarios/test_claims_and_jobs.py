@@ -187,7 +187,7 @@ SCENARIOS = (
         name="a claim that keeps its device for nobody",
         scene=kept_by_nobody,
         reason=Reason.ALLOCATED,
-        says=("gpu-0", "used by nobody at the moment"),
+        says=("gpu-0", "not used at the moment"),
         about="claim/kept",
         holders=("default/kept: gpu-0",),
     ),
@@ -238,7 +238,7 @@ SCENARIOS = (
         scene=attaching,
         reason=Reason.DEVICES_NOT_READY,
         says=(
-            "Claim fabric-gpu has 1 device that the driver has still to make ready",
+            "Claim fabric-gpu has 1 device that the driver has yet to make ready",
             "gpu-7 (Attached)",
         ),
         about="claim/fabric-gpu",
@@ -271,7 +271,7 @@ SCENARIOS = (
         name="a job without pods",
         scene=no_pods_yet,
         reason=Reason.NO_PODS,
-        says="The job controller has not made any pods",
+        says="The job controller has not created any pods",
         about="job/pretrain",
     ),
     Scenario(

@@ -222,7 +222,7 @@ SCENARIOS = (
         scene=template_as_claim,
         reason=Reason.CLAIM_MISSING,
         says='claim "four-gpus" does not exist',
-        remedies=("Name four-gpus as a template in entry four-gpus, as it is no claim.",),
+        remedies=("Name four-gpus as a template in entry four-gpus, as it is not a claim.",),
     ),
     Scenario(
         name="nobody has made the claim",
@@ -242,7 +242,7 @@ SCENARIOS = (
         scene=claim_as_template,
         reason=Reason.TEMPLATE_MISSING,
         says=("entry gpus", "template training-gpus, which does not exist"),
-        remedies=("Name training-gpus as a claim in entry gpus, as it is no template.",),
+        remedies=("Name training-gpus as a claim in entry gpus, as it is not a template.",),
     ),
     Scenario(
         name="the template is in another namespace",
@@ -273,13 +273,13 @@ SCENARIOS = (
         name="the claim was made for an earlier pod of the same name",
         scene=claim_of_an_earlier_pod,
         reason=Reason.CLAIM_FOREIGN,
-        says="Claim llama-gpus-x7k2p has the name of the pod's claim, but was made for somebody else",
+        says="Claim llama-gpus-x7k2p has the name of the pod's claim, but was created for another owner",
     ),
     Scenario(
         name="an earlier attempt has left a claim for extended resources",
         scene=leftover,
         reason=Reason.CLAIM_LEFT_BEHIND,
-        says=("Claim llama-extended-resources-8xkcd", "left from an earlier attempt"),
+        says=("Claim llama-extended-resources-8xkcd", "left over from an earlier attempt"),
         plays=False,
         funnels={
             "container-0-request-0": "node fit 1/4, class 1/4, free 1/4, taints 1/4, count 1/4"
@@ -292,7 +292,7 @@ SCENARIOS = (
         name="the volume with the data is not bound yet",
         scene=volume_not_bound,
         reason=Reason.VOLUME_UNBOUND,
-        says="Volume claim imagenet has still to be bound",
+        says="Volume claim imagenet is not bound to a volume yet",
         fit="volumes 0",
         funnels={"gpus": "node fit 0/0, class 0/0, free 0/0, taints 0/0, count 0/0"},
         nearest=Near(
@@ -305,7 +305,7 @@ SCENARIOS = (
         name="the volume with the data is being provisioned",
         scene=volume_being_made,
         reason=Reason.VOLUME_UNBOUND,
-        says="Volume claim imagenet has still to get a volume for node dgx-h100-0",
+        says="Volume claim imagenet has yet to get a volume for node dgx-h100-0",
         plays=False,
     ),
     Scenario(

@@ -110,6 +110,23 @@ def tolerated() -> Scene:
     return scene
 
 
+def tolerated_for(seconds: int) -> Scene:
+    """The taint is a minute old."""
+    scene = device_is_to_be_left()
+    scene.objects["taint_rules"][0]["spec"]["taint"]["timeAdded"] = "2027-01-15T07:59:00Z"
+    toleration = {"key": "example.com/broken", "operator": "Exists", "effect": "NoExecute"}
+    for result in scene.objects["claims"][0]["status"]["allocation"]["devices"]["results"]:
+        result["tolerations"] = [{**toleration, "tolerationSeconds": seconds}]
+    return scene
+
+
+def claim_of_another_is_to_be_left() -> Scene:
+    """The pod names the claim, but it is reserved for another pod."""
+    scene = device_is_to_be_left()
+    scene.objects["claims"][0]["status"]["reservedFor"][0] |= {"name": "other", "uid": "other"}
+    return scene
+
+
 def claim_is_going() -> Scene:
     scene = training()
     scene.objects["claims"][0]["metadata"]["deletionTimestamp"] = LEAVING
@@ -131,7 +148,7 @@ SCENARIOS = (
         scene=node_is_gone,
         reason=Reason.NODE_GONE,
         says="The pod is on node cpu-9, which does not exist any more.",
-        remedies=("Delete pod default/etl and create it anew.",),
+        remedies=("Delete pod default/etl and create it again.",),
         plays=False,
     ),
     Scenario(
@@ -139,7 +156,7 @@ SCENARIOS = (
         scene=node_and_slices_are_gone,
         reason=Reason.NODE_GONE,
         says="dgx-h100-1, which does not exist any more",
-        remedies=("Delete pod default/llama and create it anew.",),
+        remedies=("Delete pod default/llama and create it again.",),
         plays=False,
     ),
     Scenario(
@@ -173,7 +190,7 @@ SCENARIOS = (
         scene=device_is_gone,
         reason=Reason.DEVICES_GONE,
         says="1 device of claim llama-claim is not published any more: gpu.nvidia.com/dgx-h100-1/gpu-1.",
-        remedies=("Delete pod default/llama and create it anew.",),
+        remedies=("Delete pod default/llama and create it again.",),
         plays=False,
     ),
     Scenario(
@@ -219,6 +236,25 @@ SCENARIOS = (
         says="The pod is on node dgx-h100-1.",
     ),
     Scenario(
+        name="the pod tolerates the taint of its device for a while",
+        scene=lambda: tolerated_for(300),
+        reason=Reason.DEVICES_TAINTED,
+        says="which claim llama-claim tolerates until 2027-01-15T08:04:00Z; then the pod is evicted.",
+    ),
+    Scenario(
+        name="the pod has tolerated the taint of its device long enough",
+        scene=lambda: tolerated_for(30),
+        reason=Reason.DEVICES_TAINTED,
+        says="which claim llama-claim does not tolerate; the pod is evicted.",
+    ),
+    Scenario(
+        name="a device of a claim that the pod only names is tainted",
+        scene=claim_of_another_is_to_be_left,
+        reason=Reason.RUNS,
+        says="The pod is on node dgx-h100-1.",
+        plays=False,
+    ),
+    Scenario(
         name="the claim has its devices on a node that is gone",
         scene=node_and_slices_are_gone,
         about=CLAIM,
@@ -247,7 +283,7 @@ SCENARIOS = (
         scene=device_is_to_be_left,
         about=CLAIM,
         reason=Reason.DEVICES_TAINTED,
-        says="whoever uses it is evicted",
+        says="the pods that use it are evicted",
         holders=HOLDS,
     ),
     Scenario(
@@ -263,7 +299,7 @@ SCENARIOS = (
         scene=kept_claim_is_going,
         about=CLAIM,
         reason=Reason.CLAIM_DELETING,
-        says="used by nobody at the moment, and keeps them until it is gone",
+        says="not used at the moment, and keeps them until it is gone",
         holders=("default/llama-claim: gpu-0 gpu-1",),
     ),
 )

@@ -133,7 +133,7 @@ SCENARIOS = (
         name="an NVIDIA resource on AMD nodes",
         scene=resource_that_nobody_offers,
         reason=Reason.NODE_TOO_SMALL,
-        says="No node offers nvidia.com/gpu, and no device class stands for that.",
+        says="No node offers nvidia.com/gpu, and no device class provides that.",
         fit="resources 0",
         nearest=Near("mi300x-0", "2 nvidia.com/gpu wanted, it has 0"),
     ),

@@ -126,13 +126,13 @@ SCENARIOS = (
         name="the pod has succeeded",
         scene=has_succeeded,
         reason=Reason.RUNS,
-        says="The pod has run to its end: Succeeded.",
+        says="The pod has finished: Succeeded.",
     ),
     Scenario(
         name="the pod has failed",
         scene=has_failed,
         reason=Reason.RUNS,
-        says="The pod has run to its end: Failed.",
+        says="The pod has finished: Failed.",
     ),
 )
 

@@ -138,7 +138,7 @@ SCENARIOS = (
         name="the free interface is at the PCIe root of GPUs in use",
         scene=interface_of_other_gpus,
         reason=Reason.MISALIGNED,
-        says="Claim pair, request gpu wants 1 device; 2 are free on node n1, but not so that all requests together meet the constraints",
+        says="Claim pair, request gpu wants 1 device; 2 are free on node n1, but not so that the requests together meet the constraints",
         funnels={
             "gpu": "node fit 1/6, class 1/4, free 1/2, taints 1/2, constraint 0/0, count 0/0",
             "nic": "node fit 1/6, class 1/2, free 1/1, taints 1/1, constraint 0/0, count 0/0",

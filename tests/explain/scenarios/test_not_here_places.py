@@ -198,7 +198,7 @@ SCENARIOS = (
         ),
         holders=("default/server-0: gpu-0",),
         remedies=(
-            "Let the pod be spread over zone only where that can be (ScheduleAnyway).",
+            "Let the pod be spread over zone only where possible (ScheduleAnyway).",
             "Delete pod default/server-0.",
         ),
     ),

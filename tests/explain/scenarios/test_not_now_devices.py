@@ -209,7 +209,7 @@ SCENARIOS = (
         ),
         remedies=(
             "Wait for the end of job default/nightly, which is at 2027-01-15T09:00:00Z at the latest.",
-            "Delete pod default/nightly-x, and suspend job/nightly, which would make it anew.",
+            "Delete pod default/nightly-x, and suspend job/nightly, which would recreate it.",
         ),
     ),
     Scenario(

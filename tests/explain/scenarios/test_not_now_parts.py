@@ -158,7 +158,7 @@ SCENARIOS = (
         name="three free partitions of which only two can be had",
         scene=partitions_at_once,
         reason=Reason.COUNTERS_IN_USE,
-        says="3 are free on node n1, but not so many at once",
+        says="3 are free on node n1, but not that many at once",
         funnels={"gpus": "node fit 1/4, class 1/4, free 1/3, taints 1/3, count 1/3, together 0/0"},
         nearest=Near("n1", "3 would do, but not 3 devices at once", devices="part-0 part-1 part-2"),
         holders=("default/notebook: part-3",),

@@ -56,9 +56,9 @@ def test_pods_of_other_shapes(one: dict[str, Any], two: dict[str, Any]) -> None:
 def test_social_keys() -> None:
     """To other pods, labels and namespace make a difference."""
     one, two = needs(labels={"a": "b"}), needs(labels={"a": "b"})
-    assert one.social_key == two.social_key
-    assert one.social_key != needs(labels={"a": "c"}).social_key
-    assert one.social_key != needs(labels={"a": "b"}, namespace="other").social_key
+    assert one.neighbour_key == two.neighbour_key
+    assert one.neighbour_key != needs(labels={"a": "c"}).neighbour_key
+    assert one.neighbour_key != needs(labels={"a": "b"}, namespace="other").neighbour_key
 
 
 def test_shapes_that_look_at_names() -> None:
@@ -83,12 +83,12 @@ def test_a_pod_that_changes_gets_its_new_shape() -> None:
 
 def test_node_keys() -> None:
     """Nodes of one make have one key, whatever their names; a label, a taint or an amount makes another."""
-    key = facts("a", labels={"zone": "a"}).static_key
-    assert facts("b", labels={"zone": "a"}).static_key is key
+    key = facts("a", labels={"zone": "a"}).shape
+    assert facts("b", labels={"zone": "a"}).shape is key
     others = [
         facts("b", labels={"zone": "b"}),
         facts("b", labels={"zone": "a"}, taints=[taint("x")]),
         facts("b", labels={"zone": "a"}, unschedulable=True),
         facts("b", labels={"zone": "a"}, allocatable={"cpu": "1"}),
     ]
-    assert all(other.static_key is not key for other in others)
+    assert all(other.shape is not key for other in others)

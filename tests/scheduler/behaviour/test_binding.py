@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from functools import partial
+
+import pytest
 
 from controllers.world import CLAIM_VALUES, FINALIZER, POD_VALUES
+from drayman.apiserver.instance import control_plane
+from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import (
     NODE_VALUES,
@@ -108,9 +114,24 @@ async def test_all_conditions_must_be_true(cluster: Cluster) -> None:
         await stage.bound("p")
 
 
-async def test_a_driver_that_fails(cluster: Cluster) -> None:
+class _StoppedClock:
+    """Stands still until `go_on`: meanwhile no pod that is held back is tried again."""
+
+    def __init__(self) -> None:
+        self._stopped_at: float | None = time.time()
+
+    def __call__(self) -> float:
+        return time.time() if self._stopped_at is None else self._stopped_at
+
+    def go_on(self) -> None:
+        self._stopped_at = None
+
+
+async def test_a_driver_that_fails(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """5.8: the pod learns what the driver says, loses its reservation, and gets the device of another node."""
-    async with cluster(first_backoff_s=0.5) as stage:
+    clock = _StoppedClock()
+    monkeypatch.setattr(control_plane, "Scheduler", partial(Scheduler, clock=clock))
+    async with cluster() as stage:
         await _slow_device(stage)
         await stage.start_pod("p", "c")
         await stage.allocated("c")
@@ -118,6 +139,7 @@ async def test_a_driver_that_fails(cluster: Cluster) -> None:
         await stage.until_pod("p", lambda pod: "Failed is True" in message_of(pod))
         await stage.patch(NODE_VALUES, "node-a", {"spec": {"unschedulable": True}})
         await stage.node("node-b", "gpu-0")
+        clock.go_on()
         assert await stage.bound("p") == "node-b"
         claim = await stage.allocated("c")
         assert users_of(claim) == ["p"]

@@ -42,7 +42,7 @@ async def test_what_a_waiting_pod_was_promised_stays_its_own(tmp_path: Path) -> 
         await stage.start_pod("late", requests={"cpu": "1"})
         await stage.refused("late", "Insufficient cpu")
         told = await stage.event("p", "VolumeBindingPending")
-        assert told["note"] == "Volume claim data has still to get a volume for node node-a."
+        assert told["note"] == "Volume claim data has yet to get a volume for node node-a."
         await stage.provision()
         await stage.bound("p")
 
@@ -153,7 +153,9 @@ async def test_a_class_that_allows_one_zone(tmp_path: Path) -> None:
         await stage.lazy_class("fast", allowedTopologies=allowed)
         await stage.wants("fast")
         await stage.start_user("p", "data")
-        await stage.refused("p", "VolumeLacking", "class fast allows none to be made there")
+        await stage.refused(
+            "p", "VolumeLacking", "class fast does not allow one to be created there"
+        )
         await stage.node("node-b", labels={zone: "b"})
         assert await stage.selected() == "node-b"
 

@@ -94,7 +94,7 @@ class Play:
             lambda: self.now,
             policy=Policy.BEST,
             binding_timeout_s=BINDING_TIMEOUT_S,
-            may_ask=self._may_ask,
+            may_preempt=self._may_ask,
             nominations=self.nominations,
             rng=random.Random(0),
         )
@@ -141,7 +141,7 @@ class Play:
         self._follower.follow(lambda uid: any(p.uid == uid for p in self._decided()))
 
     def _may_ask(self, pod: Pod) -> bool:
-        return self._preemptor.may_ask(pod)
+        return self._preemptor.may_preempt(pod)
 
     def _decided(self) -> list[Placement]:
         """Decisions whose pods do not have their nodes yet."""
@@ -450,7 +450,7 @@ class Play:
             due = self.queue.next_due()
             if due is not None:
                 self.now = max(self.now, due)
-            if not self.queue.is_anybody_due(self.now):
+            if not self.queue.is_any_due(self.now):
                 return
             self.decide(7)
         raise AssertionError("the scheduler does not come to rest")
@@ -484,7 +484,7 @@ class Play:
                 written.append(claim)
         for claim in written:
             self.state.confirm_claim(claim)
-        self.cycle.settled(written)
+        self.cycle.retrying.settled(written)
         self._nothing_is_held_twice()
         by_key = {(c.metadata.namespace, c.metadata.name): c for c in written}
         for placement in (each.with_claims_made(by_key) for each in group):
@@ -501,7 +501,7 @@ class Play:
 
     def _undo(self, placement: Placement) -> None:
         take_back(self.state, placement)
-        self.cycle.settled(placement.claims)
+        self.cycle.retrying.settled(placement.claims)
         if self._follower.waits(placement.uid):
             self.nominations.renew(
                 placement.uid, placement.node, placement.needs, placement.devices

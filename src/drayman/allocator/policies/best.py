@@ -27,7 +27,6 @@ class Best:
         self._max_steps = max_steps
         self.steps = 0
         self._is_first = False  # whether nothing comes before what was found last, in search order
-        self.proven = False  # whether nothing better can exist
         self.cost: Cost | None = None  # of what was found, if that was looked at
 
     def run(self) -> list[tuple[Alternative, int]] | None:
@@ -42,7 +41,6 @@ class Best:
         tables = fixed(self._tables, choice)
         better = improve(tables, found, budget, is_first=self._is_first)
         self.steps += better.steps
-        self.proven = better.proven
         self.cost = better.cost
         return better.placements
 

@@ -2,14 +2,17 @@
 
 Most problems end within a few steps, so the first attempt prepares nothing. What is not settled then is searched again with
 everything that prunes. If that takes long too, it may be one claim that can never be served: each is tried alone before going on.
-What is still open after that is a tight packing, so the given order is dropped: the biggest requests come first.
+What is still open after that is a tight packing, in which the given order may waste what only the big requests could use, so the biggest
+come first. That loses upstream's choice of devices, but nothing else: what is found is valid, and what is refuted is impossible.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 from msgspec.structs import replace
 
-from drayman.allocator.policies.reorder import biggest_first, in_given_order
 from drayman.allocator.problem.limits import (
     ALONE_STEPS,
     GIVEN_ORDER_STEPS,
@@ -18,8 +21,9 @@ from drayman.allocator.problem.limits import (
     PLAIN_STEPS_PER_SLOT,
     STEPS_BEFORE_ALONE,
 )
-from drayman.allocator.problem.tables import Alternative, Tables
+from drayman.allocator.problem.tables import Alternative, Request, Tables
 from drayman.allocator.pruning.combined import prune
+from drayman.allocator.pruning.sums import Sums
 from drayman.allocator.tree.engine import Engine, ErrorFound, OutOfSteps, PlacedDevice
 from drayman.allocator.tree.state import Transitions
 
@@ -77,10 +81,10 @@ class FirstFit:
 
     def _biggest_first(self, transitions: Transitions) -> list[tuple[Alternative, int]] | None:
         self.in_order = False
-        tables = biggest_first(self._tables, transitions)
+        tables = _with_biggest_first(self._tables, transitions)
         engine = Engine(tables, transitions, prune(tables, transitions), strict=self._strict)
         found = self._run(engine, self._max_steps)
-        return None if found is None else in_given_order(self._tables, found)
+        return None if found is None else _in_given_order(self._tables, found)
 
     def _run(self, engine: Engine, budget: int) -> list[tuple[Alternative, int]] | None:
         """Run an engine until it has taken so many steps, or until there are none left."""
@@ -113,17 +117,52 @@ class FirstFit:
 
 def _only(tables: Tables, claim: int) -> Tables:
     """The problem with the requests of one claim only."""
-    requests = [request for request in tables.requests if request.claim == claim]
+    return _numbered(tables, [r for r in tables.requests if r.claim == claim])
+
+
+def _numbered(tables: Tables, requests: Sequence[Request]) -> Tables:
+    """The problem with these requests only, in this order."""
     return replace(
         tables,
         requests=tuple(
-            replace(
-                request,
-                alternatives=tuple(replace(a, request=position) for a in request.alternatives),
-            )
-            for position, request in enumerate(requests)
+            replace(r, alternatives=tuple(replace(a, request=i) for a in r.alternatives))
+            for i, r in enumerate(requests)
         ),
     )
+
+
+def _with_biggest_first(tables: Tables, transitions: Transitions) -> Tables:
+    """Claims by what they take in total, and the requests of each claim likewise."""
+    sums = Sums(tables, transitions)
+    by_claim: dict[int, list[tuple[Fraction, Request]]] = {}
+    for request in tables.requests:
+        weight = min(_weight(sums, a) for a in request.alternatives)
+        by_claim.setdefault(request.claim, []).append((weight, request))
+    claims = sorted(by_claim.values(), key=lambda members: -sum(weight for weight, _ in members))
+    ordered: list[Request] = []
+    for members in claims:
+        members.sort(key=lambda member: -member[0])
+        ordered += [replace(r, opens_claim=i == 0) for i, (_, r) in enumerate(members)]
+    return _numbered(tables, ordered)
+
+
+def _in_given_order(
+    tables: Tables, placements: Sequence[tuple[Alternative, int]]
+) -> list[tuple[Alternative, int]]:
+    """Placements of reordered requests, named and sorted as in the problem itself."""
+    known = {(a.claim, a.name): a for request in tables.requests for a in request.alternatives}
+    given = [(known[a.claim, a.name], position) for a, position in placements]
+    return sorted(given, key=lambda placement: (placement[0].request, placement[1]))
+
+
+def _weight(sums: Sums, alternative: Alternative) -> Fraction:
+    """How much a request takes: its devices, and the share of counters and capacities that each uses up at least."""
+    each = Fraction(1)
+    for name, amount in sums.counter_floor(alternative).items():
+        each += Fraction(amount) / max(1, sums.largest_counter(name))
+    for name, amount in sums.capacity_floor(alternative).items():
+        each += Fraction(amount) / max(1, sums.largest_capacity(name))
+    return each * alternative.number
 
 
 def _path(last: PlacedDevice | None) -> list[tuple[Alternative, int]]:

@@ -25,34 +25,22 @@ class Improvement(Struct, frozen=True):
     placements: list[tuple[Alternative, int]]
     cost: Cost
     steps: int
-    proven: bool  # whether nothing better can exist
 
 
 def improve(
-    tables: Tables,
-    found: Sequence[tuple[Alternative, int]],
-    max_steps: int,
-    *,
-    is_first: bool,
+    tables: Tables, found: Sequence[tuple[Alternative, int]], max_steps: int, *, is_first: bool
 ) -> Improvement:
     """The best allocation that can be found within the steps, at least as good as the one given.
 
     `is_first`: no allocation comes before the one given in search order.
     """
     search = _BranchAndBound(tables, found, max_steps)
-    if is_first and search.is_proven():
-        return Improvement(search.best, search.cost, 0, proven=True)
-    if len(found) == 1 and search.is_for_one_device():
-        search.choose_one()
-        return Improvement(search.best, search.cost, search.steps, proven=True)
-    try:
-        search.find_cost()
-        # If nothing is cheaper, what comes first in search order is the answer already.
-        if not search.is_settled and (not is_first or search.has_improved):
-            search.find_first()
-    except OutOfSteps:
-        return Improvement(search.best, search.cost, search.steps, proven=False)
-    return Improvement(search.best, search.cost, search.steps, proven=True)
+    if not (is_first and search.is_proven()):
+        try:
+            search.run(is_first=is_first)
+        except OutOfSteps:
+            pass
+    return Improvement(search.best, search.cost, search.steps)
 
 
 class _Node:
@@ -103,8 +91,8 @@ class _BranchAndBound:
         self._finished = False
         self._has_turned_back = False  # whether some partial allocation led nowhere
         self._least: Cost | None = None  # what every allocation costs, as far as is known
-        self.has_improved = False  # whether something better was found than what was given
-        self.is_settled = False  # whether the best is also known to come first in search order
+        self._has_improved = False  # whether something better was found than what was given
+        self._is_settled = False  # whether the best is also known to come first in search order
         self.steps = 0
         self.best = list(found)
         self.cost = self._objective.cost_of(found, self._transitions)
@@ -122,27 +110,25 @@ class _BranchAndBound:
         """Whether nothing can cost less than what was found, as far as that can be seen without a search."""
         return self._objective.is_unbeatable(self.cost)
 
-    def is_for_one_device(self) -> bool:
-        """Whether one ordinary device is all that is wanted: then there is nothing to combine."""
-        (only, *others) = self._alternatives
-        return not others and not only.admin and only.sequence is None
+    def run(self, *, is_first: bool) -> None:
+        """Find the best allocation. Raises OutOfSteps; what was found before is kept."""
+        if len(self.best) == len(self._alternatives) == 1:
+            only = self._alternatives[0]
+            if not only.admin and only.sequence is None:
+                self._choose_one(only)
+                return
+        self._explore()
+        # If nothing is cheaper, what comes first in search order is the answer already.
+        if not self._is_settled and (not is_first or self._has_improved):
+            self._exact = True
+            self._explore()
 
-    def choose_one(self) -> None:
-        """Compare all devices that the only request can have."""
-        (only,) = self._alternatives
+    def _choose_one(self, only: Alternative) -> None:
+        """Compare all devices that the only request can have: there is nothing to combine."""
         self.steps += 1
         devices = self._transitions.available(self._transitions.initial(), only)
         self.cost, position = self._objective.cheapest(devices)
         self.best = [(only, position)]
-
-    def find_cost(self) -> None:
-        """Find an allocation of the lowest cost. Raises OutOfSteps."""
-        self._explore()
-
-    def find_first(self) -> None:
-        """Find the first allocation of the lowest cost in search order. Raises OutOfSteps."""
-        self._exact = True
-        self._explore()
 
     def _explore(self) -> None:
         self._finished = self._has_turned_back = False
@@ -279,7 +265,7 @@ class _BranchAndBound:
         if not self._is_too_dear(cost):
             self.best = list(node.path)
             self.cost = cost
-            self.has_improved = True
+            self._has_improved = True
             # An allocation of the lowest possible cost is the answer if all devices before those it uses cost more.
-            self.is_settled = cost == self._least and not self._has_turned_back
-            self._finished = self._exact or self.is_settled
+            self._is_settled = cost == self._least and not self._has_turned_back
+            self._finished = self._exact or self._is_settled

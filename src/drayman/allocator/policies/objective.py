@@ -43,11 +43,11 @@ class Objective:
     """Costs of allocations on one node, and lower bounds of them while only a part is placed."""
 
     def __init__(self, tables: Tables) -> None:
-        self._view = tables.view
+        self._usage = tables.view.usage
         self._hardware = tables.view.hardware
         self._layout = self._hardware.derived(layout_of)
-        self._unusable = self._view.usage.counter_blocked | self._view.overcommitted
-        self._held = self._view.in_use | self._view.shared
+        self._unusable = self._usage.counter_blocked | self._usage.overcommitted
+        self._held = self._usage.in_use | self._usage.shared
         self._sort_of_request = [self._only_kind(request) for request in tables.requests]
         self._numbers = [
             0 if request.alternatives[0].admin else request.alternatives[0].number
@@ -79,7 +79,7 @@ class Objective:
 
     def _describe(self, devices: int) -> Iterator[int]:
         """How many of each kind there are: all, those that can be shared, and those of either that are gone."""
-        gone = self._view.in_use | self._unusable
+        gone = self._usage.in_use | self._unusable
         shareable = self._hardware.shareable
         for of_kind in self._layout.of_kind.values():
             inside = devices & of_kind
@@ -163,7 +163,7 @@ class Objective:
         No other device restores what one device spoils, and none of it can be given out with that device.
         """
         most = 0
-        out_of_reach = self._unusable & ~self._view.paid
+        out_of_reach = self._unusable & ~self._usage.paid
         for alternative in self._ordinary:
             if most >= enough:
                 break
@@ -178,13 +178,13 @@ class Objective:
     def cheapest(self, devices: int) -> tuple[Cost, int]:
         """The best allocation of a single one of these devices, with its cost."""
         found: tuple[Cost, int] | None = None
-        fresh = self._hardware.shareable & ~self._view.paid
+        fresh = self._hardware.shareable & ~self._usage.paid
         for position in positions(devices):
             blocked = self._blocked_by(position)
             spoiled, opened = self._spoiled(blocked, position), fresh >> position & 1
             if found is not None and (spoiled, opened) > (found[0].spoiled, found[0].opened):
                 continue
-            gone = self._view.in_use | self._unusable | blocked | 1 << position
+            gone = self._usage.in_use | self._unusable | blocked | 1 << position
             cost = Cost(0, 0, 1, 1, spoiled, opened, *self._broken(gone))
             if found is None or cost < found[0]:
                 found = cost, position
@@ -195,21 +195,21 @@ class Objective:
     def _blocked_by(self, position: int) -> int:
         """The devices that lack counters once this one is given out, of the sets that it consumes from."""
         blocked = 0
-        if self._view.paid >> position & 1:
+        if self._usage.paid >> position & 1:
             return blocked
         for index, amounts in self._hardware.consumption[position]:
-            left = zip(self._view.counters[index], amounts, strict=True)
+            left = zip(self._usage.counters[index], amounts, strict=True)
             after = tuple([have - used for have, used in left])
             blocked |= self._hardware.counter_tables.blocked_by(index, after)
         return blocked
 
     def _spoiled(self, blocked: int, position: int) -> int:
-        gone = self._unusable | self._held | self._view.paid | 1 << position
+        gone = self._unusable | self._held | self._usage.paid | 1 << position
         return (blocked & ~gone).bit_count()
 
     def _least_opened(self) -> int:
         """Whether some request can only get devices of which no share is held yet."""
-        fresh = self._hardware.shareable & ~self._view.paid
+        fresh = self._hardware.shareable & ~self._usage.paid
         return int(any(not alternative.candidates & ~fresh for alternative in self._ordinary))
 
     def at_least(self, chosen: Sequence[int], state: State, request: int, missing: int) -> Cost:
@@ -261,10 +261,10 @@ class Objective:
         else:
             taken, paid, blocked = self._held_in_the_end(chosen, self._with_admin)
         spoiled = (blocked & ~(self._unusable | self._held | taken | paid)).bit_count()
-        opened = (paid & ~self._view.paid).bit_count()
+        opened = (paid & ~self._usage.paid).bit_count()
         broken_numa = broken_roots = 0
         if remaining == {}:
-            gone = self._view.in_use | taken | self._unusable | blocked
+            gone = self._usage.in_use | taken | self._unusable | blocked
             broken_numa, broken_roots = self._broken(gone)
         return Cost(far, near, numa_nodes, roots, spoiled, opened, broken_numa, broken_roots)
 
@@ -275,9 +275,9 @@ class Objective:
 
         The search charges for that too, as upstream does, but nothing of it is left once the claim is allocated.
         """
-        taken, paid = 0, self._view.paid
+        taken, paid = 0, self._usage.paid
         counters: dict[int, tuple[Amount, ...]] = {}
-        blocked = self._view.usage.counter_blocked
+        blocked = self._usage.counter_blocked
         for position in chosen:
             bit = 1 << position
             if self._hardware.consumption[position] and not paid & bit:

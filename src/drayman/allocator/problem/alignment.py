@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -98,18 +99,14 @@ def misalignment(places: Iterable[DevicePlace]) -> tuple[int, int]:
     by_kind: dict[DeviceKind, list[DevicePlace]] = {}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
-    if len(by_kind) < 2:
-        return 0, 0
-    sorts = sorted(by_kind)
     far = near = 0
-    for index, one in enumerate(sorts):
-        for other in sorts[index + 1 :]:
-            more, fewer = sorted((by_kind[one], by_kind[other]), key=len, reverse=True)
-            each = -(-len(more) // len(fewer))
-            at_root = _served(more, fewer, each, by_root=True)
-            at_numa = _served(more, fewer, each, by_root=False)
-            near += at_numa - at_root
-            far += len(more) - at_numa
+    for one, other in combinations(sorted(by_kind), 2):
+        more, fewer = sorted((by_kind[one], by_kind[other]), key=len, reverse=True)
+        each = -(-len(more) // len(fewer))
+        at_root = _served(more, fewer, each, by_root=True)
+        at_numa = _served(more, fewer, each, by_root=False)
+        near += at_numa - at_root
+        far += len(more) - at_numa
     return far, near
 
 
@@ -120,26 +117,20 @@ def least_misalignment(
     by_kind: dict[DeviceKind, list[DevicePlace]] = {sort: [] for sort in remaining}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
-    if len(by_kind) < 2:
-        return 0, 0
-    sorts = sorted(by_kind)
     far = near = 0
-    for index, one in enumerate(sorts):
-        for other in sorts[index + 1 :]:
-            total = {s: len(by_kind[s]) + remaining.get(s, 0) for s in (one, other)}
-            more, fewer = (one, other) if total[one] >= total[other] else (other, one)
-            if not total[fewer]:
-                continue
-            each = -(-total[more] // total[fewer])
-            to_come = (remaining.get(more, 0), remaining.get(fewer, 0))
-            at_root, at_numa = (
-                min(
-                    total[more], _most_served(by_kind[more], by_kind[fewer], each, to_come, by_root)
-                )
-                for by_root in (True, False)
-            )
-            far += total[more] - at_numa
-            near += max(0, at_numa - at_root)
+    for one, other in combinations(sorted(by_kind), 2):
+        total = {s: len(by_kind[s]) + remaining.get(s, 0) for s in (one, other)}
+        more, fewer = (one, other) if total[one] >= total[other] else (other, one)
+        if not total[fewer]:
+            continue
+        each = -(-total[more] // total[fewer])
+        to_come = (remaining.get(more, 0), remaining.get(fewer, 0))
+        at_root, at_numa = (
+            min(total[more], _most_served(by_kind[more], by_kind[fewer], each, to_come, by_root))
+            for by_root in (True, False)
+        )
+        far += total[more] - at_numa
+        near += max(0, at_numa - at_root)
     return far, near
 
 

@@ -40,7 +40,7 @@ def without_capacity(view: NodeView, charges: Charges) -> int:
     blocked = 0
     if not view.features.consumable_capacity:
         return blocked
-    for kind, left, devices in view.capacity_groups:
+    for kind, left, devices in view.usage.capacity_groups:
         charge = charges[kind]
         if charge is None:
             blocked |= devices
@@ -134,12 +134,12 @@ class _Preparation:
         eligible = selected & hardware.selects_node
         charge = self._charge(wanted)
         candidates = eligible & ~self._capacity_blocked[charge] & view.tolerated(spec.tolerations)
-        candidates &= ~view.overcommitted
+        candidates &= ~view.usage.overcommitted
         if not self._features.partitionable_devices:
             candidates &= ~hardware.consumers
         if not admin:
-            candidates &= ~view.in_use
-        unjudged = failing if admin else failing & ~view.in_use
+            candidates &= ~view.usage.in_use
+        unjudged = failing if admin else failing & ~view.usage.in_use
         sequence: tuple[int, ...] | None = None
         if spec.allocation_mode == "All":
             sequence = self._all_devices(wanted, selectors, eligible, failing, charge)
@@ -228,22 +228,14 @@ class _Preparation:
         return devices
 
     def _problem(
-        self,
-        wanted: WantedDevices,
-        text: str,
-        devices: int = 0,
-        defect: Defect = Defect.CLAIM,
+        self, wanted: WantedDevices, text: str, devices: int = 0, defect: Defect = Defect.CLAIM
     ) -> PreparationError:
         claim = self._question.claims[wanted.claim]
         return _flawed(claim, wanted.name, text, defect, devices)
 
 
 def _flawed(
-    claim: ResourceClaim,
-    request: str,
-    text: str,
-    defect: Defect = Defect.CLAIM,
-    devices: int = 0,
+    claim: ResourceClaim, request: str, text: str, defect: Defect = Defect.CLAIM, devices: int = 0
 ) -> PreparationError:
     where = f"claim {claim_name(claim)}, request {request}"
     return PreparationError(f"{where}: {text}", claim, request, devices, defect, text)

@@ -6,20 +6,16 @@ Thousands of pods come from one template. Their claims differ in name only, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from msgspec import Struct
 
 from drayman.api.resource import (
     DeviceClass,
     DeviceRequest,
-    DeviceSubRequest,
-    ExactDeviceRequest,
+    RequestSpec,
     ResourceClaim,
 )
 from drayman.inventory.device import Amount
-
-RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 
 
 class WantedDevices(Struct, eq=False):
@@ -115,15 +111,9 @@ class Question:
                     _applying(matches, request.name, name),
                     _applying(distincts, request.name, name),
                 )
-                for choice, (name, spec) in enumerate(_specs(request))
+                for choice, (name, spec) in enumerate(request.alternatives())
             )
             self.requests.append(WantedRequest(index, request, offset == 0, alternatives))
-
-
-def _specs(request: DeviceRequest) -> list[tuple[str, RequestSpec]]:
-    if request.exactly is not None:
-        return [(request.name, request.exactly)]
-    return [(f"{request.name}/{sub.name}", sub) for sub in request.first_available]
 
 
 def _amounts(spec: RequestSpec) -> tuple[tuple[str, Amount], ...]:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from drayman.allocator.problem.outcome import Defect
-from drayman.allocator.problem.question import Question, RequestSpec
-from drayman.api.resource import DeviceClass, ResourceClaim
+from drayman.allocator.problem.question import Question
+from drayman.api.resource import DeviceClass, RequestSpec, ResourceClaim
 from drayman.inventory.attributes import AttributeIndex
-from drayman.inventory.device import Amount
+from drayman.inventory.hardware import Charges
 from drayman.inventory.view import NodeView
 
 
@@ -74,9 +74,7 @@ class Tables(Struct, frozen=True, eq=False):
     requests: tuple[Request, ...]
     matches: tuple[Constraint, ...]
     distincts: tuple[Constraint, ...]
-    charges: tuple[
-        tuple[tuple[Amount, ...] | None, ...], ...
-    ]  # by capacity request and kind of device
+    charges: tuple[Charges, ...]  # by capacity request
     capacity_blocked: tuple[int, ...]  # by capacity request: devices without enough left
     match_values: tuple[int, ...]  # by match constraint: values to choose from
 

@@ -28,13 +28,11 @@ class Partition:
     components: list[Component] = field(default_factory=list)
     loose: list[int] = field(default_factory=list)  # classes of devices in no component
     class_of: dict[int, int] = field(default_factory=dict)  # by device: the devices like it
-    class_index: dict[int, int] = field(
-        default_factory=dict
-    )  # by device: which class of its component
+    # By device: which class of its component.
+    class_index: dict[int, int] = field(default_factory=dict)
     component_of: dict[int, int] = field(default_factory=dict)
-    tied_attributes: set[int] = field(
-        default_factory=set
-    )  # ids of attributes that tie devices together
+    # Ids of attributes that tie devices together.
+    tied_attributes: set[int] = field(default_factory=set)
 
 
 class _LabelKind(Struct, frozen=True, eq=False):
@@ -48,9 +46,8 @@ class _LabelKind(Struct, frozen=True, eq=False):
 class Distinctions(Struct, frozen=True):
     """How an objective distinguishes devices, beyond what decides whether they are available."""
 
-    labels: tuple[
-        tuple[int, ...], ...
-    ] = ()  # kinds of labels; for each label the devices that have it
+    # Kinds of labels; for each label the devices that have it.
+    labels: tuple[tuple[int, ...], ...] = ()
     colours: tuple[int, ...] = ()
 
 
@@ -90,7 +87,7 @@ def _plain_colours(tables: Tables, universe: int) -> Iterator[int]:
     shareable = tables.view.hardware.shareable
     yield shareable
     if shareable & universe:
-        for _, _, devices in tables.view.capacity_groups:
+        for _, _, devices in tables.view.usage.capacity_groups:
             yield devices & shareable
 
 

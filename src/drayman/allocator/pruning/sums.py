@@ -19,9 +19,8 @@ class Sums:
         self._transitions = transitions
         self._hardware = tables.view.hardware
         self._counter_floors: dict[int, Mapping[str, Amount]] = {}  # by candidates
-        self._capacity_floors: dict[
-            tuple[int, int], Mapping[str, Amount]
-        ] = {}  # and capacity request
+        # By candidates and capacity request.
+        self._capacity_floors: dict[tuple[int, int], Mapping[str, Amount]] = {}
         self._sets_of: dict[int, tuple[int, ...]] = {}
         self._supplies: dict[tuple[int, str, Amount], Amount] = {}
         self._indices: dict[int, dict[str, int]] = {}
@@ -171,7 +170,7 @@ class Sums:
         return found
 
     def _usable_before(self, position: int, name: str, smallest: Amount) -> Amount:
-        return self._usable(position, self._tables.view.remaining(position), name, smallest)
+        return self._usable(position, self._tables.view.usage.remaining(position), name, smallest)
 
     def _usable(
         self, position: int, left: tuple[Amount, ...], name: str, smallest: Amount
@@ -203,7 +202,7 @@ class Sums:
 
     def _charges(self, alternative: Alternative) -> Iterator[dict[str, Amount]]:
         """What the request takes, for each kind of device among its candidates."""
-        for kind, _, devices in self._tables.view.capacity_groups:
+        for kind, _, devices in self._tables.view.usage.capacity_groups:
             if devices & alternative.candidates:
                 amounts = self._tables.charges[alternative.charge][kind] or ()
                 capacities = self._hardware.capacity_kinds[kind]

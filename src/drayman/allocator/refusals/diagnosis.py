@@ -6,10 +6,12 @@ node with nothing in use has failed as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
 
 from drayman.allocator.policies.firstfit import FirstFit
-from drayman.allocator.problem.leftout import LeftOut
 from drayman.allocator.problem.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
 from drayman.allocator.problem.outcome import Diagnosis, Finality, Rejection, RejectionReason
 from drayman.allocator.problem.prepare import Judgement, prepare
@@ -17,6 +19,9 @@ from drayman.allocator.problem.reduction import reduced
 from drayman.allocator.problem.tables import Alternative, Tables, claim_name
 from drayman.allocator.tree.engine import OutOfSteps
 from drayman.allocator.tree.state import Transitions
+from drayman.inventory.bitsets import positions
+from drayman.inventory.identity import DeviceId, PoolId
+from drayman.inventory.view import NodeView
 
 
 def diagnose(tables: Tables) -> Diagnosis:
@@ -59,9 +64,9 @@ class _Funnels:
         self._tables = tables
         self._view = tables.view
         self._hardware = tables.view.hardware
-        self._left_out = LeftOut(tables.view)
+        self._left_out = _LeftOut(tables.view)
         blocked = Transitions(tables, admin_blocks=False).initial().counter_blocked
-        self.used_up = tables.view.overcommitted | blocked & ~tables.view.paid
+        self.used_up = tables.view.usage.overcommitted | blocked & ~tables.view.usage.paid
         """Devices for which too little is left of what they are parts of."""
 
     def all(self) -> Iterator[Rejection]:
@@ -133,7 +138,7 @@ class _Funnels:
         if not view.features.binding_conditions:
             yield RejectionReason.BINDING_CONDITIONS, ~hardware.binding, ""
         if not alternative.admin:
-            yield RejectionReason.IN_USE, ~view.in_use, ""
+            yield RejectionReason.IN_USE, ~view.usage.in_use, ""
         yield RejectionReason.TAINTED, view.tolerated(alternative.spec.tolerations), ""
         yield RejectionReason.CAPACITY, ~self._tables.capacity_blocked[alternative.charge], ""
         yield RejectionReason.COUNTERS, ~self.used_up, ""
@@ -172,3 +177,37 @@ class _Funnels:
             wanted=alternative.number,
             detail=detail,
         )
+
+
+class _LeftOut:
+    """The devices that the search left out because no selector wants them (`focus`). In the reasons they count like all others."""
+
+    def __init__(self, view: NodeView) -> None:
+        self._shown = view.hardware
+        self._others = [usage.hardware for usage in view.left_out]
+
+    def dropped(self, selectors: Sequence[str], number: int) -> tuple[list[DeviceId], int]:
+        """Those that the selector of this number drops, and how many pass it. At later tests there are none left."""
+        found: list[DeviceId] = []
+        remaining = 0
+        if number < len(selectors):
+            for hardware in self._others:
+                before, _ = hardware.select(selectors[:number])
+                after, _ = hardware.select(selectors[: number + 1])
+                remaining += after.bit_count()
+                found += [hardware.records[i].id for i in positions(before & ~after)]
+        return found, remaining
+
+    def added_to(self, rejection: Rejection, devices: list[DeviceId], remaining: int) -> Rejection:
+        """The rejection with these devices as well, all of them in search order."""
+        if not devices and not remaining:
+            return rejection
+        together = sorted((*rejection.devices, *devices), key=lambda d: self._order[d.pool_id])
+        return replace(
+            rejection, devices=tuple(together), remaining=rejection.remaining + remaining
+        )
+
+    @cached_property
+    def _order(self) -> dict[PoolId, tuple[bool, PoolId]]:
+        pools = [pool for hardware in (self._shown, *self._others) for pool in hardware.pools]
+        return {pool.id: pool.search_order for pool in pools}

@@ -112,7 +112,7 @@ class _Sifting:
         if exactly is not None and exactly.admin_access:
             yield Passed(Hurdle.FREE, ~0, "admin access")
         else:
-            yield Passed(Hurdle.FREE, ~view.in_use)
+            yield Passed(Hurdle.FREE, ~view.usage.in_use)
         tolerated = view.tolerated(wanted.spec.tolerations) if self._with_taints else ~0
         yield Passed(Hurdle.TAINTS, tolerated)
         yield Passed(
@@ -121,7 +121,8 @@ class _Sifting:
             _asked(wanted),
         )
         yield Passed(
-            Hurdle.COUNTERS, ~(view.overcommitted | view.usage.counter_blocked & ~view.paid)
+            Hurdle.COUNTERS,
+            ~(view.usage.overcommitted | view.usage.counter_blocked & ~view.usage.paid),
         )
         if not features.partitionable_devices:
             yield Passed(Hurdle.FEATURE, ~hardware.consumers, "partitionable devices are off")

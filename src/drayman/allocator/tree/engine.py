@@ -140,12 +140,7 @@ class Engine:
     """One search."""
 
     def __init__(
-        self,
-        tables: Tables,
-        transitions: Transitions,
-        pruning: Pruning | None,
-        *,
-        strict: bool,
+        self, tables: Tables, transitions: Transitions, pruning: Pruning | None, *, strict: bool
     ) -> None:
         self._requests = tables.requests
         self._tables = tables

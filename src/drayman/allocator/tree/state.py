@@ -48,18 +48,14 @@ class State:
         self.mine = mine  # exclusive devices of the claim at hand, admin access included
         self.entries = entries  # results of the claim at hand
         self.paid = paid  # shareable devices whose counters are charged
-        self.counters = (
-            counters  # what is left, of the counter sets that devices placed here consume from
-        )
+        self.counters = counters  # what is left of the counter sets consumed from by devices here
         self.counter_blocked = counter_blocked  # devices for which that is not enough
         self.left = left  # remaining capacities of the shareable devices placed here
         self.spent = spent  # by name, what was taken of the capacities of all of them
         self.capacity_blocked = capacity_blocked  # by capacity request: devices without enough left
         self.values = values  # by match constraint: values that can still be common to all
         self.anchored = anchored  # match constraints that have a device
-        self.distinct = (
-            distinct  # by distinct constraint: devices that share a value with a placed one
-        )
+        self.distinct = distinct  # by distinct constraint: devices with a value of a placed one
 
 
 class Transitions:
@@ -68,7 +64,7 @@ class Transitions:
     def __init__(self, tables: Tables, *, admin_blocks: bool) -> None:
         """`admin_blocks`: a device placed with admin access is lost to ordinary requests after it, as in upstream."""
         self._tables = tables
-        self._view = tables.view
+        self._usage = tables.view.usage
         self._hardware = tables.view.hardware
         self.admin_blocks = admin_blocks
         self._shareable = self._hardware.shareable
@@ -83,14 +79,14 @@ class Transitions:
         return self._initial
 
     def _begin(self) -> State:
-        view, tables = self._view, self._tables
+        usage, tables = self._usage, self._tables
         return State(
             taken=0,
             mine=0,
             entries=0,
-            paid=view.paid,
+            paid=usage.paid,
             counters={},
-            counter_blocked=view.usage.counter_blocked,
+            counter_blocked=usage.counter_blocked,
             left={},
             spent={},
             capacity_blocked=tables.capacity_blocked,
@@ -101,39 +97,11 @@ class Transitions:
 
     def next_claim(self, state: State) -> State:
         """The state in which the requests of another claim begin."""
-        if not state.entries:
-            return state
-        return State(
-            state.taken,
-            0,
-            0,
-            state.paid,
-            state.counters,
-            state.counter_blocked,
-            state.left,
-            state.spent,
-            state.capacity_blocked,
-            state.values,
-            state.anchored,
-            state.distinct,
-        )
+        return _with(state, 0, 0, state.values) if state.entries else state
 
     def narrowed(self, state: State, values: tuple[int, ...]) -> State:
         """The same state with fewer values to choose from."""
-        return State(
-            state.taken,
-            state.mine,
-            state.entries,
-            state.paid,
-            state.counters,
-            state.counter_blocked,
-            state.left,
-            state.spent,
-            state.capacity_blocked,
-            values,
-            state.anchored,
-            state.distinct,
-        )
+        return _with(state, state.mine, state.entries, values)
 
     def free(self, state: State, alternative: Alternative) -> int:
         """The devices that are not in use in the sense of this request; selectors are evaluated on these only."""
@@ -227,12 +195,12 @@ class Transitions:
     def left(self, state: State, position: int) -> tuple[Amount, ...]:
         """What is left of the capacities of a shareable device."""
         found = state.left.get(position)
-        return self._view.remaining(position) if found is None else found
+        return self._usage.remaining(position) if found is None else found
 
     def counters_left(self, state: State, index: int) -> tuple[Amount, ...]:
         """What is left of a counter set."""
         found = state.counters.get(index)
-        return self._view.counters[index] if found is None else found
+        return self._usage.counters[index] if found is None else found
 
     def charge_counters(
         self, counters: dict[int, tuple[Amount, ...]], blocked: int, position: int
@@ -242,7 +210,7 @@ class Transitions:
         for index, amounts in self._consumption[position]:
             have = counters.get(index)
             if have is None:
-                have = self._view.counters[index]
+                have = self._usage.counters[index]
             left = tuple([there - used for there, used in zip(have, amounts, strict=True)])
             counters[index] = left
             blocked |= self._counter_tables.blocked_by(index, left)
@@ -267,3 +235,20 @@ class Transitions:
         for capacity, used in zip(self._hardware.capacity_kinds[kind], amounts, strict=True):
             spent[capacity.name] = spent.get(capacity.name, 0) + used
         return {**state.left, position: left}, spent, blocked
+
+
+def _with(state: State, mine: int, entries: int, values: tuple[int, ...]) -> State:
+    return State(
+        state.taken,
+        mine,
+        entries,
+        state.paid,
+        state.counters,
+        state.counter_blocked,
+        state.left,
+        state.spent,
+        state.capacity_blocked,
+        values,
+        state.anchored,
+        state.distinct,
+    )

@@ -5,26 +5,12 @@ as `drayman.api.syntax` reads it) or `decode_protobuf`, and `normalise` gives an
 """
 
 from drayman.api.schema.body import Identity, excerpt, identify, identify_tree
-from drayman.api.schema.decoding import Decoded, decode_strict, strict_error
-from drayman.api.schema.model import (
-    Contents,
-    Field,
-    ListOf,
-    MapOf,
-    Message,
-    Omit,
-    Scalar,
-    ScalarKind,
-    Type,
-)
+from drayman.api.schema.decoding import decode_strict, strict_error
+from drayman.api.schema.model import Field, ListOf, MapOf, Message, Omit, Scalar, ScalarKind, Type
 from drayman.api.schema.normal import normalise
-from drayman.api.schema.protobuf import Envelope, decode_protobuf, read_envelope
 from drayman.api.schema.tables import message_named, schema_for
 
 __all__ = [
-    "Contents",
-    "Decoded",
-    "Envelope",
     "Field",
     "Identity",
     "ListOf",
@@ -34,14 +20,12 @@ __all__ = [
     "Scalar",
     "ScalarKind",
     "Type",
-    "decode_protobuf",
     "decode_strict",
     "excerpt",
     "identify",
     "identify_tree",
     "message_named",
     "normalise",
-    "read_envelope",
     "schema_for",
     "strict_error",
 ]

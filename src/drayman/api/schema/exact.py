@@ -11,8 +11,8 @@ from typing import Final
 
 from drayman.api.errors import MalformedError
 from drayman.api.schema.model import Field, ListOf, MapOf, Message, Scalar, ScalarKind, Type
-from drayman.api.schema.scalars import ScalarError, TypeMismatch, read_scalar, zero_scalar
-from drayman.api.schema.tables import message_named
+from drayman.api.schema.scalars import ZEROS, ScalarError, TypeMismatch, read_scalar
+from drayman.api.schema.tables import JSON_SCHEMA, message_named
 from drayman.api.struct import Json
 from drayman.api.syntax.json_scanner import quoted
 from drayman.api.syntax.values import TOO_DEEP, Pairs, type_word
@@ -21,7 +21,6 @@ MAX_PROBLEMS: Final = 100
 """More unknown or duplicate fields than this are not reported."""
 
 _ABSENT: Final = object()
-_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
 _SCHEMA_KINDS: Final = frozenset(
     {ScalarKind.SCHEMA_OR_ARRAY, ScalarKind.SCHEMA_OR_BOOL, ScalarKind.SCHEMA_OR_STRINGS}
 )
@@ -124,7 +123,7 @@ class _Decoder:
 
     def _schema(self, kind: ScalarKind, value: Json) -> Json:
         """The places of a JSON schema that take a schema or something else. Unknown fields below go unnoticed."""
-        schema = message_named(_SCHEMA)
+        schema = message_named(JSON_SCHEMA)
         if isinstance(value, Pairs | dict):
             return self._value(schema, value)
         if kind is ScalarKind.SCHEMA_OR_BOOL:
@@ -169,7 +168,7 @@ class _Decoder:
         if nullable:
             return None
         if isinstance(type_, Scalar):
-            return zero_scalar(type_.kind)
+            return ZEROS.get(type_.kind)
         return {} if isinstance(type_, Message) else None
 
     def _child(self, name: str) -> str:

@@ -99,10 +99,6 @@ class Field:
     default: Json = None
     """What a missing value counts as where the field identifies an item of a list."""
 
-    @property
-    def omit_empty(self) -> bool:
-        return self.omit is not Omit.NEVER
-
 
 @dataclass(frozen=True, slots=True)
 class Contents:

@@ -12,23 +12,14 @@ from functools import cache
 from typing import Final
 
 from drayman.api.schema.model import Field, ListOf, MapOf, Message, Omit, Scalar, ScalarKind, Type
-from drayman.api.schema.tables import message_named
+from drayman.api.schema.scalars import ZEROS
+from drayman.api.schema.tables import JSON_SCHEMA, message_named
 from drayman.api.struct import Json
 
 Writer = Callable[[Json], Json]
 """Gives a value its final form. For an absent struct it gets None."""
 FieldWriter = Callable[[Json, dict[str, Json]], None]
 
-_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
-_ZEROS: Final[dict[ScalarKind, Json]] = {
-    ScalarKind.STRING: "",
-    ScalarKind.BOOL: False,
-    ScalarKind.INT32: 0,
-    ScalarKind.INT64: 0,
-    ScalarKind.DOUBLE: 0,
-    ScalarKind.INT_OR_STRING: 0,
-    ScalarKind.QUANTITY: "0",
-}
 _PLAIN: Final = frozenset(
     {
         ScalarKind.STRING,
@@ -130,7 +121,7 @@ def _collection_writer(field: Field) -> FieldWriter:
 
 
 def _plain_writer(field: Field, kind: ScalarKind) -> FieldWriter:
-    name, shown, zero = field.name, field.omit is Omit.NEVER, _ZEROS.get(kind)
+    name, shown, zero = field.name, field.omit is Omit.NEVER, ZEROS.get(kind)
 
     def write_field(value: Json, result: dict[str, Json]) -> None:
         if value:
@@ -142,9 +133,9 @@ def _plain_writer(field: Field, kind: ScalarKind) -> FieldWriter:
 
 
 def _struct_writer(field: Field) -> FieldWriter:
-    """For messages, and for scalars that are structs to the API server: they show even when empty, unless told otherwise."""
+    """For messages, and for scalars that are structs to the API server: they show even when empty, unless `omit` says otherwise."""
     name, write, drops_zero = field.name, _writer(field.type), field.omit is Omit.ZERO
-    zero = _ZEROS.get(field.type.kind) if isinstance(field.type, Scalar) else None
+    zero = ZEROS.get(field.type.kind) if isinstance(field.type, Scalar) else None
 
     def write_field(value: Json, result: dict[str, Json]) -> None:
         if drops_zero and not value:
@@ -167,7 +158,7 @@ def _writer(type_: Type) -> Writer:
         return _map_writer(type_)
     if type_.kind in (ScalarKind.SCHEMA_OR_ARRAY, ScalarKind.SCHEMA_OR_BOOL):
         return _schema
-    return _unchanged
+    return lambda value: value
 
 
 def _list_writer(type_: ListOf) -> Writer:
@@ -195,11 +186,7 @@ def _map_writer(type_: MapOf) -> Writer:
 
 def _schema(value: Json) -> Json:
     """A place of a JSON schema that takes a schema, several, or something else."""
-    write = _message_writer(message_named(_SCHEMA))
+    write = _message_writer(message_named(JSON_SCHEMA))
     if isinstance(value, dict):
         return write(value)
     return [write(item) for item in value] if isinstance(value, list) else value
-
-
-def _unchanged(value: Json) -> Json:
-    return value

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from drayman.api.errors import BodyError, MalformedError, UnrecognizedError
-from drayman.api.quantity import Quantity, QuantityError
+from drayman.api.errors import BodyError, MalformedError, QuantityError, UnrecognizedError
+from drayman.api.quantity import Quantity
 from drayman.api.schema.model import Field, ListOf, MapOf, Message, Scalar, ScalarKind, Type
-from drayman.api.schema.tables import message_named
+from drayman.api.schema.tables import JSON_SCHEMA, message_named
 from drayman.api.schema.times import ZERO, TimeTextError, time_from_unix
 from drayman.api.struct import Json
 from drayman.api.syntax.values import TOO_DEEP, depth_exceeds
@@ -30,7 +30,6 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _NOT_PROTOBUF: Final = (
     "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
 )
-_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
 
 
 class Envelope(NamedTuple):
@@ -276,7 +275,7 @@ def _embedded_json(data: bytes) -> Json:
 
 def _schema(kind: ScalarKind, data: bytes, depth: int) -> Json:
     """The places of a JSON schema that take a schema or something else: field 1 or 2 says which."""
-    message = message_named(_SCHEMA)
+    message = message_named(JSON_SCHEMA)
     several: list[Json] = []
     single: Json = None
     for number, _, value in _records(data):

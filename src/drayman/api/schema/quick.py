@@ -15,7 +15,8 @@ from datetime import datetime
 from functools import cache
 from typing import Final, NoReturn
 
-from drayman.api.quantity import Quantity, QuantityError
+from drayman.api.errors import QuantityError
+from drayman.api.quantity import Quantity
 from drayman.api.schema.model import Field, ListOf, MapOf, Message, Scalar, ScalarKind, Type
 from drayman.api.schema.scalars import ScalarError, canonical_base64
 from drayman.api.schema.times import ZERO

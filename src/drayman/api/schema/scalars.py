@@ -10,19 +10,24 @@ import base64
 import binascii
 from typing import Final
 
-from drayman.api.errors import MalformedError
-from drayman.api.quantity import Quantity, QuantityError
+from drayman.api.errors import MalformedError, QuantityError
+from drayman.api.quantity import Quantity
 from drayman.api.schema.model import Scalar, ScalarKind
-from drayman.api.schema.times import (
-    ZERO,
-    TimeTextError,
-    canonical_micro_time,
-    canonical_time,
-)
+from drayman.api.schema.times import ZERO, TimeTextError, canonical_micro_time, canonical_time
 from drayman.api.struct import Json
 from drayman.api.syntax.values import Number, Pairs, number_value, plain, type_word
 
 INTEGER_BITS: Final = {ScalarKind.INT32: 32, ScalarKind.INT64: 64}
+ZEROS: Final[dict[ScalarKind, Json]] = {
+    ScalarKind.STRING: "",
+    ScalarKind.BOOL: False,
+    ScalarKind.INT32: 0,
+    ScalarKind.INT64: 0,
+    ScalarKind.DOUBLE: 0,
+    ScalarKind.INT_OR_STRING: 0,
+    ScalarKind.QUANTITY: "0",
+}
+"""What an absent value counts as, and what stands in a list or a map where null was written; None for the other kinds."""
 _ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
@@ -70,20 +75,6 @@ def read_scalar(type_: Scalar, value: Json) -> Json:
     raise TypeMismatch(type_word(value), type_.native)
 
 
-def zero_scalar(kind: ScalarKind) -> Json:
-    """What stands in a list or a map where null was written."""
-    match kind:
-        case ScalarKind.STRING:
-            return ""
-        case ScalarKind.BOOL:
-            return False
-        case ScalarKind.INT32 | ScalarKind.INT64 | ScalarKind.DOUBLE | ScalarKind.INT_OR_STRING:
-            return 0
-        case ScalarKind.QUANTITY:
-            return "0"
-    return None
-
-
 def is_number(value: Json) -> bool:
     return isinstance(value, Number | int | float) and not isinstance(value, bool)
 
@@ -92,13 +83,13 @@ def _integer(value: Json, native: str, bits: int) -> int:
     if not is_number(value):
         raise TypeMismatch(type_word(value), native)
     text = str(value)
-    if set(text) & set(".eE") or len(text) > 20 or not _fits(int(text), bits):
+    if (
+        set(text) & set(".eE")
+        or len(text) > 20
+        or not -(1 << bits - 1) <= int(text) < 1 << bits - 1
+    ):
         raise TypeMismatch(f"number {text}", native)
     return int(text)
-
-
-def _fits(value: int, bits: int) -> bool:
-    return -(1 << bits - 1) <= value < 1 << bits - 1
 
 
 def _double(value: Json) -> float:

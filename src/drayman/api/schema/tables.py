@@ -39,6 +39,7 @@ from drayman.api.schema.model import (
     Type,
 )
 
+JSON_SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
 _DATA: Final = "data"
 _SCALARS: Final = {kind.value: kind for kind in ScalarKind}
 _NATIVE: Final = {

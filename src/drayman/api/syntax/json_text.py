@@ -33,7 +33,7 @@ def parse(data: bytes) -> Json:
     """The one value in a text. Raises JsonError."""
     text = decode_text(data)
     start = _skip_whitespace(text, 0)
-    value, end = _value_at(text, start, _line(text, start))
+    value, end = _value_at(text, start, text.count("\n", 0, start) + 1)
     rest = _skip_whitespace(text, end)
     if rest < len(text):
         raise _error(json.JSONDecodeError("Extra data", text, rest))
@@ -114,10 +114,6 @@ def _value_at(text: str, position: int, line: int) -> tuple[Json, int]:
 def _error(error: json.JSONDecodeError) -> JsonError:
     reason = f"not valid JSON: {error.msg}"
     return JsonError(error.lineno, reason, column=error.colno, is_syntax=True)
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 def _skip_whitespace(text: str, position: int) -> int:

@@ -2,7 +2,7 @@
 
 What Kubernetes' conversion to JSON refuses is refused: numbers that JSON does not have, lists as keys, endless nesting, aliases that
 unfold to far more than the text holds. Some things that it lets through can be refused too: duplicate keys, keys that are not texts, and
-tags. A `Manner` says what is refused, and in which words.
+tags. A `Dialect` says what is refused, and in which words.
 
 Values are built from events rather than from the parser's tree of nodes, whose construction recurses in C, and the same events give the
 line of every field.
@@ -53,7 +53,7 @@ class Problem(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Dialect:
     """How a text is read: what is refused and in which words, how numbers are kept, and how many values there may be.
 
     Some problems are let through where there are no words for them. Words may contain the `line` and what it is `about`.
@@ -77,7 +77,7 @@ class YamlProblemError(Exception):
 class YamlDocument:
     """One document of a stream: its value, the line it starts at, and the line of each field if asked for.
 
-    The last of duplicate keys counts, where the manner does not refuse them; `duplicates` has them with their lines.
+    The last of duplicate keys counts, where the dialect does not refuse them; `duplicates` has them with their lines.
     """
 
     value: Json
@@ -86,12 +86,12 @@ class YamlDocument:
     duplicates: tuple[tuple[int, str], ...] = ()
 
 
-def documents(text: str, manner: Manner, *, with_lines: bool = False) -> Iterator[YamlDocument]:
+def documents(text: str, dialect: Dialect, *, with_lines: bool = False) -> Iterator[YamlDocument]:
     """The documents of a stream. Raises YamlProblemError and yaml.YAMLError."""
     import yaml  # Here, because it takes a while and JSON does not need it.
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    builder = _Builder(manner, with_lines)
+    builder = _Builder(dialect, with_lines)
     for event in yaml.parse(text, Loader=loader):
         if (document := builder.feed(event)) is not None:
             yield document
@@ -121,8 +121,8 @@ class _Found(NamedTuple):
 class _Builder:
     """Takes events one by one and hands out a document at the end of each."""
 
-    def __init__(self, manner: Manner, with_lines: bool) -> None:
-        self._manner = manner
+    def __init__(self, dialect: Dialect, with_lines: bool) -> None:
+        self._dialect = dialect
         self._with_lines = with_lines
         self._stack: list[_Frame] = []
         self._anchors: dict[str, _Found] = {}
@@ -156,17 +156,17 @@ class _Builder:
 
     def _count(self, line: int) -> None:
         self._values += 1
-        most = self._manner.max_values
+        most = self._dialect.max_values
         if most is not None and self._values > most:
             raise self._refusal(Problem.TOO_MANY_VALUES, line)
 
     def _refusal(self, problem: Problem, line: int, about: str = "") -> YamlProblemError:
-        text = self._manner.words[problem]
+        text = self._dialect.words[problem]
         return YamlProblemError(line, text.format(line=line, about=about))
 
     def _doubt(self, problem: Problem, line: int, about: str = "") -> None:
         """Raises YamlProblemError, unless the problem is let through."""
-        if problem in self._manner.words:
+        if problem in self._dialect.words:
             raise self._refusal(problem, line, about)
 
     def _open(self, event: Any, value: dict[str, Json] | list[Json], line: int) -> None:
@@ -292,5 +292,5 @@ class _Builder:
         except ValueError as error:
             raise self._refusal(Problem.NOT_JSON_NUMBER, line, text) from error
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return self._manner.number(value)
+            return self._dialect.number(value)
         return value

@@ -1,4 +1,4 @@
-"""YAML in the two manners in which it is read here.
+"""YAML in the two dialects in which it is read here.
 
 Files are written by people: duplicate keys, keys that are not texts, and tags are refused with their line. Bodies of requests
 are read as the API server reads them: keys become texts, the last of duplicate keys wins and the problem is reported, and
@@ -16,14 +16,14 @@ from drayman.api.syntax.json_scanner import quoted
 from drayman.api.syntax.values import MAX_DEPTH, MAX_MANAGED_VALUES, MAX_VALUES, TOO_DEEP, Number
 from drayman.api.syntax.yaml_builder import (
     MAX_ALIASED_NODES,
-    Manner,
+    Dialect,
     Problem,
     YamlDocument,
     YamlProblemError,
     documents,
 )
 
-_FILES: Final = Manner(
+_FILES: Final = Dialect(
     {
         Problem.TOO_DEEP: f"nested more than {MAX_DEPTH} levels deep",
         Problem.TOO_MANY_ALIASED: f"aliases stand for more than {MAX_ALIASED_NODES} values",
@@ -37,7 +37,7 @@ _FILES: Final = Manner(
         Problem.TAG: "the tag {about} is not supported",
     }
 )
-_BODIES: Final = Manner(
+_BODIES: Final = Dialect(
     {
         Problem.TOO_DEEP: f"yaml: {TOO_DEEP}",
         Problem.TOO_MANY_VALUES: f"yaml: document contains more than {MAX_VALUES} values",

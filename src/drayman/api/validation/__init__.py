@@ -15,41 +15,23 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.api.struct import ApiStruct
-from drayman.api.validation.claim_status import (
-    validate_claim_status,
-    without_stale_device_status,
+from drayman.api.validation import (
+    claim_status,
+    device_class,
+    resource_claim,
+    resource_slice,
+    taints,
 )
-from drayman.api.validation.device_class import (
-    validate_device_class,
-    validate_device_class_update,
-)
+from drayman.api.validation.claim_status import without_stale_device_status
 from drayman.api.validation.field_errors import ErrorKind, FieldError
 from drayman.api.validation.pod import validate_pod, validate_pod_status
-from drayman.api.validation.resource_claim import (
-    check_admin_access,
-    check_admin_access_status,
-    validate_claim,
-    validate_claim_update,
-    validate_template,
-    validate_template_update,
-)
-from drayman.api.validation.resource_slice import (
-    validate_resource_slice,
-    validate_resource_slice_update,
-)
-from drayman.api.validation.selectors import SelectorChecker, SelectorProblem, accept_selectors
-from drayman.api.validation.taints import (
-    validate_taint_rule,
-    validate_taint_rule_status,
-    validate_taint_rule_update,
-)
+from drayman.api.validation.resource_claim import check_admin_access, check_admin_access_status
+from drayman.api.validation.selectors import SelectorChecker
 
 __all__ = [
     "ErrorKind",
     "FieldError",
     "SelectorChecker",
-    "SelectorProblem",
-    "accept_selectors",
     "check_admin_access",
     "check_admin_access_status",
     "validate",
@@ -63,15 +45,15 @@ def validate(value: ApiStruct, selectors: SelectorChecker) -> list[FieldError]:
     """The errors of an object about to be created. Raises TypeError for a kind without rules here."""
     match value:
         case DeviceClass():
-            return validate_device_class(value, selectors)
+            return device_class.validate(value, selectors)
         case ResourceSlice():
-            return validate_resource_slice(value)
+            return resource_slice.validate(value)
         case ResourceClaim():
-            return validate_claim(value, selectors)
+            return resource_claim.validate_claim(value, selectors)
         case ResourceClaimTemplate():
-            return validate_template(value, selectors)
+            return resource_claim.validate_template(value, selectors)
         case DeviceTaintRule():
-            return validate_taint_rule(value)
+            return taints.validate_rule(value)
         case Pod():
             return validate_pod(value)
     raise TypeError(f"no rules for {type(value).__name__}")
@@ -81,15 +63,15 @@ def validate_update(new: ApiStruct, old: ApiStruct, selectors: SelectorChecker) 
     """The errors of replacing `old` by `new`. Raises TypeError for a kind without rules here."""
     match new, old:
         case DeviceClass(), DeviceClass():
-            return validate_device_class_update(new, old, selectors)
+            return device_class.validate_update(new, old, selectors)
         case ResourceSlice(), ResourceSlice():
-            return validate_resource_slice_update(new, old)
+            return resource_slice.validate_update(new, old)
         case ResourceClaim(), ResourceClaim():
-            return validate_claim_update(new, old)
+            return resource_claim.validate_claim_update(new, old)
         case ResourceClaimTemplate(), ResourceClaimTemplate():
-            return validate_template_update(new, old, selectors)
+            return resource_claim.validate_template_update(new, old, selectors)
         case DeviceTaintRule(), DeviceTaintRule():
-            return validate_taint_rule_update(new, old)
+            return taints.validate_rule_update(new, old)
     raise TypeError(f"no rules for updating {type(old).__name__} to {type(new).__name__}")
 
 
@@ -97,9 +79,9 @@ def validate_status(new: ApiStruct, old: ApiStruct) -> list[FieldError]:
     """The errors of replacing the status of `old` by that of `new`. Raises TypeError for a kind without rules here."""
     match new, old:
         case ResourceClaim(), ResourceClaim():
-            return validate_claim_status(new, old)
+            return claim_status.validate(new, old)
         case DeviceTaintRule(), DeviceTaintRule():
-            return validate_taint_rule_status(new, old)
+            return taints.validate_rule_status(new, old)
         case Pod(), Pod():
             return validate_pod_status(new)
     raise TypeError(f"no rules for the status of {type(new).__name__}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import msgspec
@@ -27,7 +27,6 @@ from drayman.api.validation.field_errors import (
     FieldError,
     forbidden,
     invalid,
-    invalid_each,
     not_supported,
     required,
     too_long,
@@ -37,6 +36,7 @@ from drayman.api.validation.metadata import IMMUTABLE, check_conditions, check_m
 from drayman.api.validation.names import (
     dns_label,
     driver_name,
+    interface_address,
     opaque_object,
     pool_name,
     share_id,
@@ -68,7 +68,7 @@ class DeviceKey(msgspec.Struct, frozen=True):
     share_id: str = msgspec.field(name="ShareID")
 
 
-def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> list[FieldError]:
+def validate(new: ResourceClaim, old: ResourceClaim) -> list[FieldError]:
     """The errors of an update of the status. An allocation may be set and removed but never changed."""
     return [
         *check_metadata_update(new.metadata, old.metadata),
@@ -116,18 +116,11 @@ def _reservation(consumer: ResourceClaimConsumerReference, path: str) -> Errors:
 
 
 def _allocation(allocation: AllocationResult, names: RequestNames, path: str) -> Errors:
-    def check_result(result: DeviceRequestAllocationResult, path: str) -> Errors:
-        yield from _result(result, names, path)
-
-    def check_config(config: DeviceAllocationConfiguration, path: str) -> Errors:
-        yield from _config(config, names, path)
-
-    devices = allocation.devices
-    yield from check_list(devices.results, MAX_RESULTS, check_result, f"{path}.devices.results")
-    if devices.config:
-        yield from check_list(
-            devices.config, MAX_ALLOCATION_CONFIGS, check_config, f"{path}.devices.config"
-        )
+    results, config = allocation.devices.results, allocation.devices.config
+    where = f"{path}.devices"
+    yield from check_list(results, MAX_RESULTS, partial(_result, names), f"{where}.results")
+    check_config = partial(_config, names)
+    yield from check_list(config, MAX_ALLOCATION_CONFIGS, check_config, f"{where}.config")
     if allocation.node_selector is not None:
         yield from _selector_errors(allocation.node_selector, f"{path}.nodeSelector")
 
@@ -138,7 +131,7 @@ def _selector_errors(selector: NodeSelector, path: str) -> tuple[FieldError, ...
     return tuple(check_node_selector(selector, path))
 
 
-def _result(result: DeviceRequestAllocationResult, names: RequestNames, path: str) -> Errors:
+def _result(names: RequestNames, result: DeviceRequestAllocationResult, path: str) -> Errors:
     """One allocated device. Its tolerations and consumed capacity are the scheduler's copies and not checked."""
     yield from names.check(result.request, f"{path}.request")
     yield from driver_name(result.driver, f"{path}.driver")
@@ -151,7 +144,7 @@ def _result(result: DeviceRequestAllocationResult, names: RequestNames, path: st
         yield from share_id(result.share_id, f"{path}.shareID")
 
 
-def _config(config: DeviceAllocationConfiguration, names: RequestNames, path: str) -> Errors:
+def _config(names: RequestNames, config: DeviceAllocationConfiguration, path: str) -> Errors:
     if not config.source:
         yield required(f"{path}.source")
     elif config.source not in CONFIG_SOURCES:
@@ -197,18 +190,12 @@ def _network(data: NetworkDeviceData, path: str) -> Errors:
         yield too_long(f"{path}.interfaceName", INTERFACE_NAME_LENGTH)
     if formats.byte_length(data.hardware_address) > HARDWARE_ADDRESS_LENGTH:
         yield too_long(f"{path}.hardwareAddress", HARDWARE_ADDRESS_LENGTH)
-
-    def check(address: str, path: str) -> Errors:
-        yield from invalid_each(path, address, formats.interface_address_problems(address))
-
-    yield from check_set(data.ips, MAX_ADDRESSES, check, lambda address: address, f"{path}.ips")
+    yield from check_set(data.ips, MAX_ADDRESSES, interface_address, str, f"{path}.ips")
 
 
 def without_stale_device_status(new: ResourceClaim, old: ResourceClaim) -> ResourceClaim:
     """The claim without what drivers reported about devices that this update takes away, as the API server drops it."""
-    before = old.status.allocation.devices.results if old.status.allocation else ()
-    after = new.status.allocation.devices.results if new.status.allocation else ()
-    gone = set(map(_key, before)) - set(map(_key, after))
+    gone = set(map(_key, old.status.results)) - set(map(_key, new.status.results))
     if not gone:
         return new
     devices = tuple(device for device in new.status.devices if _key(device) not in gone)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
+
+from msgspec import structs
 
 from drayman.api import formats, semver
 from drayman.api.resource import (
@@ -11,9 +14,9 @@ from drayman.api.resource import (
     DeviceAttribute,
     DeviceCapacity,
     DeviceCounterConsumption,
-    DeviceTaint,
     NodeAllocatableResourceMapping,
 )
+from drayman.api.struct import Json
 from drayman.api.validation.containers import (
     Errors,
     check_list,
@@ -24,7 +27,6 @@ from drayman.api.validation.containers import (
 from drayman.api.validation.field_errors import (
     duplicate,
     invalid,
-    invalid_each,
     not_found,
     required,
     too_long,
@@ -32,6 +34,7 @@ from drayman.api.validation.field_errors import (
 from drayman.api.validation.names import (
     QUALIFIED_LENGTH,
     dns_label,
+    dns_subdomain,
     label_key,
     qualified_name,
     required_dns_label,
@@ -71,7 +74,7 @@ def check_device(device: Device, old: Device | None, path: str, *, selects_nodes
     )
     yield from _capacities(device, f"{path}.capacity")
     if old is None or old.taints != device.taints:
-        yield from check_list(device.taints, MAX_TAINTS, _taint, f"{path}.taints")
+        yield from check_list(device.taints, MAX_TAINTS, check_taint, f"{path}.taints")
     yield from check_set(
         device.consumes_counters,
         MAX_COUNTER_CONSUMPTIONS,
@@ -108,10 +111,7 @@ def _value_count(attribute: DeviceAttribute) -> int:
 def check_attribute(attribute: DeviceAttribute, path: str) -> Errors:
     """Exactly one value, of one of the eight types."""
     set_fields = 0
-    for name, wire in zip(
-        DeviceAttribute.__struct_fields__, DeviceAttribute.__struct_encode_fields__, strict=True
-    ):
-        value = getattr(attribute, name)
+    for wire, value in _by_wire_name(attribute):
         if value is None:
             continue
         set_fields += 1
@@ -132,16 +132,15 @@ def check_attribute(attribute: DeviceAttribute, path: str) -> Errors:
 
 def _upstream_form(attribute: DeviceAttribute) -> dict[str, object]:
     """An attribute with the names that upstream shows, which are not those on the wire."""
-    values = {
-        wire: getattr(attribute, name)
-        for name, wire in zip(
-            DeviceAttribute.__struct_fields__, DeviceAttribute.__struct_encode_fields__, strict=True
-        )
-    }
     return {
         f"{wire.removesuffix('s').capitalize()}Value{'s' if wire.endswith('s') else ''}": value
-        for wire, value in values.items()
+        for wire, value in _by_wire_name(attribute)
     }
+
+
+def _by_wire_name(attribute: DeviceAttribute) -> Iterator[tuple[str, Json]]:
+    names = DeviceAttribute.__struct_encode_fields__
+    return zip(names, structs.astuple(attribute), strict=True)
 
 
 def _string(text: str, path: str) -> Errors:
@@ -165,10 +164,6 @@ def _capacities(device: Device, path: str) -> Errors:
     yield from check_map(
         device.capacity, check, path, check_key=qualified_name, longest_key=QUALIFIED_LENGTH
     )
-
-
-def _taint(taint: DeviceTaint, path: str) -> Errors:
-    yield from check_taint(taint, path)
 
 
 def _consumption(consumption: DeviceCounterConsumption, path: str) -> Errors:
@@ -200,7 +195,7 @@ def _node_selection(device: Device, path: str, *, allowed: bool) -> Errors:
     chosen = []
     if device.node_name:
         chosen.append("`nodeName`")
-        yield from check_node_name(device.node_name, f"{path}.nodeName")
+        yield from dns_subdomain(device.node_name, f"{path}.nodeName")
     elif device.node_name is not None:
         yield invalid(f"{path}.nodeName", device.node_name, "must not be empty")
     if device.node_selector is not None:
@@ -214,10 +209,6 @@ def _node_selection(device: Device, path: str, *, allowed: bool) -> Errors:
         yield required(path, ONE_NODE_SELECTION)
     elif len(chosen) > 1:
         yield invalid(path, f"{{{', '.join(chosen)}}}", ONE_NODE_SELECTION)
-
-
-def check_node_name(name: str, path: str) -> Errors:
-    yield from invalid_each(path, name, formats.dns_subdomain_problems(name))
 
 
 def check_binding_conditions(

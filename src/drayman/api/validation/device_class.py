@@ -15,12 +15,12 @@ from drayman.api.validation.selectors import (
 )
 
 
-def validate_device_class(value: DeviceClass, selectors: SelectorChecker) -> list[FieldError]:
+def validate(value: DeviceClass, selectors: SelectorChecker) -> list[FieldError]:
     """The errors of a class about to be created."""
     return [*_metadata(value), *_spec(value, None, selectors)]
 
 
-def validate_device_class_update(
+def validate_update(
     new: DeviceClass, old: DeviceClass, selectors: SelectorChecker
 ) -> list[FieldError]:
     return [

@@ -18,7 +18,7 @@ from drayman.api.validation.field_errors import (
     required,
     too_long,
 )
-from drayman.api.validation.names import label_key, label_value
+from drayman.api.validation.names import dns_label, label_key, label_value
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
@@ -69,7 +69,7 @@ def check_metadata(
 
 def _namespace(namespace: str, namespaced: bool, path: str) -> Errors:
     if namespaced:
-        yield from invalid_each(path, namespace, formats.dns_label_problems(namespace))
+        yield from dns_label(namespace, path)
     else:
         yield forbidden(path, "not allowed on this type")
 

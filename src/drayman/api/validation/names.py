@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from drayman.api import formats
@@ -17,20 +18,17 @@ QUALIFIED_LENGTH: Final = DRIVER_LENGTH + 1 + IDENTIFIER_LENGTH
 OPAQUE_LENGTH: Final = 10 * 1024
 
 
-def dns_label(name: str, path: str) -> Errors:
-    yield from invalid_each(path, name, formats.dns_label_problems(name))
+def _format(problems: Callable[[str], formats.Problems]) -> Callable[[str, str], Errors]:
+    """The check of a text and its path: an error for each of the problems of the text."""
+    return lambda text, path: iter(invalid_each(path, text, problems(text)))
 
 
-def dns_subdomain(name: str, path: str) -> Errors:
-    yield from invalid_each(path, name, formats.dns_subdomain_problems(name))
-
-
-def label_key(name: str, path: str) -> Errors:
-    yield from invalid_each(path, name, formats.label_key_problems(name))
-
-
-def label_value(value: str, path: str) -> Errors:
-    yield from invalid_each(path, value, formats.label_value_problems(value))
+dns_label: Final = _format(formats.dns_label_problems)
+dns_subdomain: Final = _format(formats.dns_subdomain_problems)
+label_key: Final = _format(formats.label_key_problems)
+label_value: Final = _format(formats.label_value_problems)
+share_id: Final = _format(formats.uuid_problems)
+interface_address: Final = _format(formats.interface_address_problems)
 
 
 def required_dns_label(name: str, path: str) -> Errors:
@@ -110,10 +108,6 @@ def _identifier(name: str, path: str) -> Errors:
     if formats.byte_length(name) > IDENTIFIER_LENGTH:
         yield too_long(path, IDENTIFIER_LENGTH)
     yield from invalid_each(path, name, formats.c_identifier_problems(name))
-
-
-def share_id(value: str, path: str) -> Errors:
-    yield from invalid_each(path, value, formats.uuid_problems(value))
 
 
 def opaque_object(value: Json, path: str, *, stored: bool) -> Errors:

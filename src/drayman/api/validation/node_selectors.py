@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from drayman.api.validation.containers import Errors
-from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, required
-from drayman.api.validation.names import label_key, label_value
+from drayman.api.validation.field_errors import forbidden, invalid, required
+from drayman.api.validation.names import dns_subdomain, label_key, label_value
 
 _BAD_OPERATOR: Final = "not a valid selector operator"
 
@@ -66,5 +65,4 @@ def _field(requirement: NodeSelectorRequirement, path: str) -> Errors:
         yield invalid(f"{path}.key", requirement.key, "not a valid field selector key")
         return
     for index, value in enumerate(values):
-        problems = formats.dns_subdomain_problems(value)
-        yield from invalid_each(f"{path}.values[{index}]", value, problems)
+        yield from dns_subdomain(value, f"{path}.values[{index}]")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.core import (
     Container,
     ContainerClaim,
@@ -21,11 +20,10 @@ from drayman.api.validation.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
     not_found,
     required,
 )
-from drayman.api.validation.names import dns_label
+from drayman.api.validation.names import dns_label, dns_subdomain
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 _UNKNOWN_CONTAINER: Final = (
@@ -79,13 +77,9 @@ def _claim(claim: PodResourceClaim, names: set[str], path: str) -> Errors:
     if direct is None and template is None:
         detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         yield invalid(path, claim, detail)
-    for name, value in (
-        ("resourceClaimName", direct),
-        ("resourceClaimTemplateName", template),
-    ):
+    for name, value in (("resourceClaimName", direct), ("resourceClaimTemplateName", template)):
         if value is not None:
-            problems = formats.dns_subdomain_problems(value)
-            yield from invalid_each(f"{path}.{name}", value, problems)
+            yield from dns_subdomain(value, f"{path}.{name}")
 
 
 def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
@@ -145,9 +139,7 @@ def _claim_statuses(statuses: tuple[PodResourceClaimStatus, ...], spec: PodSpec)
             yield duplicate(f"{path}.name", status.name)
         seen.add(status.name)
         if status.resource_claim_name is not None:
-            problems = formats.dns_subdomain_problems(status.resource_claim_name)
-            field = f"{path}.resourceClaimName"
-            yield from invalid_each(field, status.resource_claim_name, problems)
+            yield from dns_subdomain(status.resource_claim_name, f"{path}.resourceClaimName")
 
 
 def _extended_resource_claim(
@@ -179,8 +171,6 @@ def _extended_resource_claim(
                 yield duplicate(f"{field}.{name}", value)
         seen.add(key)
     if status.resource_claim_name:
-        problems = formats.dns_subdomain_problems(status.resource_claim_name)
-        field = f"{path}.resourceClaimName"
-        yield from invalid_each(field, status.resource_claim_name, problems)
+        yield from dns_subdomain(status.resource_claim_name, f"{path}.resourceClaimName")
     else:
         yield required(f"{path}.resourceClaimName")

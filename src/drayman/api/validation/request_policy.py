@@ -8,11 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.quantity import Quantity
-from drayman.api.resource import (
-    CapacityRequestPolicy,
-    CapacityRequestPolicyRange,
-    DeviceCapacity,
-)
+from drayman.api.resource import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
 from drayman.api.validation.containers import Errors, check_set
 from drayman.api.validation.field_errors import forbidden, invalid, required
 
@@ -68,10 +64,7 @@ def _values(policy: CapacityRequestPolicy, capacity: Quantity, path: str) -> Err
 
 
 def _range(
-    policy: CapacityRequestPolicy,
-    valid: CapacityRequestPolicyRange,
-    capacity: Quantity,
-    path: str,
+    policy: CapacityRequestPolicy, valid: CapacityRequestPolicyRange, capacity: Quantity, path: str
 ) -> Errors:
     if policy.default is None:
         yield required(f"{path}.default", "required when validRange is defined")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from drayman.api.resource import (
@@ -74,12 +75,6 @@ class RequestNames:
 def check_device_claim(claim: DeviceClaim, selectors: SelectorChecker, path: str) -> Errors:
     names = RequestNames.of(claim)
 
-    def check_request(request: DeviceRequest, path: str) -> Errors:
-        yield from _request(request, selectors, path)
-
-    def check_constraint(constraint: DeviceConstraint, path: str) -> Errors:
-        yield from _constraint(constraint, names, path)
-
     def check_config(config: DeviceClaimConfiguration, path: str) -> Errors:
         yield from names.check_all(config.requests, f"{path}.requests")
         yield from check_configuration(config, path)
@@ -87,17 +82,17 @@ def check_device_claim(claim: DeviceClaim, selectors: SelectorChecker, path: str
     yield from check_set(
         claim.requests,
         MAX_REQUESTS,
-        check_request,
+        partial(_request, selectors),
         lambda request: request.name,
         f"{path}.requests",
     )
     yield from check_list(
-        claim.constraints, MAX_CONSTRAINTS, check_constraint, f"{path}.constraints"
+        claim.constraints, MAX_CONSTRAINTS, partial(_constraint, names), f"{path}.constraints"
     )
     yield from check_list(claim.config, MAX_CONFIGS, check_config, f"{path}.config")
 
 
-def _request(request: DeviceRequest, selectors: SelectorChecker, path: str) -> Errors:
+def _request(selectors: SelectorChecker, request: DeviceRequest, path: str) -> Errors:
     yield from dns_label(request.name, f"{path}.name")
     if request.exactly is not None and request.first_available:
         yield invalid(path, None, f"{_ONE_KIND}, but multiple fields are set")
@@ -142,7 +137,7 @@ def _count(request: ExactDeviceRequest | DeviceSubRequest, path: str) -> Errors:
             yield not_supported(f"{path}.allocationMode", mode, ALLOCATION_MODES)
 
 
-def _constraint(constraint: DeviceConstraint, names: RequestNames, path: str) -> Errors:
+def _constraint(names: RequestNames, constraint: DeviceConstraint, path: str) -> Errors:
     """A constraint. With both attributes set only the first counts, as in upstream."""
     yield from names.check_all(constraint.requests, f"{path}.requests")
     if constraint.match_attribute is not None:

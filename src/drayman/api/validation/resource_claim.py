@@ -91,8 +91,8 @@ def check_admin_access_status(
 
 
 def _first_admin_result(claim: ResourceClaim) -> int | None:
-    results = claim.status.allocation.devices.results if claim.status.allocation else ()
-    return next((i for i, result in enumerate(results) if result.admin_access), None)
+    found = enumerate(claim.status.results)
+    return next((i for i, result in found if result.admin_access), None)
 
 
 def _admin_requests(claim: DeviceClaim, namespace: Namespace | None) -> Errors:

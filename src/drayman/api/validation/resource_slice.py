@@ -6,10 +6,10 @@ from typing import Final
 
 from drayman.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from drayman.api.validation.containers import Errors, check_set
-from drayman.api.validation.device import check_counters, check_device, check_node_name
+from drayman.api.validation.device import check_counters, check_device
 from drayman.api.validation.field_errors import FieldError, invalid, required
 from drayman.api.validation.metadata import IMMUTABLE, check_metadata, check_metadata_update
-from drayman.api.validation.names import driver_name, pool_name, required_dns_label
+from drayman.api.validation.names import dns_subdomain, driver_name, pool_name, required_dns_label
 from drayman.api.validation.node_selectors import check_node_selector
 
 MAX_DEVICES: Final = 128
@@ -22,12 +22,12 @@ ONE_NODE_SELECTION: Final = (
 )
 
 
-def validate_resource_slice(value: ResourceSlice) -> list[FieldError]:
+def validate(value: ResourceSlice) -> list[FieldError]:
     """The errors of a slice about to be created."""
     return [*check_metadata(value.metadata, namespaced=False), *_spec(value.spec, None)]
 
 
-def validate_resource_slice_update(new: ResourceSlice, old: ResourceSlice) -> list[FieldError]:
+def validate_update(new: ResourceSlice, old: ResourceSlice) -> list[FieldError]:
     return [*check_metadata_update(new.metadata, old.metadata), *_spec(new.spec, old.spec)]
 
 
@@ -82,7 +82,7 @@ def _node_selection(spec: ResourceSliceSpec) -> Errors:
     chosen = []
     if spec.node_name:
         chosen.append("`nodeName`")
-        yield from check_node_name(spec.node_name, "spec.nodeName")
+        yield from dns_subdomain(spec.node_name, "spec.nodeName")
     elif spec.node_name is not None:
         yield invalid(
             "spec.nodeName", spec.node_name, "must be either unset or set to a non-empty string"

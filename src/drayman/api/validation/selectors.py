@@ -6,8 +6,7 @@ Compiling CEL is not this package's job: a checker is handed in and asked about 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Protocol
 
 from drayman.api.formats import byte_length
 from drayman.api.resource import (
@@ -25,12 +24,14 @@ MAX_CONFIGS: Final = 32
 EXPRESSION_LENGTH: Final = 10 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorProblem:
-    """What is wrong with a CEL expression."""
+class SelectorProblem(Protocol):
+    """What is wrong with a CEL expression. The kind is one of `_KINDS`."""
 
-    kind: Literal["TooLong", "Invalid", "Forbidden", "InternalError"]
-    detail: str
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def detail(self) -> str: ...
 
 
 SelectorChecker = Callable[[str, bool], SelectorProblem | None]
@@ -42,11 +43,6 @@ _KINDS: Final = {
     "Forbidden": ErrorKind.FORBIDDEN,
     "InternalError": ErrorKind.INTERNAL,
 }
-
-
-def accept_selectors(_expression: str, _stored: bool) -> SelectorProblem | None:
-    """A checker for callers that have no compiler at hand."""
-    return None
 
 
 def check_selectors(

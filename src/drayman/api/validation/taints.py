@@ -13,11 +13,7 @@ from drayman.api.validation.field_errors import (
     required,
     too_many,
 )
-from drayman.api.validation.metadata import (
-    check_conditions,
-    check_metadata,
-    check_metadata_update,
-)
+from drayman.api.validation.metadata import check_conditions, check_metadata, check_metadata_update
 from drayman.api.validation.names import dns_label, driver_name, label_key, label_value, pool_name
 
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
@@ -62,16 +58,16 @@ def check_tolerations(tolerations: tuple[DeviceToleration, ...], path: str) -> E
         yield from check_toleration(toleration, f"{path}[{index}]")
 
 
-def validate_taint_rule(rule: DeviceTaintRule) -> list[FieldError]:
+def validate_rule(rule: DeviceTaintRule) -> list[FieldError]:
     """The errors of a rule about to be created."""
     return [*check_metadata(rule.metadata, namespaced=False), *_spec(rule, None)]
 
 
-def validate_taint_rule_update(new: DeviceTaintRule, old: DeviceTaintRule) -> list[FieldError]:
+def validate_rule_update(new: DeviceTaintRule, old: DeviceTaintRule) -> list[FieldError]:
     return [*check_metadata_update(new.metadata, old.metadata), *_spec(new, old)]
 
 
-def validate_taint_rule_status(new: DeviceTaintRule, old: DeviceTaintRule) -> list[FieldError]:
+def validate_rule_status(new: DeviceTaintRule, old: DeviceTaintRule) -> list[FieldError]:
     return [
         *check_metadata_update(new.metadata, old.metadata),
         *check_rule_conditions(new, "status.conditions"),

@@ -15,7 +15,6 @@ from drayman.api.resource import API_VERSION, GROUP
 from drayman.api.struct import Json
 from drayman.api.versions import v1beta1
 
-STORED: Final = "v1"
 _WORKLOAD_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 VERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "DeviceClass": _WORKLOAD_VERSIONS,

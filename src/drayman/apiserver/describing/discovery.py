@@ -29,7 +29,7 @@ class Discovery:
 
     resources: Resources
     address: str = ""
-    """Host and port at which clients are told to reach the server."""
+    """Host and port under which clients reach the server."""
     _generation: int = -1
     _aggregated: dict[str, Response] = field(default_factory=dict)
 
@@ -117,7 +117,7 @@ class Discovery:
             kind["apiVersion"] = "v1"
         entries: list[Object] = []
         for resource in sorted(resources, key=lambda r: r.plural):
-            entries.append(_resource_entry(resource, version))
+            entries.append(_resource_entry(resource))
             entries.extend(
                 _subresource_entry(resource, part)
                 for part in sorted(resource.subresources, key=lambda p: p.name)
@@ -189,7 +189,7 @@ def _aggregated_part(resource: ApiResource, part: Subresource) -> Object:
     }
 
 
-def _resource_entry(resource: ApiResource, version: str) -> Object:
+def _resource_entry(resource: ApiResource) -> Object:
     entry: Object = {
         "name": resource.plural,
         "singularName": resource.singular_name,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from drayman.api.struct import Json
-from drayman.apiserver.answers.tables import NAME
+from drayman.apiserver.answers.tables import CREATION, NAME
 from drayman.apiserver.extensions.paths import JsonPath, JsonPathError, parse_json_path
 from drayman.apiserver.kinds.tables import age_of, moment_of
 from drayman.apiserver.served.encoding import encode
@@ -17,9 +17,7 @@ _AGE: Mapping[str, Json] = {
     "name": "Age",
     "type": "date",
     "jsonPath": ".metadata.creationTimestamp",
-    "description": (
-        "CreationTimestamp is a timestamp representing the server time when this object was created."
-    ),
+    "description": CREATION,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from drayman.api.struct import Json
 from drayman.apiserver.extensions.columns import custom_columns
 from drayman.apiserver.extensions.custom_form import CustomCodec, CustomConversion
 from drayman.apiserver.extensions.custom_strategy import (
@@ -15,6 +14,7 @@ from drayman.apiserver.extensions.custom_strategy import (
 )
 from drayman.apiserver.extensions.definition import COLUMNS, SELECTABLE, SUBRESOURCES, Definition
 from drayman.apiserver.extensions.paths import parse_json_path
+from drayman.apiserver.kinds.reading import text_reader
 from drayman.apiserver.served.actors import acting_on_custom
 from drayman.apiserver.served.resources import (
     ALL_VERBS,
@@ -43,7 +43,7 @@ def custom_resource(definition: Definition) -> ApiResource | None:
         versions=tuple(served),
         kind=definition.kind,
         plural=definition.plural,
-        namespaced=definition.spec.get("scope") == "Namespaced",
+        namespaced=definition.is_namespaced,
         singular=names.get("singular") or "",
         list_kind=names.get("listKind") or "",
         short_names=tuple(names.get("shortNames") or ()),
@@ -80,12 +80,7 @@ def _strategy(definition: Definition, conversion: CustomConversion) -> CustomStr
         )
     has_status = any(rules.has_status for rules in versions.values())
     kind = CustomStrategy if has_status else WholeStrategy
-    return kind(
-        versions,
-        definition.storage_version,
-        conversion,
-        definition.spec.get("scope") == "Namespaced",
-    )
+    return kind(versions, definition.storage_version, conversion, definition.is_namespaced)
 
 
 def _subresources(definition: Definition, strategy: CustomStrategy) -> Iterator[Subresource]:
@@ -99,25 +94,13 @@ def _subresources(definition: Definition, strategy: CustomStrategy) -> Iterator[
             ScalePaths(
                 _simple_path(scale["specReplicasPath"]),
                 _simple_path(scale["statusReplicasPath"]),
-                _text_at(scale.get("labelSelectorPath")),
+                text_reader(*_simple_path(scale.get("labelSelectorPath") or "")),
             )
         )
 
 
 def _simple_path(text: str) -> tuple[str, ...]:
     return tuple(text.removeprefix(".").split("."))
-
-
-def _text_at(path: str | None) -> Callable[[Object], str]:
-    names = _simple_path(path) if path else ()
-
-    def read(obj: Object) -> str:
-        value: Json = obj if names else None
-        for name in names:
-            value = value.get(name) if isinstance(value, dict) else None
-        return value if isinstance(value, str) else ""
-
-    return read
 
 
 def _selectable(definition: Definition) -> Mapping[str, Callable[[Object], str]]:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final
 
-from drayman.api.codec import convert
 from drayman.api.formats import label_key_problems
-from drayman.api.meta import ObjectMeta
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, invalid
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
@@ -23,6 +21,8 @@ from drayman.apiserver.extensions.rule_evaluation import Old, RuleFindings
 from drayman.apiserver.extensions.rules import RuleNode, rule_tree
 from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
+from drayman.apiserver.kinds.rules import metadata_of
+from drayman.apiserver.patching.go_text import type_name
 from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
 
 _MAX_REPLICAS: Final = 2**31 - 1
@@ -64,49 +64,26 @@ class VersionRules:
         return findings
 
 
+def _wrong_type(path: str, value: Json, expected: str) -> str:
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{path} accessor error: {shown} is of the type {type_name(value)}, expected {expected}"
+
+
 def _value_at(obj: Json, path: str) -> tuple[Json, str]:
     """The value at a simple path, and what prevents reading it."""
     for name in path.removeprefix(".").split("."):
         if obj is None:
             return None, ""
         if not isinstance(obj, dict):
-            return (
-                None,
-                f"{path} accessor error: {_go(obj)} is of the type {_go_type(obj)}, expected map[string]interface{{}}",
-            )
+            return None, _wrong_type(path, obj, "map[string]interface{}")
         obj = obj.get(name)
     return obj, ""
 
 
-def _go(value: Json) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _go_type(value: Json) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case float():
-            return "float64"
-        case int():
-            return "int64"
-        case list():
-            return "[]interface {}"
-    return "map[string]interface {}"
-
-
 def _replica_errors(obj: Object, path: str) -> Iterator[FieldError]:
     value, problem = _value_at(obj, path)
-    if (
-        not problem
-        and value is not None
-        and (not isinstance(value, int) or isinstance(value, bool))
-    ):
-        problem = (
-            f"{path} accessor error: {_go(value)} is of the type {_go_type(value)}, expected int64"
-        )
+    if not problem and value is not None and type(value) is not int:
+        problem = _wrong_type(path, value, "int64")
     if problem:
         yield invalid(path, 0, problem)
     elif value is not None and value < 0:
@@ -118,9 +95,7 @@ def _replica_errors(obj: Object, path: str) -> Iterator[FieldError]:
 def _selector_errors(obj: Object, path: str) -> Iterator[FieldError]:
     value, problem = _value_at(obj, path)
     if not problem and value is not None and not isinstance(value, str):
-        problem = (
-            f"{path} accessor error: {_go(value)} is of the type {_go_type(value)}, expected string"
-        )
+        problem = _wrong_type(path, value, "string")
     if problem:
         yield invalid(path, "", problem)
 
@@ -160,9 +135,8 @@ class CustomStrategy(Strategy):
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         rules = self._rules(context)
-        meta = convert(ObjectMeta, obj["metadata"])
         errors = [
-            *check_metadata(meta, namespaced=self.namespaced),
+            *check_metadata(metadata_of(obj), namespaced=self.namespaced),
             *value_errors(obj, rules.schema),
             *rules.scale_errors(obj, with_spec=True),
             *embedded_errors(obj, rules.schema),
@@ -177,9 +151,7 @@ class CustomStrategy(Strategy):
         before = self._before(old, context)
         correlation = Correlation(new, before, rules.schema)
         errors = [
-            *check_metadata_update(
-                convert(ObjectMeta, new["metadata"]), convert(ObjectMeta, old["metadata"])
-            ),
+            *check_metadata_update(metadata_of(new), metadata_of(old)),
             *value_errors(new, rules.schema, "", correlation),
             *rules.scale_errors(new, with_spec=True),
             *embedded_errors(new, rules.schema),

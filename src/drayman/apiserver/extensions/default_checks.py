@@ -11,13 +11,7 @@ from drayman.apiserver.extensions.pruning import prune
 from drayman.apiserver.extensions.rule_evaluation import Old, RuleFindings
 from drayman.apiserver.extensions.rule_types import rule_type
 from drayman.apiserver.extensions.rules import RuleNode, has_rules
-from drayman.apiserver.extensions.schemas import (
-    EMBEDDED,
-    META_FIELDS,
-    Schema,
-    items,
-    properties,
-)
+from drayman.apiserver.extensions.schemas import EMBEDDED, META_FIELDS, Schema, items, properties
 from drayman.apiserver.extensions.value_checks import value_errors
 
 

@@ -25,13 +25,8 @@ NAMES_ACCEPTED: Final = "NamesAccepted"
 ESTABLISHED: Final = "Established"
 TERMINATING: Final = "Terminating"
 
-SCHEMA, SUBRESOURCES, COLUMNS, SELECTABLE = (
-    "schema",
-    "subresources",
-    "additionalPrinterColumns",
-    "selectableFields",
-)
-SHARED: Final = (SCHEMA, SUBRESOURCES, COLUMNS, SELECTABLE)
+SHARED: Final = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+SCHEMA, SUBRESOURCES, COLUMNS, SELECTABLE = SHARED
 
 
 @dataclass(frozen=True)
@@ -65,6 +60,10 @@ class Definition:
     @property
     def kind(self) -> str:
         return str(self.names.get("kind") or "")
+
+    @property
+    def is_namespaced(self) -> bool:
+        return self.spec.get("scope") == "Namespaced"
 
     @cached_property
     def versions(self) -> Sequence[Mapping[str, Json]]:

@@ -8,12 +8,8 @@ from typing import Final
 from drayman.api.formats import dns_subdomain_problems
 from drayman.api.struct import Json
 from drayman.api.syntax.values import depth_exceeds
-from drayman.api.validation.field_errors import (
-    FieldError,
-    invalid,
-    not_supported,
-    required,
-)
+from drayman.api.validation.field_errors import FieldError, invalid, not_supported, required
+from drayman.api.validation.metadata import IMMUTABLE
 from drayman.apiserver.extensions.conversion_checks import conversion_errors
 from drayman.apiserver.extensions.definition import (
     COLUMNS,
@@ -41,7 +37,6 @@ _APPROVAL_HELP: Final = (
 MAX_DEPTH: Final = 200
 """Deepest nesting of a definition. Each level of a schema takes two, and schemas of real definitions have at most twenty."""
 _SCOPES: Final = ("Cluster", "Namespaced")
-_IMMUTABLE: Final = "field is immutable"
 _NAMES: Final = ("plural", "singular", "kind", "listKind")
 _MIXED: Final = "may have mixed case, but should otherwise match: "
 
@@ -77,7 +72,7 @@ def change_errors(new: Definition, old: Definition) -> Iterator[FieldError]:
 
 def _unchanged(new: Json, old: Json, path: str) -> Iterator[FieldError]:
     if new != old:
-        yield invalid(path, new, _IMMUTABLE)
+        yield invalid(path, new, IMMUTABLE)
 
 
 def _spec_errors(definition: Definition, old: Definition | None) -> Iterator[FieldError]:

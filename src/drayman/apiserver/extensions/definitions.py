@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from drayman.api.codec import convert
-from drayman.api.meta import ObjectMeta
 from drayman.api.validation.field_errors import FieldError
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
 from drayman.apiserver.extensions.definition import GROUP, KIND, Definition, schema_of
@@ -20,6 +18,7 @@ from drayman.apiserver.extensions.deletion import delete_definition
 from drayman.apiserver.extensions.naming import set_names
 from drayman.apiserver.extensions.schemas import LIST_TYPE, every_schema, items
 from drayman.apiserver.extensions.text_formats import is_recognized
+from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.served.acting import Part, by
 from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
@@ -57,9 +56,8 @@ class DefinitionStrategy(Strategy):
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         definition = Definition(obj)
-        meta = convert(ObjectMeta, obj["metadata"])
         metadata = check_metadata(
-            meta,
+            metadata_of(obj),
             namespaced=False,
             name_problems=lambda name: name_problems(definition, name),
         )
@@ -68,9 +66,7 @@ class DefinitionStrategy(Strategy):
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         after, before = Definition(new), Definition(old)
         return [
-            *check_metadata_update(
-                convert(ObjectMeta, new["metadata"]), convert(ObjectMeta, old["metadata"])
-            ),
+            *check_metadata_update(metadata_of(new), metadata_of(old)),
             *definition_errors(after, before),
             *change_errors(after, before),
         ]
@@ -92,9 +88,7 @@ class DefinitionStatusStrategy(StatusStrategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         return [
-            *check_metadata_update(
-                convert(ObjectMeta, new["metadata"]), convert(ObjectMeta, old["metadata"])
-            ),
+            *check_metadata_update(metadata_of(new), metadata_of(old)),
             *accepted_names_errors(Definition(new)),
         ]
 
@@ -127,9 +121,7 @@ def definitions_resource() -> ApiResource:
     """The resource `customresourcedefinitions`."""
     return ApiResource(
         group=GROUP,
-        versions=("v1",),
         kind=KIND,
-        plural="customresourcedefinitions",
         namespaced=False,
         short_names=("crd", "crds"),
         categories=("api-extensions",),

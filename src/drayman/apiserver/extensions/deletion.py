@@ -16,40 +16,29 @@ from drayman.apiserver.extensions.definition import (
     condition,
 )
 from drayman.apiserver.extensions.naming import set_names
-from drayman.apiserver.protocol.errors import not_found
-from drayman.apiserver.protocol.options import DeleteOptions
-from drayman.apiserver.requests.calls import Call, Result
+from drayman.apiserver.requests.calls import Call, Result, own_call
 from drayman.apiserver.served.encoding import decode, stored_form
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.admission import Admitted
-from drayman.apiserver.verbs.core import Core
-from drayman.apiserver.verbs.deleting import check_preconditions, remove
+from drayman.apiserver.verbs.core import Core, put
+from drayman.apiserver.verbs.deleting import admit_deletion, check_preconditions, remove
 from drayman.cluster.embedded.errors import ConflictError
-from drayman.cluster.embedded.model import Delete, Key, Put, Stored
+from drayman.cluster.embedded.model import Delete, Key, Put
 
 
 async def delete_definition(call: Call) -> Result:
     """Mark a definition as being deleted and remove its objects. Returns the marked definition."""
-    existing = call.core.store.latest(call.key)
-    if existing is None:
-        raise not_found(call.subject)
+    existing = call.existing()
     check_preconditions(call, existing)
     obj = decode(existing.data)
-    write = Admitted(
-        "DELETE", call.resource, "", "", call.name, new=None, old=obj, context=call.context
-    )
-    call.core.admission.admit(write)
-    call.core.admission.validate(write)
+    admit_deletion(call, obj, call.context)
     if "deletionTimestamp" in obj["metadata"]:
         await clean_up(call.core, call.name)
         return Result(existing)
     _mark(obj, call.context.now)
-    encode = stored_form(obj, call.resource.hub_kind)
-    if call.dry_run:
-        return Result(Stored(call.key, existing.revision, encode(existing.revision)))
-    (marked,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])
-    await clean_up(call.core, call.name)
+    marked = await put(call, existing, stored_form(obj, call.resource.hub_kind))
+    if not call.dry_run:
+        await clean_up(call.core, call.name)
     return Result(marked)
 
 
@@ -84,19 +73,10 @@ async def clean_up(core: Core, name: str) -> None:
 
 async def _remove_objects(core: Core, resource: ApiResource) -> None:
     for stored in core.store.list(resource.storage_name):
-        call = Call(
-            core,
-            resource,
-            resource.hub_kind.version,
-            "delete",
-            stored.key.namespace,
-            stored.key.name,
-            delete=DeleteOptions(),
-        )
         existing = core.store.latest(stored.key)
         if existing is not None and "deletionTimestamp" not in existing.value["metadata"]:
             try:
-                await remove(call, existing)
+                await remove(own_call(core, resource, "delete", stored.key), existing)
             except ConflictError:
                 continue  # Another client is writing it: the next look sees the result.
 

@@ -11,15 +11,9 @@ from drayman.api.schema import decode_strict, message_named, normalise
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, invalid, required
 from drayman.api.validation.metadata import check_metadata
-from drayman.apiserver.extensions.findings import child, index, key
+from drayman.apiserver.extensions.findings import child, entry
 from drayman.apiserver.extensions.names import dns_1035_problems
-from drayman.apiserver.extensions.schemas import (
-    EMBEDDED,
-    Schema,
-    additional,
-    items,
-    properties,
-)
+from drayman.apiserver.extensions.schemas import EMBEDDED, Schema, children, items, member
 from drayman.apiserver.served.strategy import Object
 
 _METADATA = "meta/v1.ObjectMeta"
@@ -46,34 +40,23 @@ def coerce_embedded(value: Json, schema: Schema, problems: list[str], path: str 
             where = child(path, "metadata")
             value["metadata"], found = decode_metadata(value["metadata"], where)
             problems += found
-        declared, others = properties(schema), additional(schema)
         for name, inner in value.items():
-            inner_schema = declared.get(name, others)
+            inner_schema = member(schema, name)
             if inner_schema is not None:
                 coerce_embedded(inner, inner_schema, problems, child(path, name))
     elif isinstance(value, list):
         item_schema = items(schema)
         if item_schema is not None:
             for position, item in enumerate(value):
-                coerce_embedded(item, item_schema, problems, index(path, position))
+                coerce_embedded(item, item_schema, problems, entry(path, position))
 
 
 def embedded_errors(value: Json, schema: Schema, path: str = "") -> Iterator[FieldError]:
     """The errors of embedded resources: each names its kind and has valid metadata."""
-    if isinstance(value, dict):
-        if schema.get(EMBEDDED):
-            yield from _resource_errors(value, path)
-        declared, others = properties(schema), additional(schema)
-        for name, inner in value.items():
-            if name in declared:
-                yield from embedded_errors(inner, declared[name], child(path, name))
-            elif others is not None:
-                yield from embedded_errors(inner, others, key(path, name))
-    elif isinstance(value, list):
-        item_schema = items(schema)
-        if item_schema is not None:
-            for position, item in enumerate(value):
-                yield from embedded_errors(item, item_schema, index(path, position))
+    if isinstance(value, dict) and schema.get(EMBEDDED):
+        yield from _resource_errors(value, path)
+    for inner, inner_schema, where in children(value, schema, path):
+        yield from embedded_errors(inner, inner_schema, where)
 
 
 def _resource_errors(value: Object, path: str) -> Iterator[FieldError]:

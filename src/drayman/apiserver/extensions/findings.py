@@ -55,13 +55,9 @@ def child(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def key(path: str, name: str) -> str:
-    """The path of an entry of a map."""
-    return f"{path}[{name}]"
-
-
-def index(path: str, position: int) -> str:
-    return f"{path}[{position}]"
+def entry(path: str, key: str | int) -> str:
+    """The path of an entry of a map, or of an item of a list."""
+    return f"{path}[{key}]"
 
 
 def shown(path: str) -> str:

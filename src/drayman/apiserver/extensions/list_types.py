@@ -6,40 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, duplicate, invalid
-from drayman.apiserver.extensions.findings import child, index, key
-from drayman.apiserver.extensions.schemas import (
-    LIST_KEYS,
-    LIST_TYPE,
-    Schema,
-    additional,
-    items,
-    properties,
-)
+from drayman.apiserver.extensions.findings import entry
+from drayman.apiserver.extensions.schemas import LIST_KEYS, LIST_TYPE, Schema, children
 from drayman.apiserver.served.encoding import encode
 
 
 def list_type_errors(value: Json, schema: Schema, path: str = "") -> Iterator[FieldError]:
     """The errors for items or keys that occur twice in a value."""
-    if isinstance(value, dict):
-        declared, others = properties(schema), additional(schema)
-        for name, inner in value.items():
-            if others is not None:
-                yield from list_type_errors(inner, others, key(path, name))
-            if name in declared:
-                yield from list_type_errors(inner, declared[name], child(path, name))
-    elif isinstance(value, list):
+    if isinstance(value, list):
         yield from _list_errors(value, schema, path)
-        inner_schema = items(schema)
-        if inner_schema is not None:
-            for position, item in enumerate(value):
-                yield from list_type_errors(item, inner_schema, index(path, position))
+    for inner, inner_schema, where in children(value, schema, path):
+        yield from list_type_errors(inner, inner_schema, where)
 
 
 def _list_errors(value: Sequence[Json], schema: Schema, path: str) -> Iterator[FieldError]:
     match schema.get(LIST_TYPE):
         case "set":
             for position in _repeated(value):
-                yield duplicate(index(path, position), value[position])
+                yield duplicate(entry(path, position), value[position])
         case "map":
             yield from _map_errors(value, schema, path)
 
@@ -48,13 +32,13 @@ def _map_errors(value: Sequence[Json], schema: Schema, path: str) -> Iterator[Fi
     for position, item in enumerate(value):
         if item is not None and not isinstance(item, dict):
             yield invalid(
-                index(path, position), item, "must be an object for an array of list-type map"
+                entry(path, position), item, "must be an object for an array of list-type map"
             )
             return
     names = schema.get(LIST_KEYS) or []
     keys = [map_key(item or {}, names) for item in value]
     for position in _repeated(keys):
-        yield duplicate(index(path, position), keys[position])
+        yield duplicate(entry(path, position), keys[position])
 
 
 def map_key(item: Mapping[str, Json], names: Sequence[str]) -> dict[str, Json]:

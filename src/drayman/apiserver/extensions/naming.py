@@ -28,12 +28,8 @@ _KINDS: Final = ("kind", "listKind")
 def set_names(obj: Object, objects: ObjectReader, now: str) -> None:
     """Accept the names of a definition as far as they are free, and set its conditions accordingly."""
     definition = Definition(obj)
-    others = [
-        Definition(other)
-        for other in objects.list(STORAGE)
-        if other["metadata"]["name"] != definition.name
-    ]
-    group = [other for other in others if other.group == definition.group]
+    others = map(Definition, objects.list(STORAGE))
+    group = [o for o in others if o.group == definition.group and o.name != definition.name]
     status = obj.setdefault("status", {})
     accepted, problem = _accepted(definition, group, status.get("acceptedNames") or {})
     status["acceptedNames"] = accepted

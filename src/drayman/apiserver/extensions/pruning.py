@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drayman.api.struct import Json
-from drayman.apiserver.extensions.findings import child, index
+from drayman.apiserver.extensions.findings import child, entry
 from drayman.apiserver.extensions.schemas import (
     EMBEDDED,
     META_FIELDS,
@@ -33,7 +33,7 @@ def _prune(value: Json, schema: Schema | None, path: str, unknown: list[str]) ->
     elif isinstance(value, list):
         inner = items(schema) if schema is not None else None
         for position, item in enumerate(value):
-            _prune(item, inner, index(path, position), unknown)
+            _prune(item, inner, entry(path, position), unknown)
 
 
 def _prune_member(
@@ -67,4 +67,4 @@ def _keep(value: Json, schema: Schema, path: str, unknown: list[str]) -> None:
         inner_schema = items(schema)
         if inner_schema is not None:
             for position, item in enumerate(value):
-                _keep(item, inner_schema, index(path, position), unknown)
+                _keep(item, inner_schema, entry(path, position), unknown)

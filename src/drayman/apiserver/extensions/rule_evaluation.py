@@ -9,13 +9,7 @@ from typing import Final
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, duplicate, forbidden, invalid, required
 from drayman.apiserver.extensions.correlation import Correlation, key_of, old_item, position_of
-from drayman.apiserver.extensions.findings import (
-    child,
-    index,
-    invalid_unshown,
-    key,
-    shown,
-)
+from drayman.apiserver.extensions.findings import child, entry, invalid_unshown, shown
 from drayman.apiserver.extensions.rule_types import rule_value
 from drayman.apiserver.extensions.rules import OLD_SELF, Compiled, RuleNode
 from drayman.cel.environment import Evaluation
@@ -86,7 +80,7 @@ class RuleFindings:
         if isinstance(value, list) and node.items is not None:
             for position, item in enumerate(value):
                 inner = old.item(item, position, node)
-                self._visit(node.items, item, inner, index(path, position))
+                self._visit(node.items, item, inner, entry(path, position))
         elif isinstance(value, dict):
             self._visit_members(node, value, old, path)
 
@@ -95,7 +89,7 @@ class RuleFindings:
     ) -> None:
         for name, inner in value.items():
             if node.additional is not None:
-                self._visit(node.additional, inner, old.key(name), key(path, name))
+                self._visit(node.additional, inner, old.key(name), entry(path, name))
             if name in node.fields:
                 self._visit(node.fields[name], inner, old.key(name), child(path, name))
 

@@ -6,9 +6,9 @@ budget for the whole object and a limit for each rule, so that no object can blo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Final
 
 from drayman.api.struct import Json
@@ -70,8 +70,8 @@ class RuleNode:
         found = self.schema.get(RULES) or ()
         if not found or self.declared is None:
             return ()
-        environments = _Environments(self.declared)
-        return tuple(_compile(rule, self.schema, environments) for rule in found)
+        environment = cache(partial(_environment, self.declared))
+        return tuple(_compile(rule, self.schema, environment) for rule in found)
 
     @cached_property
     def items(self) -> RuleNode | None:
@@ -128,31 +128,15 @@ def rule_tree(schema: Schema) -> RuleNode | None:
     return RuleNode(schema, rule_type(schema, is_resource=True), is_resource=True)
 
 
-class _Environments:
-    """The two environments of a place: in one `oldSelf` is a value, in the other it is optional."""
-
-    def __init__(self, declared: RuleType) -> None:
-        self._declared = declared
-
-    def of(self, *, optional_old: bool) -> Environment:
-        return self._optional if optional_old else self._plain
-
-    @cached_property
-    def _plain(self) -> Environment:
-        return self._make(optional_old=False)
-
-    @cached_property
-    def _optional(self) -> Environment:
-        return self._make(optional_old=True)
-
-    def _make(self, *, optional_old: bool) -> Environment:
-        type_ = self._declared.type
-        return Environment(
-            _libraries(),
-            variables={"self": type_, OLD_SELF: optional_of(type_) if optional_old else type_},
-            fields=self._declared.declared_fields(),
-            input_sizes=self._declared.size,
-        )
+def _environment(declared: RuleType, optional_old: bool) -> Environment:
+    """The environment of rules about a type. `oldSelf` is a value in it, or optional."""
+    type_ = declared.type
+    return Environment(
+        _libraries(),
+        variables={"self": type_, OLD_SELF: optional_of(type_) if optional_old else type_},
+        fields=declared.declared_fields(),
+        input_sizes=declared.size,
+    )
 
 
 @cache
@@ -161,11 +145,13 @@ def _libraries() -> tuple[Library, ...]:
     return (*STANDARD_LIBRARY, macros, OPTIONALS, *kubernetes_libraries())
 
 
-def _compile(rule: Mapping[str, Json], schema: Schema, environments: _Environments) -> Compiled:
+def _compile(
+    rule: Mapping[str, Json], schema: Schema, environment_for: Callable[[bool], Environment]
+) -> Compiled:
     source = rule.get("rule") or ""
     if not source.strip():
         return Compiled(rule)
-    environment = environments.of(optional_old=bool(rule.get("optionalOldSelf")))
+    environment = environment_for(bool(rule.get("optionalOldSelf")))
     try:
         program = environment.compile(source)
     except CompileError as error:

@@ -8,32 +8,28 @@ from typing import Final
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, invalid, too_long
 from drayman.apiserver.extensions.findings import type_invalid
-from drayman.apiserver.extensions.go_numbers import go_number
 from drayman.apiserver.extensions.schemas import INT_OR_STRING, Schema
 from drayman.apiserver.extensions.text_formats import NUMBER_FORMATS, text_format
 from drayman.cel.regex import matches
 
+_TYPE_NAMES: Final = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 _BITS: Final = {"int32": 32, "int64": 64}
+_LARGEST_PLAIN: Final = 1e21
+_SMALLEST_PLAIN: Final = 1e-4
 _LARGEST_FLOAT: Final = 3.4028234663852886e38
 
 
 def type_of(value: Json) -> str:
     """The name of a value's type in schemas."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return _TYPE_NAMES[type(value)]
 
 
 def expected_types(schema: Schema) -> tuple[str, ...]:
@@ -94,6 +90,21 @@ def number_errors(
         if value > most or (exclusive and value == most):
             word = "less than" if exclusive else "less than or equal to"
             yield invalid(field, value, f"{path} in body should be {word} {go_number(most)}")
+
+
+def go_number(value: float) -> str:
+    """A number as Go prints it in messages: in the shortest form that reads back the same; large and tiny ones with an exponent."""
+    if isinstance(value, int) and abs(value) < _LARGEST_PLAIN:
+        return str(value)
+    number = float(value)
+    if number == 0 or _SMALLEST_PLAIN <= abs(number) < _LARGEST_PLAIN:
+        return str(int(number)) if number.is_integer() else repr(number)
+    mantissa, _, exponent = repr(number).partition("e")
+    if not exponent:
+        mantissa, _, exponent = f"{number:e}".partition("e")
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    sign, digits = exponent[0], exponent.lstrip("+-").lstrip("0")
+    return f"{mantissa.removesuffix('.0')}e{'-' if sign == '-' else '+'}{digits.zfill(2)}"
 
 
 def is_multiple(value: float, factor: float) -> bool:

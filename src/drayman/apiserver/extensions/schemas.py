@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.apiserver.extensions.findings import child, entry
 
 Schema = Mapping[str, Json]
 
@@ -49,6 +50,20 @@ def member(schema: Schema | None, name: str) -> Schema | None:
         return None
     found = properties(schema).get(name)
     return additional(schema) if found is None else found
+
+
+def children(value: Json, schema: Schema, path: str) -> Iterator[tuple[Json, Schema, str]]:
+    """The values directly inside a value that its schema describes, each with its own schema and path."""
+    if isinstance(value, dict):
+        declared, others = properties(schema), additional(schema)
+        for name, inner in value.items():
+            if name in declared:
+                yield inner, declared[name], child(path, name)
+            elif others is not None:
+                yield inner, others, entry(path, name)
+    elif isinstance(value, list) and (item_schema := items(schema)) is not None:
+        for position, item in enumerate(value):
+            yield item, item_schema, entry(path, position)
 
 
 def as_resource(schema: Schema) -> Schema:

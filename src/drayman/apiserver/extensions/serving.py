@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
 from drayman.apiserver.extensions.custom_resource import custom_resource
@@ -35,30 +35,6 @@ class DefinedResources(Resources):
     _terminating: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _ended: bool = False
-
-    def find(self, group: str, version: str, plural: str) -> ApiResource | None:
-        self.follow()
-        return super().find(group, version, plural)
-
-    def serves(self, group: str, version: str) -> bool:
-        self.follow()
-        return super().serves(group, version)
-
-    def find_kind(self, group: str, version: str, kind: str) -> ApiResource | None:
-        self.follow()
-        return super().find_kind(group, version, kind)
-
-    def __iter__(self) -> Iterator[ApiResource]:
-        self.follow()
-        return super().__iter__()
-
-    def groups(self) -> dict[str, list[str]]:
-        self.follow()
-        return super().groups()
-
-    def in_version(self, group: str, version: str) -> list[ApiResource]:
-        self.follow()
-        return super().in_version(group, version)
 
     def follow(self) -> None:
         """Apply the changes to definitions since the last call."""

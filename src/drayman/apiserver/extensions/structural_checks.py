@@ -122,12 +122,12 @@ def _metadata_errors(schema: Schema, level: Level, path: str) -> Iterator[FieldE
     where = f"{path}.properties[metadata]"
     if metadata.get("type") != "object":
         yield invalid(f"{where}.type", metadata.get("type") or "", "must be object")
-    if level == "root" and not _says_little(metadata):
+    if level == "root" and not _restricts_only_names(metadata):
         text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield forbidden(where, text)
 
 
-def _says_little(metadata: Schema) -> bool:
+def _restricts_only_names(metadata: Schema) -> bool:
     """The schema of metadata is fixed; a definition may only restrict names."""
     if any(
         metadata.get(name) for name in metadata if name not in ("type", "properties", "default")

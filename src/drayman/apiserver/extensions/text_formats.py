@@ -108,23 +108,11 @@ def is_credit_card(text: str) -> bool:
     return sum(number - 9 if number > 9 else number for number in doubled) % 10 == 0
 
 
-def _is_hostname(text: str) -> bool:
-    return len(text) <= 255 and re.fullmatch(_HOSTNAME, text, re.ASCII) is not None
-
-
-def _is_short_name(text: str) -> bool:
-    return not dns_label_problems(text)
-
-
-def _is_long_name(text: str) -> bool:
-    return not dns_subdomain_problems(text)
-
-
 FORMATS: Final[dict[str, Test]] = {
     "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
     "uri": _matches(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:[^\s%]*(?:%[0-9a-fA-F]{2}[^\s%]*)*|/[^\s]*)"),
     "email": _matches(r"(?:[^<>]*<)?[^\s@<>,;:]+@[^\s@<>,;:]+>?"),
-    "hostname": _is_hostname,
+    "hostname": _matches(rf"(?!.{{256}}){_HOSTNAME}"),
     "ipv4": lambda text: _is_ip(text, 4),
     "ipv6": lambda text: _is_ip(text, 6),
     "cidr": _is_cidr,
@@ -149,8 +137,8 @@ FORMATS: Final[dict[str, Test]] = {
     "date": is_date,
     "duration": is_duration,
     "datetime": is_date_time,
-    "k8sshortname": _is_short_name,
-    "k8slongname": _is_long_name,
+    "k8sshortname": lambda text: not dns_label_problems(text),
+    "k8slongname": lambda text: not dns_subdomain_problems(text),
 }
 """By name without dashes."""
 NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}

@@ -19,12 +19,7 @@ from drayman.api.validation.field_errors import (
 )
 from drayman.apiserver.extensions.correlation import Correlation, key_of, position_of
 from drayman.apiserver.extensions.findings import child, shown, type_invalid
-from drayman.apiserver.extensions.scalar_checks import (
-    number_errors,
-    string_errors,
-    type_error,
-    type_of,
-)
+from drayman.apiserver.extensions.scalar_checks import number_errors, string_errors, type_error
 from drayman.apiserver.extensions.schemas import Schema, additional, items, properties
 from drayman.apiserver.served.encoding import encode
 
@@ -221,6 +216,3 @@ def _alternatives(
 
 def _nearest(failures: list[CheckedValue]) -> CheckedValue:
     return max(failures, key=lambda failure: failure.matches)
-
-
-__all__ = ["type_of", "value_errors"]

@@ -25,16 +25,8 @@ from drayman.apiserver.extensions.structural_checks import structural_errors
 MAX_SELECTABLE: Final = 8
 LONGEST_WARNING: Final = 256
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
-_COLUMN_FORMATS: Final = (
-    "binary",
-    "byte",
-    "date",
-    "date-time",
-    "double",
-    "float",
-    "int32",
-    "int64",
-    "password",
+_COLUMN_FORMATS: Final = tuple(
+    "binary byte date date-time double float int32 int64 password".split()
 )
 _AT_ROOT_WITH_STATUS: Final = frozenset(
     "description type format title maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern maxItems"

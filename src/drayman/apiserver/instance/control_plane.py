@@ -20,7 +20,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
-from drayman.controllers.running import ControllerOptions, all_controllers, start_controllers
+from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.running import Scheduler, SchedulerOptions
@@ -57,8 +57,7 @@ async def running(
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
-        options = ControllerOptions(all_controllers(turns))
-        controllers = await start_controllers(client, informers, options)
+        controllers = await start_controllers(client, informers, all_controllers(turns))
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
             scheduler = Scheduler(client, informers, parts.scheduler, turns=turns)
@@ -74,23 +73,19 @@ async def _start_nodes(
     nodes: SimulatedNodes, informers: Informers, report: Report | None, end: AsyncExitStack
 ) -> None:
     """Returns when pods can be placed on the nodes. The report counts what is published, and then each node that is accepted."""
-    tell = report or _nobody
+    advance = report or (lambda done, total: None)
     published = 0
 
-    def tell_published(done: int, total: int) -> None:
+    def count_published(done: int, total: int) -> None:
         nonlocal published
         published = done
-        tell(done, total + nodes.count)
+        advance(done, total + nodes.count)
 
-    await nodes.start(tell_published)
+    await nodes.start(count_published)
     end.push_async_callback(nodes.stop)
     living = nodes.living
     total = published + len(living)
-    await wait_accepted(informers, living, lambda number: tell(published + number, total))
-
-
-def _nobody(done: int, total: int) -> None:
-    """For a start without progress reports."""
+    await wait_accepted(informers, living, lambda number: advance(published + number, total))
 
 
 def _simulated(

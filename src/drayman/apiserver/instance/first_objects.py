@@ -1,17 +1,18 @@
-"""What a cluster contains before users create anything: its namespaces, two priority classes and the first roles."""
+"""What a cluster contains before users create anything: namespaces, two priority classes, the first roles and definitions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from drayman.api.volume_binding import DEFAULT_CLASS, WAIT_FOR_CONSUMER
-from drayman.apiserver.protocol.options import WriteOptions
+from drayman.apiserver.extensions.builtin import builtin_definitions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.security.bootstrap import bootstrap_objects, completed
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
 from drayman.apiserver.verbs.updating import Change, replace
+from drayman.cluster.options import WriteOptions
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MANAGER: Final = "drayman"
@@ -47,6 +48,12 @@ STANDARD_CLASS: Final[Object] = {
 async def create_standard_class(core: Core) -> None:
     """For a new cluster with controllers, which simulate its volumes. If deleted, it is not created again."""
     await _create(core, STANDARD_CLASS)
+
+
+async def create_builtin_definitions(core: Core) -> None:
+    """Create those that are missing. Ones that a user installed are not changed."""
+    for obj in builtin_definitions():
+        await _create(core, obj)
 
 
 async def create_first_objects(core: Core) -> None:
@@ -88,5 +95,5 @@ def _call(core: Core, obj: Object, verb: str) -> Call:
         verb,
         name=obj["metadata"]["name"],
         body=obj,
-        write=WriteOptions(manager=_MANAGER),
+        write=WriteOptions(field_manager=_MANAGER),
     )

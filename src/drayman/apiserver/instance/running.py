@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Final
 
 from drayman.api.times import timestamp
-from drayman.apiserver.extensions import end_extensions, install_builtin_definitions
+from drayman.apiserver.extensions.serving import end_extensions
 from drayman.apiserver.holdings.exclusive import ExclusiveDevices
 from drayman.apiserver.holdings.in_use import ClaimsInUse
 from drayman.apiserver.instance.access import arrange_access
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.errors import InstanceError
 from drayman.apiserver.instance.first_objects import (
+    create_builtin_definitions,
     create_first_objects,
     create_standard_class,
 )
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.starting import CHECK, Start
-from drayman.apiserver.lifecycle import Lifecycle
+from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
 from drayman.apiserver.security.owner_references import OwnerPermissions
@@ -155,7 +156,7 @@ async def _fill(server: ApiServer, store: Store, options: Options) -> None:
         await create_first_objects(server.core)
         if is_new and options.control_plane is not None:
             await create_standard_class(server.core)
-        await install_builtin_definitions(server.core)
+        await create_builtin_definitions(server.core)
     except StoreError as error:
         raise InstanceError(str(error)) from error
     if is_new:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.formats import dns_subdomain_problems, path_segment_problems
-from drayman.api.validation.field_errors import (
-    FieldError,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-)
-from drayman.apiserver.kinds.checks import label_selector, unchanged
+from drayman.api.formats import path_segment_problems
+from drayman.api.validation.field_errors import invalid, not_supported, required
+from drayman.api.validation.names import dns_subdomain
+from drayman.apiserver.kinds.checks import label_selector
 from drayman.apiserver.kinds.reading import (
     at,
     each_at,
@@ -47,10 +42,6 @@ def _check_rules(obj: Object, *, namespaced: bool) -> Errors:
             )
         if not items_at(rule, "resources"):
             yield required(f"{where}.resources", "resource rules must supply at least one resource")
-
-
-def _check_role(obj: Object, _context: Context) -> Errors:
-    yield from _check_rules(obj, namespaced=True)
 
 
 def _check_cluster_role(obj: Object, _context: Context) -> Errors:
@@ -93,7 +84,7 @@ def _subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
         return
     name = text_at(subject, "name")
     if kind == "ServiceAccount" and name:
-        yield from invalid_each(f"{path}.name", name, dns_subdomain_problems(name))
+        yield from dns_subdomain(name, f"{path}.name")
     wanted = "" if kind == "ServiceAccount" else GROUP
     if group != wanted:
         yield not_supported(f"{path}.apiGroup", group, (wanted,))
@@ -101,17 +92,9 @@ def _subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
         yield required(f"{path}.namespace")
 
 
-def _check_role_binding(obj: Object, _context: Context) -> Errors:
-    yield from _check_binding(obj, ("Role", "ClusterRole"), namespaced=True)
-
-
-def _check_cluster_role_binding(obj: Object, _context: Context) -> Errors:
-    yield from _check_binding(obj, ("ClusterRole",), namespaced=False)
-
-
 def _check_binding_update(new: Object, old: Object, _context: Context) -> Errors:
-    for error in unchanged(new, old, "roleRef"):
-        yield FieldError(error.kind, error.path, error.value, "cannot change roleRef")
+    if new.get("roleRef") != old.get("roleRef"):
+        yield invalid("roleRef", new.get("roleRef"), "cannot change roleRef")
 
 
 def subject_names(obj: Object, kind: str) -> str:
@@ -129,20 +112,23 @@ def role_of(obj: Object) -> str:
     return f"{text_at(obj, 'roleRef', 'kind')}/{at(obj, 'roleRef', 'name') or ''}"
 
 
-ROLE: Final = Rules(name_problems=path_segment_problems, checks=_check_role)
+ROLE: Final = Rules(
+    name_problems=path_segment_problems,
+    checks=lambda obj, _context: _check_rules(obj, namespaced=True),
+)
 CLUSTER_ROLE: Final = Rules(
     namespaced=False, name_problems=path_segment_problems, checks=_check_cluster_role
 )
 ROLE_BINDING: Final = Rules(
     name_problems=path_segment_problems,
     defaults=_default_binding,
-    checks=_check_role_binding,
+    checks=lambda obj, _context: _check_binding(obj, ("Role", "ClusterRole"), namespaced=True),
     update_checks=_check_binding_update,
 )
 CLUSTER_ROLE_BINDING: Final = Rules(
     namespaced=False,
     name_problems=path_segment_problems,
     defaults=_default_binding,
-    checks=_check_cluster_role_binding,
+    checks=lambda obj, _context: _check_binding(obj, ("ClusterRole",), namespaced=False),
     update_checks=_check_binding_update,
 )

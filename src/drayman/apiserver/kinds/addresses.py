@@ -7,14 +7,15 @@ from typing import Final
 
 from drayman.api import formats
 from drayman.api.validation.field_errors import invalid, invalid_each, required
-from drayman.apiserver.kinds.checks import IMMUTABLE, ip_address, unchanged
+from drayman.api.validation.metadata import IMMUTABLE
+from drayman.api.validation.names import dns_subdomain
+from drayman.apiserver.kinds.checks import NOT_A_CIDR, immutable, ip_address
 from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules
 from drayman.apiserver.served.strategy import Context, Object
 
 _CIDRS: Final = "spec.cidrs"
 _PARENT: Final = "spec.parentRef"
-_NO_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _BEYOND: Final = "must not have bits set beyond the prefix length"
 _ONE_OF_EACH: Final = (
     "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
@@ -35,17 +36,13 @@ def _check_address(obj: Object, _context: Context) -> Errors:
         yield required(_PARENT)
         return
     if group := text_at(parent, "group"):
-        yield from invalid_each(f"{_PARENT}.group", group, formats.dns_subdomain_problems(group))
+        yield from dns_subdomain(group, f"{_PARENT}.group")
     for name in ("resource", "name", "namespace"):
         if value := text_at(parent, name):
             problems = formats.path_segment_problems(value)
             yield from invalid_each(f"{_PARENT}.{name}", value, problems)
         elif name != "namespace":
             yield required(f"{_PARENT}.{name}")
-
-
-def _check_address_update(new: Object, old: Object, _context: Context) -> Errors:
-    yield from unchanged(new, old, "spec", "parentRef")
 
 
 def parent_of(obj: Object) -> str:
@@ -78,7 +75,7 @@ def _range(value: str, path: str) -> Errors:
     except ValueError:
         interface = None
     if interface is None:
-        yield invalid(path, value, _NO_CIDR)
+        yield invalid(path, value, NOT_A_CIDR)
     elif isinstance(interface, ipaddress.IPv6Interface) and interface.ip.ipv4_mapped is not None:
         yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
     elif interface.ip != interface.network.network_address:
@@ -111,7 +108,7 @@ IP_ADDRESS: Final = Rules(
     namespaced=False,
     name_problems=_address_problems,
     checks=_check_address,
-    update_checks=_check_address_update,
+    update_checks=immutable("spec", "parentRef"),
 )
 SERVICE_CIDR: Final = Rules(
     namespaced=False,

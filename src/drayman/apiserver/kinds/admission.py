@@ -1,23 +1,22 @@
 """Admission for built-in kinds: rules for writes that depend on other objects.
 
-In the order they run: the limits of the namespace, the pod's service account, its priority and that of groups of pods, the cost
-of its runtime, the taint a new node starts with, the taints a pod tolerates by default, and the class of a claim for a volume.
+In the order they run: the limits of the namespace, the priority of a pod and of groups of pods, the cost of its runtime, the taint a
+new node starts with, the taints a pod tolerates by default, and the class of a claim for a volume.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
 from drayman.api.node_taints import NOT_READY, UNREACHABLE
-from drayman.api.quantity import Quantity
 from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, names_no_class
 from drayman.apiserver.kinds.leases import overhead_of
 from drayman.apiserver.kinds.limit_ranges import LimitRanges
+from drayman.apiserver.kinds.pods.resources import parse_amounts
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
 from drayman.apiserver.protocol.errors import StatusError, forbidden
@@ -28,15 +27,6 @@ _GRACE_S: Final = 300
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
 RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
-_MIRROR: Final = "kubernetes.io/config.mirror"
-
-
-def _is_new(write: Admitted, resource: str) -> bool:
-    return (
-        write.operation == "CREATE"
-        and not write.subresource
-        and write.resource.storage_name == resource
-    )
 
 
 def _is_written(write: Admitted, resource: str) -> bool:
@@ -48,24 +38,12 @@ def _is_written(write: Admitted, resource: str) -> bool:
     )
 
 
+def _is_new(write: Admitted, resource: str) -> bool:
+    return write.operation == "CREATE" and _is_written(write, resource)
+
+
 def _refuse(write: Admitted, why: str) -> StatusError:
     return forbidden(write.resource.subject(write.name), why)
-
-
-class DefaultServiceAccount(AdmissionPlugin):
-    """Pods run as the namespace's default account unless they name another, which then must exist."""
-
-    def admit(self, write: Admitted) -> None:
-        if not _is_new(write, "pods") or write.new is None:
-            return
-        if _MIRROR in map_at(write.new, "metadata", "annotations"):
-            return
-        spec = member(write.new, "spec")
-        name = spec.get("serviceAccountName") or "default"
-        spec["serviceAccountName"] = spec["serviceAccount"] = name
-        if write.context.objects.get("serviceaccounts", write.namespace, name) is None:
-            why = f'error looking up service account {write.namespace}/{name}: serviceaccount "{name}" not found'
-            raise _refuse(write, why)
 
 
 class Priority(AdmissionPlugin):
@@ -81,32 +59,13 @@ class Priority(AdmissionPlugin):
 
     def _resolve_pod(self, write: Admitted, spec: Object) -> None:
         priority, policy = self._chosen(write, spec)
-        given = spec.get("priority")
-        if given is not None and given != priority:
-            raise _refuse(
-                write,
-                f"the integer value of priority ({given}) must not be provided in pod spec;"
-                f" priority admission controller computed {priority} from the given PriorityClass name",
-            )
-        own = spec.get("preemptionPolicy")
-        if own is not None and own != policy:
-            raise _refuse(
-                write,
-                f"the string value of PreemptionPolicy ({own}) must not be provided in pod spec;"
-                f" priority admission controller computed {policy} from the given PriorityClass name",
-            )
-        spec["priority"], spec["preemptionPolicy"] = priority, policy
+        _set(write, spec, "priority", priority, "integer value of priority", "pod spec")
+        what = "string value of PreemptionPolicy"
+        _set(write, spec, "preemptionPolicy", policy, what, "pod spec")
 
     def _resolve_group(self, write: Admitted, spec: Object) -> None:
         priority, _policy = self._chosen(write, spec)
-        given = spec.get("priority")
-        if given is not None and given != priority:
-            raise _refuse(
-                write,
-                f"the integer value of priority ({given}) must not be provided in pod group spec;"
-                f" priority admission controller computed {priority} from the given PriorityClass name",
-            )
-        spec["priority"] = priority
+        _set(write, spec, "priority", priority, "integer value of priority", "pod group spec")
 
     def _chosen(self, write: Admitted, spec: Object) -> tuple[int, str]:
         """The priority and preemption policy of the class named, or of the default one."""
@@ -131,6 +90,18 @@ class Priority(AdmissionPlugin):
             c for c in write.context.objects.list(PRIORITY_CLASSES) if c.get("globalDefault")
         ]
         return min(defaults, key=lambda c: c.get("value") or 0, default=None)
+
+
+def _set(write: Admitted, spec: Object, name: str, value: Json, what: str, where: str) -> None:
+    """Set what follows from the priority class. A client may give nothing else."""
+    given = spec.get(name)
+    if given is not None and given != value:
+        raise _refuse(
+            write,
+            f"the {what} ({given}) must not be provided in {where};"
+            f" priority admission controller computed {value} from the given PriorityClass name",
+        )
+    spec[name] = value
 
 
 def _terms(priority_class: Object) -> tuple[int, str]:
@@ -163,22 +134,18 @@ class RuntimeOverhead(AdmissionPlugin):
             _merge_scheduling(write, spec, map_at(runtime, "scheduling"))
 
     @staticmethod
-    def _set_overhead(write: Admitted, spec: Object, cost: Mapping[str, Json]) -> None:
+    def _set_overhead(write: Admitted, spec: Object, cost: Object) -> None:
         own = spec.get("overhead")
         if own and not cost:
             why = (
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
             raise _refuse(write, why)
-        if own and _amounts(own) != _amounts(cost):
+        if own and parse_amounts(own) != parse_amounts(cost):
             why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             raise _refuse(write, why)
         if cost:
             spec["overhead"] = dict(cost)
-
-
-def _amounts(resources: Mapping[str, Json]) -> dict[str, Quantity]:
-    return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
 
 
 def _merge_scheduling(write: Admitted, spec: Object, scheduling: Object) -> None:
@@ -252,12 +219,10 @@ class DefaultStorageClass(AdmissionPlugin):
             member(write.new, "spec")["storageClassName"] = chosen.metadata.name
 
 
-def admission_plugins(*, service_accounts: bool = False) -> list[AdmissionPlugin]:
-    """The plug-ins in order. With `service_accounts`, pods need one that exists."""
-    accounts: list[AdmissionPlugin] = [DefaultServiceAccount()] if service_accounts else []
+def admission_plugins() -> list[AdmissionPlugin]:
+    """The plug-ins in order."""
     return [
         LimitRanges(),
-        *accounts,
         Priority(),
         RuntimeOverhead(),
         TaintNewNodes(),

@@ -5,29 +5,18 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
 from drayman.apiserver.kinds.checks import (
     at_most_whole,
     count_or_percentage,
+    immutable,
     is_zero,
     not_negative,
-    unchanged,
 )
 from drayman.apiserver.kinds.pods.defaults import default_template
 from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.pods.strategy import pod_warnings
-from drayman.apiserver.kinds.reading import (
-    at,
-    map_at,
-    member,
-    set_default,
-    text_at,
-)
+from drayman.apiserver.kinds.reading import at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import (
     check_numbers,
@@ -40,17 +29,11 @@ from drayman.apiserver.served.strategy import Context, Object, restore
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _UPDATE_TYPES: Final = ("RollingUpdate", "OnDelete")
-_STATUS_COUNTS: Final = (
-    "observedGeneration",
-    "replicas",
-    "fullyLabeledReplicas",
-    "updatedReplicas",
-    "currentReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "unavailableReplicas",
-    "collisionCount",
+_STATUS_COUNTS: Final = tuple(
+    "observedGeneration replicas fullyLabeledReplicas updatedReplicas currentReplicas readyReplicas availableReplicas"
+    " unavailableReplicas collisionCount".split()
 )
+_SAME_SELECTOR: Final = immutable("spec", "selector")
 _PARTS: Final = ("updatedReplicas", "readyReplicas", "availableReplicas", "fullyLabeledReplicas")
 
 
@@ -109,10 +92,6 @@ def _rolling(rolling: Json, path: str) -> Errors:
         detail = "may not be 0 when `maxSurge` is 0"
         yield invalid(f"{path}.maxUnavailable", unavailable, detail)
     yield from at_most_whole(unavailable, f"{path}.maxUnavailable")
-
-
-def _same_selector(new: Object, old: Object, _context: Context) -> Errors:
-    yield from unchanged(new, old, "spec", "selector")
 
 
 def _check_replica_status(new: Object, old: Object, _context: Context) -> Errors:
@@ -202,22 +181,6 @@ class DaemonSetRules(Rules):
         member(new["metadata"], "annotations")[TEMPLATE_GENERATION] = str(count)
 
 
-def _check_revision(obj: Object, _context: Context) -> Errors:
-    yield from not_negative(obj.get("revision"), "revision")
-
-
-def _check_revision_update(new: Object, old: Object, _context: Context) -> Errors:
-    yield from unchanged(new, old, "data")
-
-
-def _default_pod_template(obj: Object, _context: Context) -> None:
-    default_template(member(obj, "template"))
-
-
-def _check_pod_template(obj: Object, _context: Context) -> Errors:
-    yield from check_template(obj.get("template"), "template")
-
-
 def _pod_template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
     spec = map_at(new, "template", "spec")
     if old is not None and at(old, "template", "spec") == spec:
@@ -226,27 +189,32 @@ def _pod_template_warnings(new: Object, old: Object | None, _context: Context) -
 
 
 POD_TEMPLATE: Final = Rules(
-    defaults=_default_pod_template, checks=_check_pod_template, warns=_pod_template_warnings
+    defaults=lambda obj, _context: default_template(member(obj, "template")),
+    checks=lambda obj, _context: check_template(obj.get("template"), "template"),
+    warns=_pod_template_warnings,
 )
 DEPLOYMENT: Final = Rules(
     defaults=_default_deployment,
     checks=_check_deployment,
-    update_checks=_same_selector,
+    update_checks=_SAME_SELECTOR,
     warns=named_template_warnings,
 )
 DEPLOYMENT_STATUS: Final = DeploymentStatusRules(update_checks=_check_replica_status)
 REPLICA_SET: Final = Rules(
     defaults=_default_replica_set,
     checks=_check_replica_set,
-    update_checks=_same_selector,
+    update_checks=_SAME_SELECTOR,
     warns=named_template_warnings,
 )
 REPLICA_STATUS: Final = StatusRules(update_checks=_check_replica_status)
 DAEMON_SET: Final = DaemonSetRules(
     defaults=_default_daemon_set,
     checks=_check_daemon_set,
-    update_checks=_same_selector,
+    update_checks=_SAME_SELECTOR,
     warns=template_warnings,
 )
 DAEMON_SET_STATUS: Final = StatusRules()
-CONTROLLER_REVISION: Final = Rules(checks=_check_revision, update_checks=_check_revision_update)
+CONTROLLER_REVISION: Final = Rules(
+    checks=lambda obj, _context: not_negative(obj.get("revision"), "revision"),
+    update_checks=immutable("data"),
+)

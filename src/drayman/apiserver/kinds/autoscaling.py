@@ -6,9 +6,9 @@ from typing import Final
 
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import invalid, not_supported, required
+from drayman.api.validation.field_errors import invalid, required
 from drayman.apiserver.kinds.autoscaling_metrics import check_metrics, check_reference
-from drayman.apiserver.kinds.checks import NOT_NEGATIVE, positive
+from drayman.apiserver.kinds.checks import NOT_NEGATIVE, positive, supported
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import check_numbers
@@ -99,9 +99,7 @@ def _check_rules(rules: Json, path: str) -> Errors:
         yield invalid(where, window, "must be greater than or equal to zero")
     if window is not None and window > _LONGEST_WINDOW_S:
         yield invalid(where, window, f"must be less than or equal to {_LONGEST_WINDOW_S}")
-    selection = rules.get("selectPolicy")
-    if selection is not None and selection not in _SELECTIONS:
-        yield not_supported(f"{path}.selectPolicy", selection, _SELECTIONS)
+    yield from supported(rules.get("selectPolicy"), f"{path}.selectPolicy", _SELECTIONS)
     if not items_at(rules, "policies"):
         yield required(f"{path}.policies", "must specify at least one Policy")
     for place, policy in each_at(rules, path, "policies"):
@@ -112,8 +110,7 @@ def _check_rules(rules: Json, path: str) -> Errors:
 
 
 def _check_policy(policy: dict[str, Json], path: str) -> Errors:
-    if text_at(policy, "type") not in _POLICIES:
-        yield not_supported(f"{path}.type", text_at(policy, "type"), _POLICIES)
+    yield from supported(text_at(policy, "type"), f"{path}.type", _POLICIES)
     yield from positive(policy.get("value"), f"{path}.value")
     period = policy.get("periodSeconds")
     yield from positive(period, f"{path}.periodSeconds")
@@ -122,19 +119,14 @@ def _check_policy(policy: dict[str, Json], path: str) -> Errors:
         yield invalid(f"{path}.periodSeconds", period, detail)
 
 
-def _check_new(obj: Object, _context: Context) -> Errors:
-    return _check(obj, None)
-
-
-def _check_update(new: Object, old: Object, _context: Context) -> Errors:
-    return _check(new, old)
-
-
 def _check_status(new: Object, _old: Object, _context: Context) -> Errors:
     yield from check_numbers(map_at(new, "status"), "status", "currentReplicas", "desiredReplicas")
 
 
 AUTOSCALER: Final = Rules(
-    defaults=_default, checks=_check_new, update_checks=_check_update, rechecks=False
+    defaults=_default,
+    checks=lambda obj, _context: _check(obj, None),
+    update_checks=lambda new, old, _context: _check(new, old),
+    rechecks=False,
 )
 AUTOSCALER_STATUS: Final = StatusRules(update_checks=_check_status)

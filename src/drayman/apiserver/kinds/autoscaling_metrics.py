@@ -15,6 +15,8 @@ from drayman.api.validation.field_errors import (
     not_supported,
     required,
 )
+from drayman.api.validation.names import dns_label
+from drayman.apiserver.kinds.checks import required_name
 from drayman.apiserver.kinds.pods.resources import resource_name_problems
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -84,11 +86,9 @@ def _check_source(source: Json, path: str, name: str, *, any_version: bool) -> E
     else:
         yield required(f"{path}.name", "must specify a resource name")
     if name == "containerResource":
-        if container := text_at(source, "container"):
-            problems = formats.dns_label_problems(container)
-            yield from invalid_each(f"{path}.container", container, problems)
-        else:
-            yield required(f"{path}.container", "must specify a container")
+        container = text_at(source, "container")
+        detail = "must specify a container"
+        yield from required_name(container, f"{path}.container", dns_label, detail)
     yield from _check_target(map_at(source, "target"), f"{path}.target", name)
 
 

@@ -74,7 +74,7 @@ class AutoscalerConversion(Conversion):
             metrics.append(_cpu("target", type="Utilization", averageUtilization=target))
         if metrics:
             spec["metrics"] = metrics
-        found = _renamed(_read(annotations, BEHAVIOR), _lower)
+        found = _renamed(_read(annotations, BEHAVIOR), lambda name: name[0].lower() + name[1:])
         if behavior := _understood("spec", "behavior", found):
             spec["behavior"] = behavior
         self._status_to_hub(obj, annotations)
@@ -194,10 +194,6 @@ def _behavior(behavior: Json) -> Json:
         },
         lambda name: name[0].upper() + name[1:],
     )
-
-
-def _lower(name: str) -> str:
-    return name[0].lower() + name[1:]
 
 
 def _renamed(value: Json, rename: Callable[[str], str]) -> Json:

@@ -8,11 +8,7 @@ from typing import Final
 from drayman.api import formats
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
-from drayman.api.validation.field_errors import (
-    invalid,
-    not_supported,
-    required,
-)
+from drayman.api.validation.field_errors import invalid, not_supported, required
 from drayman.apiserver.kinds.checks import MAX_INT32, label_selector, one_of, unchanged
 from drayman.apiserver.kinds.job_policies import check_completion, check_policies
 from drayman.apiserver.kinds.pods.defaults import default_template

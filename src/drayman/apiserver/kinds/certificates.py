@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from drayman.api import formats
-from drayman.api.validation.field_errors import (
-    FieldError,
-    forbidden,
-)
+from drayman.api.validation.field_errors import FieldError, forbidden
 from drayman.api.validation.metadata import check_metadata_update
 from drayman.apiserver.kinds.certificate_checks import (
     APPROVED,

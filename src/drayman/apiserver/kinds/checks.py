@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from drayman.api import formats
+from drayman.api.codec import convert
+from drayman.api.meta import Condition
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-)
-from drayman.api.validation.metadata import check_labels
+from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
+from drayman.api.validation.metadata import IMMUTABLE, check_conditions, check_labels
+from drayman.api.validation.names import label_key, label_value
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
-from drayman.apiserver.kinds.rules import Errors
+from drayman.apiserver.kinds.rules import Errors, UpdateCheck
 
-IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+NOT_A_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 MAX_INT32: Final = 2**31 - 1
 _LAST_PORT: Final = 65535
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
@@ -29,6 +25,9 @@ _KEY_LENGTH: Final = 253
 _PORT_NAME: Final = re.compile("[-a-z0-9]+")
 _PORT_NAME_LENGTH: Final = 15
 _PERCENT: Final = re.compile("[0-9]+%")
+
+CheckText = Callable[[str, str], Errors]
+"""Takes a text and its path, and returns what is wrong with the text."""
 
 
 def one_of(value: Json, path: str, choices: Iterable[str], *, needed: bool = True) -> Errors:
@@ -38,6 +37,17 @@ def one_of(value: Json, path: str, choices: Iterable[str], *, needed: bool = Tru
             yield required(path)
     elif value not in choices:
         yield not_supported(path, value, choices)
+
+
+def supported(value: Json, path: str, choices: Iterable[str]) -> Errors:
+    """One of a few words where something is given at all."""
+    if value is not None and value not in choices:
+        yield not_supported(path, value, choices)
+
+
+def required_name(name: str, path: str, form: CheckText, detail: str = "") -> Errors:
+    """A name that must be there, and of a certain form."""
+    yield from form(name, path) if name else (required(path, detail),)
 
 
 def not_negative(value: Json, path: str) -> Errors:
@@ -129,10 +139,9 @@ def _selector_expression(expression: Mapping[str, Json], path: str) -> Errors:
         case _:
             yield invalid(f"{path}.operator", operator, "not a valid selector operator")
     key = text_at(expression, "key")
-    yield from invalid_each(f"{path}.key", key, formats.label_key_problems(key))
+    yield from label_key(key, f"{path}.key")
     for index, value in enumerate(values):
-        problems = formats.label_value_problems(value)
-        yield from invalid_each(f"{path}.values[{index}]", value, problems)
+        yield from label_value(value, f"{path}.values[{index}]")
 
 
 def unchanged(new: Json, old: Json, *path: str) -> Errors:
@@ -140,6 +149,17 @@ def unchanged(new: Json, old: Json, *path: str) -> Errors:
     before, after = at(old, *path), at(new, *path)
     if before != after:
         yield invalid(".".join(path), after, IMMUTABLE)
+
+
+def immutable(*path: str) -> UpdateCheck:
+    """The rule that a field may not change."""
+    return lambda new, old, _context: unchanged(new, old, *path)
+
+
+def status_conditions(obj: Json) -> Errors:
+    """The conditions in the status of an object."""
+    found = tuple(convert(Condition, each) for each in items_at(obj, "status", "conditions"))
+    yield from check_conditions(found, "status.conditions")
 
 
 def count_or_percentage(value: Json, path: str) -> Errors:

@@ -12,7 +12,7 @@ from drayman.apiserver.kinds.autoscaling_metrics import metrics_text
 from drayman.apiserver.kinds.autoscaling_v1 import AutoscalerConversion
 from drayman.apiserver.kinds.core_tables import shortened
 from drayman.apiserver.kinds.leases import ENDPOINT_SLICE, LEASE, RUNTIME_CLASS
-from drayman.apiserver.kinds.reading import at, items_at, text_at
+from drayman.apiserver.kinds.reading import at, items_at, text_at, text_reader
 from drayman.apiserver.kinds.services import NO_PROXY
 from drayman.apiserver.kinds.tables import (
     AGE,
@@ -28,12 +28,11 @@ from drayman.apiserver.kinds.tables import (
     number,
     text,
 )
-from drayman.apiserver.served.acting import Acting, Part, by, nobody
+from drayman.apiserver.served.acting import Acting, Part, by, nothing_acts
 from drayman.apiserver.served.actors import PLACED_ONE_BY_ONE
 from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 
-V1: Final = ("v1",)
 RBAC: Final = access_control.GROUP
 SCHEDULING: Final = "scheduling.k8s.io"
 
@@ -88,9 +87,7 @@ RESOURCES: Final = (
         group="autoscaling",
         versions=("v2", "v1"),
         kind="HorizontalPodAutoscaler",
-        plural="horizontalpodautoscalers",
-        acting=nobody("no autoscaler runs here: it scales nothing"),
-        namespaced=True,
+        acting=nothing_acts("no autoscaler runs here: it scales nothing"),
         short_names=("hpa",),
         categories=("all",),
         strategy=AUTOSCALER,
@@ -108,14 +105,12 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="certificates.k8s.io",
-        versions=V1,
         kind="CertificateSigningRequest",
-        plural="certificatesigningrequests",
-        acting=nobody("no approver and no signer run here: no certificate is issued for it"),
+        acting=nothing_acts("no approver and no signer run here: no certificate is issued for it"),
         namespaced=False,
         short_names=("csr",),
         strategy=certificates.SIGNING_REQUEST,
-        selectable={"spec.signerName": lambda obj: text_at(obj, "spec", "signerName")},
+        selectable={"spec.signerName": text_reader("spec", "signerName")},
         columns=(
             NAME,
             AGE,
@@ -131,15 +126,12 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="coordination.k8s.io",
-        versions=V1,
         kind="Lease",
-        plural="leases",
         acting=by(
             Part.CONTROLLERS,
             Part.NODES,
-            effect="those of nodes tell that they are alive; others are data",
+            effect="those of nodes show that they are alive; others are data",
         ),
-        namespaced=True,
         strategy=LEASE,
         columns=(NAME, column("Holder", text("spec", "holderIdentity")), AGE),
         creates_on_update=True,
@@ -147,11 +139,8 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="discovery.k8s.io",
-        versions=V1,
         kind="EndpointSlice",
-        plural="endpointslices",
-        acting=nobody(NO_PROXY),
-        namespaced=True,
+        acting=nothing_acts(NO_PROXY),
         strategy=ENDPOINT_SLICE,
         has_generation=True,
         columns=(
@@ -164,10 +153,8 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="networking.k8s.io",
-        versions=V1,
         kind="IPAddress",
-        plural="ipaddresses",
-        acting=nobody("Services get their addresses without it here: it reserves nothing"),
+        acting=nothing_acts("Services get their addresses without it here: it reserves nothing"),
         namespaced=False,
         short_names=("ip",),
         strategy=addresses.IP_ADDRESS,
@@ -175,10 +162,8 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="networking.k8s.io",
-        versions=V1,
         kind="ServiceCIDR",
-        plural="servicecidrs",
-        acting=nobody("Services get their addresses from one fixed range here: it adds none"),
+        acting=nothing_acts("Services get their addresses from one fixed range here: it adds none"),
         namespaced=False,
         strategy=addresses.SERVICE_CIDR,
         columns=(
@@ -190,9 +175,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="node.k8s.io",
-        versions=V1,
         kind="RuntimeClass",
-        plural="runtimeclasses",
         acting=by(
             Part.SERVER,
             effect="its overhead, node selector and tolerations are added to pods; simulated nodes ignore its handler",
@@ -205,16 +188,13 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group="policy",
-        versions=V1,
         kind="PodDisruptionBudget",
-        plural="poddisruptionbudgets",
         acting=by(
             Part.SERVER,
             Part.CONTROLLERS,
             Part.SCHEDULER,
             effect="evictions are refused by it, its status is kept, and preemption spares its pods",
         ),
-        namespaced=True,
         short_names=("pdb",),
         strategy=policy.BUDGET,
         has_generation=True,
@@ -230,9 +210,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=RBAC,
-        versions=V1,
         kind="ClusterRoleBinding",
-        plural="clusterrolebindings",
         acting=_RIGHTS,
         namespaced=False,
         strategy=access_control.CLUSTER_ROLE_BINDING,
@@ -241,9 +219,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=RBAC,
-        versions=V1,
         kind="ClusterRole",
-        plural="clusterroles",
         acting=_RIGHTS,
         namespaced=False,
         strategy=access_control.CLUSTER_ROLE,
@@ -252,31 +228,23 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=RBAC,
-        versions=V1,
         kind="RoleBinding",
-        plural="rolebindings",
         acting=_RIGHTS,
-        namespaced=True,
         strategy=access_control.ROLE_BINDING,
         columns=_BINDING_COLUMNS,
         creates_on_update=True,
     ),
     ApiResource(
         group=RBAC,
-        versions=V1,
         kind="Role",
-        plural="roles",
         acting=_RIGHTS,
-        namespaced=True,
         strategy=access_control.ROLE,
         columns=(NAME, CREATED_AT),
         creates_on_update=True,
     ),
     ApiResource(
         group=SCHEDULING,
-        versions=V1,
         kind="PriorityClass",
-        plural="priorityclasses",
         acting=by(
             Part.SERVER,
             Part.SCHEDULER,
@@ -298,9 +266,7 @@ RESOURCES: Final = (
         group=SCHEDULING,
         versions=("v1alpha2",),
         kind="Workload",
-        plural="workloads",
-        acting=nobody("no controller makes PodGroups of its templates here"),
-        namespaced=True,
+        acting=nothing_acts("no controller makes PodGroups of its templates here"),
         strategy=pod_groups.WORKLOAD,
         columns=NAME_AND_AGE,
     ),
@@ -308,13 +274,11 @@ RESOURCES: Final = (
         group=SCHEDULING,
         versions=("v1alpha2",),
         kind="PodGroup",
-        plural="podgroups",
         acting=Acting(
             (Part.SCHEDULER, Part.CONTROLLERS),
             "claims that the group shares are reserved for it; it is not removed while in use",
             replace(PLACED_ONE_BY_ONE, concerns=pod_groups.is_gang, case="of a gang"),
         ),
-        namespaced=True,
         strategy=pod_groups.POD_GROUP,
         columns=(
             NAME,

@@ -49,10 +49,6 @@ def _decoded_size(text: str) -> int:
     return len(text) // 4 * 3 - text[-2:].count("=")
 
 
-def _check_config_map_update(new: Object, old: Object, _context: Context) -> Errors:
-    yield from _frozen(new, old, ("data", "binaryData"))
-
-
 def _frozen(new: Object, old: Object, members: tuple[str, ...]) -> Errors:
     if not old.get("immutable"):
         return
@@ -115,7 +111,10 @@ class SecretRules(Rules):
             restore(new, old, "type")
 
 
-CONFIG_MAP: Final = Rules(checks=_check_config_map, update_checks=_check_config_map_update)
+CONFIG_MAP: Final = Rules(
+    checks=_check_config_map,
+    update_checks=lambda new, old, _context: _frozen(new, old, ("data", "binaryData")),
+)
 SECRET: Final = SecretRules(
     defaults=_default_secret, checks=_check_secret, update_checks=_check_secret_update
 )

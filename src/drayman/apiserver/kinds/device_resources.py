@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -16,30 +17,18 @@ from drayman.api.resource import (
     claim_state,
 )
 from drayman.api.struct import ApiStruct
-from drayman.api.validation import SelectorChecker
 from drayman.apiserver.kinds import pool_status
 from drayman.apiserver.kinds.dra import (
     DeviceKindConversion,
     DeviceKindStatusStrategy,
     DeviceKindStrategy,
 )
-from drayman.apiserver.kinds.reading import items_at, text_at
-from drayman.apiserver.kinds.tables import (
-    AGE,
-    NAME,
-    NAME_AND_AGE,
-    column,
-    number,
-    since,
-    text,
-)
-from drayman.apiserver.served.acting import Acting, Part, by, nobody
+from drayman.apiserver.kinds.reading import items_at, text_at, text_reader
+from drayman.apiserver.kinds.tables import AGE, NAME, NAME_AND_AGE, column, number, since, text
+from drayman.apiserver.served.acting import Acting, Part, by, nothing_acts
 from drayman.apiserver.served.resources import ApiResource, Column, Subresource
 from drayman.apiserver.served.strategy import Object
 
-VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
-RULE_VERSIONS: Final = ("v1beta2", "v1alpha3")
-REQUEST_VERSIONS: Final = ("v1alpha3",)
 _LAST: Final = {
     "v1beta1": ("1.35", "1.38"),
     "v1beta2": ("1.36", "1.39"),
@@ -48,16 +37,12 @@ _LAST: Final = {
 """Since when a version is deprecated, and when it will be gone."""
 
 
-def _deprecations(kind: str, *versions: str) -> dict[str, str]:
+def _deprecations(kind: str, versions: tuple[str, ...]) -> dict[str, str]:
     return {
-        version: f"{GROUP}/{version} {kind} is deprecated in v{since_}+, unavailable in v{until}+"
+        version: f"{GROUP}/{version} {kind} is deprecated in v{first}+, unavailable in v{gone}+"
         for version in versions
-        for since_, until in (_LAST[version],)
+        for first, gone in (_LAST[version],)
     }
-
-
-def _claim_state(obj: Object, _now: datetime) -> str:
-    return claim_state(convert(ResourceClaim, obj))
 
 
 def _claim_nodes(obj: Object, _now: datetime) -> str:
@@ -82,155 +67,129 @@ def _claim_devices(obj: Object, _now: datetime) -> str:
 
 def _resource(
     type_: type[ApiStruct],
-    plural: str,
-    selectors: SelectorChecker,
     *,
     acting: Acting,
-    namespaced: bool,
-    columns: tuple[Column, ...],
+    namespaced: bool = True,
+    columns: tuple[Column, ...] = NAME_AND_AGE,
     has_generation: bool = False,
     has_status: bool = False,
+    versions: tuple[str, ...] = ("v1", "v1beta2", "v1beta1"),
+    selectable: Mapping[str, Callable[[Object], str]] | None = None,
 ) -> ApiResource:
+    """A kind with typed rules. Every version but the first is deprecated."""
     kind = type_.__name__
-    rule = type_ is DeviceTaintRule
     status = Subresource(name="status", strategy=DeviceKindStatusStrategy(type_))
     return ApiResource(
         group=GROUP,
-        versions=RULE_VERSIONS if rule else VERSIONS,
+        versions=versions,
         kind=kind,
-        plural=plural,
         namespaced=namespaced,
         acting=acting,
-        strategy=DeviceKindStrategy(type_, selectors),
+        strategy=DeviceKindStrategy(type_),
         conversion=DeviceKindConversion(kind),
         columns=columns,
         has_generation=has_generation,
         answers_with_deleted_object=True,
         subresources=(status,) if has_status else (),
-        deprecations=_deprecations(kind, "v1alpha3")
-        if rule
-        else _deprecations(kind, "v1beta1", "v1beta2"),
-        selectable=_SLICE_FIELDS if type_ is ResourceSlice else {},
+        deprecations=_deprecations(kind, versions[1:]),
+        selectable=selectable or {},
     )
-
-
-_SLICE_FIELDS: Final = {
-    "spec.nodeName": lambda obj: text_at(obj, "spec", "nodeName"),
-    "spec.driver": lambda obj: text_at(obj, "spec", "driver"),
-}
 
 
 def _total(name: str, member: str) -> Column:
     return column(name, lambda obj, _now: pool_status.total_of(obj, member))
 
 
-POOL_STATUS_REQUESTS: Final = ApiResource(
-    group=GROUP,
-    versions=REQUEST_VERSIONS,
-    kind="ResourcePoolStatusRequest",
-    plural="resourcepoolstatusrequests",
-    acting=nobody("no controller answers it here: its status stays empty"),
-    namespaced=False,
-    strategy=pool_status.REQUEST,
-    answers_with_deleted_object=True,
-    requires_version_on_update=True,
-    columns=(
-        NAME,
-        column("Driver", text("spec", "driver")),
-        _total("Total", "totalDevices"),
-        _total("Available", "availableDevices"),
-        _total("Allocated", "allocatedDevices"),
-        _total("Unavailable", "unavailableDevices"),
-        column("Errors", lambda obj, _now: pool_status.problem_count(obj)),
-        column("Pools", number("status", "poolCount"), "integer"),
-        column("Status", pool_status.status_of),
-        column("Completed", pool_status.completed),
+RESOURCES: Final = (
+    _resource(
+        DeviceClass,
+        acting=by(Part.SCHEDULER, effect="devices are chosen by it"),
+        namespaced=False,
+        has_generation=True,
     ),
-    subresources=(Subresource(name="status", strategy=pool_status.STATUS),),
+    _resource(
+        ResourceClaim,
+        acting=by(
+            Part.SCHEDULER,
+            Part.CONTROLLERS,
+            Part.NODES,
+            effect="devices are allocated, reserved, prepared in name only, and released",
+        ),
+        columns=(
+            NAME,
+            column("State", lambda obj, _now: claim_state(convert(ResourceClaim, obj))),
+            AGE,
+            column("Node", _claim_nodes, wide=True),
+            column("Devices", _claim_devices, wide=True),
+        ),
+        has_status=True,
+    ),
+    _resource(
+        ResourceClaimTemplate,
+        acting=by(Part.SCHEDULER, Part.CONTROLLERS, effect="the claims of pods are made from it"),
+    ),
+    _resource(
+        ResourceSlice,
+        acting=by(
+            Part.SCHEDULER,
+            Part.NODES,
+            effect="its devices are allocated; simulated hardware publishes its own",
+        ),
+        namespaced=False,
+        columns=(
+            NAME,
+            column("Node", text("spec", "nodeName")),
+            column("Driver", text("spec", "driver")),
+            column("Pool", text("spec", "pool", "name")),
+            AGE,
+        ),
+        has_generation=True,
+        selectable={
+            "spec.nodeName": text_reader("spec", "nodeName"),
+            "spec.driver": text_reader("spec", "driver"),
+        },
+    ),
+    _resource(
+        DeviceTaintRule,
+        versions=("v1beta2", "v1alpha3"),
+        acting=by(
+            Part.SCHEDULER,
+            Part.CONTROLLERS,
+            effect="tainted devices are avoided, and pods evicted from them",
+        ),
+        namespaced=False,
+        columns=(
+            NAME,
+            column("Key", text("spec", "taint", "key")),
+            column("Value", text("spec", "taint", "value")),
+            column("Effect", text("spec", "taint", "effect")),
+            column("TimeAdded", since("spec", "taint", "timeAdded")),
+            AGE,
+        ),
+        has_generation=True,
+        has_status=True,
+    ),
+    ApiResource(
+        group=GROUP,
+        versions=("v1alpha3",),
+        kind="ResourcePoolStatusRequest",
+        acting=nothing_acts("no controller answers it here: its status stays empty"),
+        namespaced=False,
+        strategy=pool_status.REQUEST,
+        answers_with_deleted_object=True,
+        requires_version_on_update=True,
+        columns=(
+            NAME,
+            column("Driver", text("spec", "driver")),
+            _total("Total", "totalDevices"),
+            _total("Available", "availableDevices"),
+            _total("Allocated", "allocatedDevices"),
+            _total("Unavailable", "unavailableDevices"),
+            column("Errors", lambda obj, _now: pool_status.problem_count(obj)),
+            column("Pools", number("status", "poolCount"), "integer"),
+            column("Status", pool_status.status_of),
+            column("Completed", pool_status.completed),
+        ),
+        subresources=(Subresource(name="status", strategy=pool_status.STATUS),),
+    ),
 )
-
-
-def device_resources(selectors: SelectorChecker) -> tuple[ApiResource, ...]:
-    """All of the group. `selectors` says what is wrong with a CEL expression."""
-    return (
-        _resource(
-            DeviceClass,
-            "deviceclasses",
-            selectors,
-            acting=by(Part.SCHEDULER, effect="devices are chosen by it"),
-            namespaced=False,
-            columns=NAME_AND_AGE,
-            has_generation=True,
-        ),
-        _resource(
-            ResourceClaim,
-            "resourceclaims",
-            selectors,
-            acting=by(
-                Part.SCHEDULER,
-                Part.CONTROLLERS,
-                Part.NODES,
-                effect="devices are allocated, reserved, prepared in name only, and released",
-            ),
-            namespaced=True,
-            columns=(
-                NAME,
-                column("State", _claim_state),
-                AGE,
-                column("Node", _claim_nodes, wide=True),
-                column("Devices", _claim_devices, wide=True),
-            ),
-            has_status=True,
-        ),
-        _resource(
-            ResourceClaimTemplate,
-            "resourceclaimtemplates",
-            selectors,
-            acting=by(
-                Part.SCHEDULER, Part.CONTROLLERS, effect="the claims of pods are made from it"
-            ),
-            namespaced=True,
-            columns=NAME_AND_AGE,
-        ),
-        _resource(
-            ResourceSlice,
-            "resourceslices",
-            selectors,
-            acting=by(
-                Part.SCHEDULER,
-                Part.NODES,
-                effect="its devices are allocated; simulated hardware publishes its own",
-            ),
-            namespaced=False,
-            columns=(
-                NAME,
-                column("Node", text("spec", "nodeName")),
-                column("Driver", text("spec", "driver")),
-                column("Pool", text("spec", "pool", "name")),
-                AGE,
-            ),
-            has_generation=True,
-        ),
-        _resource(
-            DeviceTaintRule,
-            "devicetaintrules",
-            selectors,
-            acting=by(
-                Part.SCHEDULER,
-                Part.CONTROLLERS,
-                effect="tainted devices are avoided, and pods evicted from them",
-            ),
-            namespaced=False,
-            columns=(
-                NAME,
-                column("Key", text("spec", "taint", "key")),
-                column("Value", text("spec", "taint", "value")),
-                column("Effect", text("spec", "taint", "effect")),
-                column("TimeAdded", since("spec", "taint", "timeAdded")),
-                AGE,
-            ),
-            has_generation=True,
-            has_status=True,
-        ),
-        POOL_STATUS_REQUESTS,
-    )

@@ -25,7 +25,7 @@ from drayman.api.resource import (
 )
 from drayman.api.schema import normalise
 from drayman.api.struct import ApiStruct
-from drayman.api.validation import FieldError, SelectorChecker
+from drayman.api.validation import FieldError
 from drayman.api.validation.claim_status import check_status
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
 from drayman.api.validation.requests import RequestNames
@@ -37,6 +37,7 @@ from drayman.apiserver.served.recurring import Recurring, RecurringChange, text_
 from drayman.apiserver.served.resources import Conversion, GroupVersionKind
 from drayman.apiserver.served.shaping import message_of
 from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.cel.device import check_selector
 
 _ADMIN_KINDS: Final = (ResourceClaim, ResourceClaimTemplate)
 _ADMIN_ACCESS: Final = b'"adminAccess"'
@@ -102,7 +103,6 @@ class DeviceKindStrategy(Strategy):
     quick_parts: ClassVar = frozenset({("metadata", "finalizers")})
 
     type_: type[ApiStruct]
-    selectors: SelectorChecker
 
     def default(self, obj: Object, context: Context) -> None:
         _default(self.type_, obj, context)
@@ -117,11 +117,11 @@ class DeviceKindStrategy(Strategy):
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         text = text_of(obj.get("spec")) if self.type_ in _ADMIN_KINDS else None
-        known = (self.type_, self.selectors, text)
+        known = (self.type_, text)
         if text is not None and _sound.find(known):
             return [*check_metadata(metadata_of(obj), namespaced=True)]
         value = convert(self.type_, obj)
-        errors = validation.validate(value, self.selectors)
+        errors = validation.validate(value, check_selector)
         if isinstance(value, _ADMIN_KINDS):
             errors += validation.check_admin_access(value, _namespace(context, obj))
         if text is not None and not errors and _ADMIN_ACCESS not in text:
@@ -130,7 +130,7 @@ class DeviceKindStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         after, before = convert(self.type_, new), convert(self.type_, old)
-        return validation.validate_update(after, before, self.selectors)
+        return validation.validate_update(after, before, check_selector)
 
     def settle_parts(self, new: Object, old: Object, context: Context) -> bool:
         # An object being deleted may be gone with its last finalizer, and gets no new ones.
@@ -210,8 +210,7 @@ def _is_plain_change(new: Object, old: Object) -> bool:
     """Whether a claim's status changes in an allowed way, with nothing to fill in, to drop or to look up in the namespace."""
     status = convert(ResourceClaimStatus, new.get("status") or {})
     before = convert(ResourceClaimStatus, old.get("status") or {})
-    results = status.allocation.devices.results if status.allocation else ()
-    if any(r.admin_access or not all(t.operator for t in r.tolerations) for r in results):
+    if any(r.admin_access or not all(t.operator for t in r.tolerations) for r in status.results):
         return False
     if before.devices and status.allocation != before.allocation:
         return False

@@ -6,14 +6,14 @@ an event is written through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.schema import normalise
-from drayman.api.validation.field_errors import invalid, invalid_each, required
+from drayman.api.validation.field_errors import invalid, required
+from drayman.api.validation.metadata import IMMUTABLE
+from drayman.api.validation.names import label_key
 from drayman.apiserver.kinds.checks import unchanged
-from drayman.apiserver.kinds.reading import map_at, number_at, text_at
+from drayman.apiserver.kinds.reading import map_at, number_at, text_at, text_reader
 from drayman.apiserver.kinds.rules import Errors, Rules
 from drayman.apiserver.served.resources import Conversion, GroupVersionKind
 from drayman.apiserver.served.shaping import message_of
@@ -32,19 +32,8 @@ _RENAMED: Final = (
 """Members of the core form and their names in the newer group."""
 _LONGEST: Final = (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024))
 _NEEDED: Final = ("reportingInstance", "action", "reason")
-_SETTLED: Final = (
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
-    "type",
-    "eventTime",
-    "action",
-    "related",
-    "reportingInstance",
+_SETTLED: Final = tuple(
+    "involvedObject reason message source firstTimestamp lastTimestamp count type eventTime action related reportingInstance".split()
 )
 _DEPRECATED: Final = ("firstTimestamp", "lastTimestamp", "count")
 _TYPES: Final = ("Normal", "Warning")
@@ -78,7 +67,7 @@ def _check_event(obj: Object, _context: Context) -> Errors:
     reporter = text_at(obj, "reportingComponent")
     if not reporter:
         yield required("reportingComponent")
-    yield from invalid_each("reportingComponent", reporter, formats.label_key_problems(reporter))
+    yield from label_key(reporter, "reportingComponent")
     for name in _NEEDED:
         if not text_at(obj, name):
             yield required(name)
@@ -118,37 +107,25 @@ def _check_update_strictly(new: Object, old: Object, context: Context) -> Errors
     for name in _SETTLED:
         yield from unchanged(new, old, name)
     if text_at(new, "reportingComponent") != text_at(old, "reportingComponent"):
-        yield from unchanged(
-            {"reportingController": new.get("reportingComponent")},
-            {"reportingController": old.get("reportingComponent")},
-            "reportingController",
-        )
+        yield invalid("reportingController", new.get("reportingComponent"), IMMUTABLE)
 
 
 CORE_EVENT: Final = Rules(checks=_check_event)
 EVENT: Final = Rules(checks=_check_strictly, update_checks=_check_update_strictly, rechecks=False)
 
 
-def _reader(*path: str) -> Callable[[Object], str]:
-    return lambda obj: text_at(obj, *path)
-
-
-def _source_of(obj: Object) -> str:
-    return text_at(obj, "source", "component") or text_at(obj, "reportingComponent")
-
-
 _ABOUT: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 SELECTABLE: Final = {
-    **{f"involvedObject.{name}": _reader("involvedObject", name) for name in _ABOUT},
-    "reason": _reader("reason"),
-    "reportingComponent": _reader("reportingComponent"),
-    "source": _source_of,
-    "type": _reader("type"),
+    **{f"involvedObject.{name}": text_reader("involvedObject", name) for name in _ABOUT},
+    "reason": text_reader("reason"),
+    "reportingComponent": text_reader("reportingComponent"),
+    "source": lambda obj: text_at(obj, "source", "component") or text_at(obj, "reportingComponent"),
+    "type": text_reader("type"),
 }
 """Field selectors of the core form."""
 SELECTABLE_IN_EVENTS: Final = {
-    **{f"regarding.{name}": _reader("involvedObject", name) for name in _ABOUT},
-    "reason": _reader("reason"),
-    "reportingController": _reader("reportingComponent"),
-    "type": _reader("type"),
+    **{f"regarding.{name}": text_reader("involvedObject", name) for name in _ABOUT},
+    "reason": text_reader("reason"),
+    "reportingController": text_reader("reportingComponent"),
+    "type": text_reader("type"),
 }

@@ -6,17 +6,9 @@ from typing import Final
 
 from drayman.api import formats
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    duplicate,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-    too_long,
-    too_many,
-)
-from drayman.api.validation.names import domain_prefixed_path
-from drayman.apiserver.kinds.checks import not_negative, one_of
+from drayman.api.validation.field_errors import duplicate, invalid, required, too_long, too_many
+from drayman.api.validation.names import domain_prefixed_path, label_key
+from drayman.apiserver.kinds.checks import not_negative, one_of, supported
 from drayman.apiserver.kinds.reading import each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object
@@ -46,10 +38,9 @@ def check_policies(spec: Object, path: str) -> Errors:
             yield invalid(f"{path}.successPolicy", success, detail)
         else:
             yield from _success(success, spec.get("completions"), f"{path}.successPolicy")
-    if (replacement := spec.get("podReplacementPolicy")) is not None:
-        choices = _REPLACEMENTS if failure is None else _REPLACEMENTS[:1]
-        if replacement not in choices:
-            yield not_supported(f"{path}.podReplacementPolicy", replacement, choices)
+    choices = _REPLACEMENTS if failure is None else _REPLACEMENTS[:1]
+    replacement = spec.get("podReplacementPolicy")
+    yield from supported(replacement, f"{path}.podReplacementPolicy", choices)
 
 
 def _manager(name: str, path: str) -> Errors:
@@ -86,8 +77,7 @@ def check_completion(spec: Object, path: str) -> Errors:
     if spec.get("managedBy") is not None:
         yield from _manager(spec["managedBy"], f"{path}.managedBy")
     mode = spec.get("completionMode")
-    if mode is not None and mode not in _COMPLETION_MODES:
-        yield not_supported(f"{path}.completionMode", mode, _COMPLETION_MODES)
+    yield from supported(mode, f"{path}.completionMode", _COMPLETION_MODES)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if mode == "Indexed":
@@ -133,7 +123,7 @@ def _failure_rule(spec: Object, rule: Object, names: set[str], path: str) -> Err
         yield too_many(f"{path}.onPodConditions", len(conditions), _MOST_CONDITIONS)
     for where, pattern in each_at(rule, path, "onPodConditions"):
         kind = text_at(pattern, "type")
-        yield from invalid_each(f"{where}.type", kind, formats.label_key_problems(kind))
+        yield from label_key(kind, f"{where}.type")
         yield from one_of(pattern.get("status"), f"{where}.status", _STATUSES)
     if (codes is not None) is bool(conditions):
         both = "specifying both OnExitCodes and OnPodConditions is not supported"

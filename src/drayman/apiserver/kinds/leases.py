@@ -1,13 +1,13 @@
-"""Kinds with a handful of rules each: leases, endpoint slices, runtime classes."""
+"""Kinds with a handful of rules each: leases, endpoints and their slices, runtime classes."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from drayman.api import formats
-from drayman.api.validation.field_errors import duplicate, invalid, invalid_each, required
+from drayman.api.validation.field_errors import duplicate, invalid, required
 from drayman.api.validation.metadata import check_labels
-from drayman.apiserver.kinds.checks import one_of, unchanged
+from drayman.api.validation.names import required_dns_label
+from drayman.apiserver.kinds.checks import immutable, not_negative, one_of
 from drayman.apiserver.kinds.pods.resources import container_resources
 from drayman.apiserver.kinds.pods.scheduling import check_tolerations
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, set_default, text_at
@@ -21,10 +21,13 @@ def _check_lease(obj: Object, _context: Context) -> Errors:
     seconds = at(obj, "spec", "leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         yield invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
-    turns = at(obj, "spec", "leaseTransitions")
-    if turns is not None and turns < 0:
-        detail = "must be greater than or equal to 0"
-        yield invalid("spec.leaseTransitions", turns, detail)
+    yield from not_negative(at(obj, "spec", "leaseTransitions"), "spec.leaseTransitions")
+
+
+def _default_endpoints(obj: Object, _context: Context) -> None:
+    for _, subset in each_at(obj, "", "subsets"):
+        for _, port in each_at(subset, "", "ports"):
+            set_default(port, "protocol", "TCP")
 
 
 def _default_slice(obj: Object, _context: Context) -> None:
@@ -40,15 +43,8 @@ def _check_slice(obj: Object, _context: Context) -> Errors:
             yield required(f"{where}.addresses", "must contain at least 1 address")
 
 
-def _check_slice_update(new: Object, old: Object, _context: Context) -> Errors:
-    yield from unchanged(new, old, "addressType")
-
-
 def _check_runtime(obj: Object, _context: Context) -> Errors:
-    if handler := text_at(obj, "handler"):
-        yield from invalid_each("handler", handler, formats.dns_label_problems(handler))
-    else:
-        yield required("handler")
+    yield from required_dns_label(text_at(obj, "handler"), "handler")
     if obj.get("overhead") is not None:
         yield from container_resources({"limits": overhead_of(obj)}, "overhead")
     scheduling = map_at(obj, "scheduling")
@@ -62,19 +58,16 @@ def _check_runtime(obj: Object, _context: Context) -> Errors:
         seen.append(key)
 
 
-def _check_runtime_update(new: Object, old: Object, _context: Context) -> Errors:
-    yield from unchanged(new, old, "handler")
-
-
 def overhead_of(runtime: Object) -> Object:
     """What running a pod with this runtime class costs on top of the pod itself."""
     return map_at(runtime, "overhead", "podFixed")
 
 
 LEASE: Final = Rules(checks=_check_lease)
+ENDPOINTS: Final = Rules(defaults=_default_endpoints)
 ENDPOINT_SLICE: Final = Rules(
-    defaults=_default_slice, checks=_check_slice, update_checks=_check_slice_update
+    defaults=_default_slice, checks=_check_slice, update_checks=immutable("addressType")
 )
 RUNTIME_CLASS: Final = Rules(
-    namespaced=False, checks=_check_runtime, update_checks=_check_runtime_update
+    namespaced=False, checks=_check_runtime, update_checks=immutable("handler")
 )

@@ -33,7 +33,8 @@ class LimitRanges(AdmissionPlugin):
         if write.new is None:
             return
         is_pod = _is_pod(write)
-        if not (is_pod or _is_claim(write)):
+        is_claim = write.resource.storage_name == "persistentvolumeclaims" and not write.subresource
+        if not (is_pod or is_claim):
             return
         for limit_range in _ranges(write):
             find = _pod_problems if is_pod else _claim_problems
@@ -47,10 +48,6 @@ def _is_pod(write: Admitted) -> bool:
     if write.resource.storage_name != "pods":
         return False
     return (write.operation, write.subresource) in (("CREATE", ""), ("UPDATE", "resize"))
-
-
-def _is_claim(write: Admitted) -> bool:
-    return write.resource.storage_name == "persistentvolumeclaims" and not write.subresource
 
 
 def _ranges(write: Admitted) -> list[Object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from drayman.api.formats import dns_label_problems
 from drayman.api.validation import FieldError
@@ -53,7 +53,7 @@ class FinalizeStrategy(Strategy):
 
 
 class NamespaceStatusRules(StatusRules):
-    reset_fields: ClassVar = (("spec",),)
+    """The status of namespaces, which always has a phase."""
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         super().prepare_for_update(new, old, context)

@@ -6,11 +6,12 @@ import ipaddress
 from typing import Final
 
 from drayman.api.validation.field_errors import duplicate, forbidden, invalid
+from drayman.apiserver.kinds.checks import NOT_A_CIDR
 from drayman.apiserver.kinds.pods.resources import parse_amounts, quantity_value
 from drayman.apiserver.kinds.pods.scheduling import check_taints
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
-from drayman.apiserver.served.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object
 
 
 def _default(obj: Object, _context: Context) -> None:
@@ -34,8 +35,7 @@ def _check(obj: Object, _context: Context) -> Errors:
         try:
             families.add(ipaddress.ip_network(text, strict=False).version)
         except ValueError:
-            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            yield invalid(f"spec.podCIDRs[{index}]", text, detail)
+            yield invalid(f"spec.podCIDRs[{index}]", text, NOT_A_CIDR)
     if len(ranges) > 1 and len(families) != len(ranges):
         detail = "may specify no more than one CIDR for each IP family"
         yield invalid("spec.podCIDRs", ranges, detail)
@@ -71,16 +71,8 @@ class NodeRules(Rules):
     def prepare_for_create(self, obj: Object, context: Context) -> None:
         member(obj, "spec")
 
-    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
-        restore(new, old, "status")
-
 
 NODE: Final = NodeRules(
     namespaced=False, defaults=_default, checks=_check, update_checks=_check_update, rechecks=False
 )
 STATUS: Final = StatusRules(defaults=_default, update_checks=_check_update)
-
-
-def is_unschedulable(obj: Object) -> str:
-    """The value for the field selector of nodes."""
-    return "true" if at(obj, "spec", "unschedulable") else "false"

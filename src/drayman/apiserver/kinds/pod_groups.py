@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
-from drayman.api import formats
-from drayman.api.codec import convert
-from drayman.api.meta import Condition
-from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    duplicate,
-    invalid,
-    invalid_each,
-    required,
-    too_many,
-)
-from drayman.api.validation.metadata import IMMUTABLE, check_conditions
-from drayman.apiserver.kinds.checks import one_of
+from drayman.api.validation.field_errors import duplicate, invalid, required, too_many
+from drayman.api.validation.metadata import IMMUTABLE
+from drayman.api.validation.names import dns_label, label_key, required_dns_label
+from drayman.apiserver.kinds.checks import immutable, one_of, required_name, status_conditions
 from drayman.apiserver.kinds.reading import (
     at,
     each_at,
@@ -27,9 +18,9 @@ from drayman.apiserver.kinds.reading import (
     set_default,
     text_at,
 )
-from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules
+from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules, add_finalizer
 from drayman.apiserver.kinds.tables import NONE
-from drayman.apiserver.served.strategy import Context, Object, restore
+from drayman.apiserver.served.strategy import Context, Object
 
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 _MODES: Final = ("Pod", "PodGroup")
@@ -39,23 +30,13 @@ _MOST_CLAIMS: Final = 4
 _UNION: Final = "must specify one of: `basic`, `gang`"
 
 
-def _default_group(spec: Object) -> None:
-    set_default(spec, "disruptionMode", "Pod")
-
-
 def _default_pod_group(obj: Object, _context: Context) -> None:
-    _default_group(member(obj, "spec"))
+    set_default(member(obj, "spec"), "disruptionMode", "Pod")
 
 
 def _default_workload(obj: Object, _context: Context) -> None:
     for _, template in each_at(obj, "", "spec", "podGroupTemplates"):
-        _default_group(template)
-
-
-def _prepare_pod_group(obj: Object, _context: Context) -> None:
-    metadata = obj["metadata"]
-    if PROTECTION not in items_at(metadata, "finalizers"):
-        metadata["finalizers"] = [*items_at(metadata, "finalizers"), PROTECTION]
+        set_default(template, "disruptionMode", "Pod")
 
 
 def _group(spec: Object, path: str) -> Errors:
@@ -77,11 +58,7 @@ def _group(spec: Object, path: str) -> Errors:
         where = f"{path}.schedulingConstraints.topology"
         yield too_many(where, len(topologies), _MOST_TOPOLOGIES)
     for where, topology in each_at(spec, path, "schedulingConstraints", "topology"):
-        key = text_at(topology, "key")
-        if key:
-            yield from invalid_each(f"{where}.key", key, formats.label_key_problems(key))
-        else:
-            yield required(f"{where}.key")
+        yield from required_name(text_at(topology, "key"), f"{where}.key", label_key)
     yield from _claims(spec, path)
     yield from one_of(spec.get("disruptionMode"), f"{path}.disruptionMode", _MODES, needed=False)
 
@@ -99,7 +76,7 @@ def _claims(spec: Object, path: str) -> Errors:
         elif name in seen:
             yield duplicate(where, name)
         else:
-            yield from invalid_each(f"{where}.name", name, formats.dns_label_problems(name))
+            yield from dns_label(name, f"{where}.name")
         seen.add(name)
         given = [n for n in ("resourceClaimName", "resourceClaimTemplateName") if n in claim]
         if len(given) != 1:
@@ -116,11 +93,6 @@ def _check_pod_group(obj: Object, _context: Context) -> Errors:
                 yield required(f"spec.podGroupTemplateRef.workload.{name}")
 
 
-def _check_immutable(new: Object, old: Object, _context: Context) -> Errors:
-    if new.get("spec") != old.get("spec"):
-        yield invalid("spec", new.get("spec"), IMMUTABLE)
-
-
 def _check_workload(obj: Object, _context: Context) -> Errors:
     templates = items_at(obj, "spec", "podGroupTemplates")
     if not templates:
@@ -131,10 +103,7 @@ def _check_workload(obj: Object, _context: Context) -> Errors:
     seen: set[str] = set()
     for where, template in each_at(obj, "", "spec", "podGroupTemplates"):
         name = text_at(template, "name")
-        if not name:
-            yield required(f"{where}.name")
-        else:
-            yield from invalid_each(f"{where}.name", name, formats.dns_label_problems(name))
+        yield from required_dns_label(name, f"{where}.name")
         if name in seen:
             yield duplicate(where, name)
         seen.add(name)
@@ -153,24 +122,12 @@ def _check_workload_update(new: Object, old: Object, _context: Context) -> Error
 
 
 def _check_pod_group_status(new: Object, _old: Object, _context: Context) -> Errors:
-    conditions = items_at(new, "status", "conditions")
-    yield from check_conditions(
-        tuple(convert(Condition, condition) for condition in conditions), "status.conditions"
-    )
+    yield from status_conditions(new)
     known = {text_at(claim, "name") for claim in items_at(new, "spec", "resourceClaims")}
     for where, status in each_at(new, "", "status", "resourceClaimStatuses"):
         if text_at(status, "name") not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             yield invalid(f"{where}.name", text_at(status, "name"), detail)
-
-
-class PodGroupRules(Rules):
-    """PodGroups through the main endpoint."""
-
-    reset_fields: ClassVar = (("status",),)
-
-    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
-        restore(new, old, "status")
 
 
 def policy_of(group: Object, _now: datetime) -> str:
@@ -195,11 +152,11 @@ def status_of(group: Object, _now: datetime) -> str:
 WORKLOAD: Final = Rules(
     defaults=_default_workload, checks=_check_workload, update_checks=_check_workload_update
 )
-POD_GROUP: Final = PodGroupRules(
+POD_GROUP: Final = Rules(
     defaults=_default_pod_group,
-    prepare=_prepare_pod_group,
+    prepare=lambda obj, _context: add_finalizer(obj, PROTECTION),
     checks=_check_pod_group,
-    update_checks=_check_immutable,
+    update_checks=immutable("spec"),
     rechecks=False,
 )
 POD_GROUP_STATUS: Final = BareStatusRules(update_checks=_check_pod_group_status)
@@ -207,5 +164,4 @@ POD_GROUP_STATUS: Final = BareStatusRules(update_checks=_check_pod_group_status)
 
 def is_gang(group: Object) -> bool:
     """Whether the pods of a group are to be placed together or not at all."""
-    policy: Json = (group.get("spec") or {}).get("schedulingPolicy") or {}
-    return bool(policy.get("gang"))
+    return bool(at(group, "spec", "schedulingPolicy", "gang"))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.codec import convert
-from drayman.api.meta import Condition
-from drayman.api.validation.field_errors import forbidden, invalid, not_supported
-from drayman.api.validation.metadata import check_conditions
+from drayman.api.validation.field_errors import forbidden, invalid
 from drayman.apiserver.kinds.checks import (
-    IMMUTABLE,
     at_most_whole,
     count_or_percentage,
     label_selector,
     one_of,
+    status_conditions,
+    supported,
+    unchanged,
 )
-from drayman.apiserver.kinds.reading import items_at, map_at, text_at
+from drayman.apiserver.kinds.pods.spec import PREEMPTION_POLICIES
+from drayman.apiserver.kinds.reading import map_at, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
 from drayman.apiserver.kinds.workloads import check_numbers
 from drayman.apiserver.served.strategy import Context, Object
@@ -27,7 +27,6 @@ SYSTEM_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
 }
 PREEMPT: Final = "PreemptLowerPriority"
-PREEMPTION_POLICIES: Final = (PREEMPT, "Never")
 _UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
@@ -47,14 +46,11 @@ def _check_budget(obj: Object, _context: Context) -> Errors:
         yield from at_most_whole(value, f"spec.{name}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _UNHEALTHY:
-        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
+    yield from supported(policy, "spec.unhealthyPodEvictionPolicy", _UNHEALTHY)
 
 
 def _check_budget_status(new: Object, _old: Object, _context: Context) -> Errors:
-    conditions = items_at(new, "status", "conditions")
-    typed = tuple(convert(Condition, condition) for condition in conditions)
-    yield from check_conditions(typed, "status.conditions")
+    yield from status_conditions(new)
     yield from check_numbers(
         map_at(new, "status"),
         "status",
@@ -87,8 +83,7 @@ def _check_class(obj: Object, _context: Context) -> Errors:
 def _check_class_update(new: Object, old: Object, _context: Context) -> Errors:
     if (new.get("value") or 0) != (old.get("value") or 0):
         yield forbidden("value", "may not be changed in an update.")
-    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
-        yield invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE)
+    yield from unchanged(new, old, "preemptionPolicy")
 
 
 BUDGET: Final = Rules(checks=_check_budget)

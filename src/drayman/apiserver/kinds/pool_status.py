@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from drayman.api import formats
-from drayman.api.codec import convert
-from drayman.api.meta import Condition
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     duplicate,
@@ -17,8 +15,10 @@ from drayman.api.validation.field_errors import (
     too_long,
     too_many,
 )
-from drayman.api.validation.metadata import IMMUTABLE, check_conditions
+from drayman.api.validation.metadata import IMMUTABLE
 from drayman.api.validation.names import POOL_LENGTH
+from drayman.apiserver.kinds.checks import status_conditions
+from drayman.apiserver.kinds.pods.table import has_condition
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import BareStatusRules, Errors, Rules
 from drayman.apiserver.kinds.tables import NONE, age_of
@@ -93,9 +93,7 @@ def _check_status(new: Object, old: Object, _context: Context) -> Errors:
         return
     yield from _declared(status, before or {})
     if before is None:
-        conditions = items_at(status, "conditions")
-        typed = tuple(convert(Condition, condition) for condition in conditions)
-        yield from check_conditions(typed, "status.conditions")
+        yield from status_conditions(new)
 
 
 def _declared(status: Object, before: Object) -> Errors:
@@ -147,34 +145,29 @@ def _pool(pool: Object, path: str) -> Errors:
         yield from invalid_each(f"{path}.nodeName", node, formats.long_name_problems(node))
 
 
-def _condition(obj: Object, kind: str) -> Object | None:
-    for condition in items_at(obj, "status", "conditions"):
-        if text_at(condition, "type") == kind and text_at(condition, "status") == "True":
-            return dict(condition)
-    return None
-
-
 def status_of(obj: Object, _now: datetime) -> str:
-    if _condition(obj, "Complete") is not None:
+    if has_condition(obj, "Complete"):
         shown, total = len(items_at(obj, "status", "pools")), at(obj, "status", "poolCount") or 0
         return f"Complete ({shown}/{total} pools)" if total > shown else "Complete"
-    return "Failed" if _condition(obj, "Failed") is not None else "Pending"
+    return "Failed" if has_condition(obj, "Failed") else "Pending"
 
 
 def completed(obj: Object, now: datetime) -> str:
-    condition = _condition(obj, "Complete")
-    return NONE if condition is None else age_of(condition.get("lastTransitionTime"), now)
+    for condition in items_at(obj, "status", "conditions"):
+        if text_at(condition, "type") == "Complete" and text_at(condition, "status") == "True":
+            return age_of(condition.get("lastTransitionTime"), now)
+    return NONE
 
 
 def total_of(obj: Object, name: str) -> str:
     """A number of devices summed over all pools, a dash where there is no answer."""
-    if obj.get("status") is None or _condition(obj, "Failed") is not None:
+    if obj.get("status") is None or has_condition(obj, "Failed"):
         return "-"
     return str(sum(pool.get(name) or 0 for pool in items_at(obj, "status", "pools")))
 
 
 def problem_count(obj: Object) -> str:
-    if obj.get("status") is None or _condition(obj, "Failed") is not None:
+    if obj.get("status") is None or has_condition(obj, "Failed"):
         return "-"
     return str(sum("validationError" in pool for pool in items_at(obj, "status", "pools")))
 

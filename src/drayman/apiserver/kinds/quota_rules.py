@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.quantity import Quantity
 from drayman.api.validation.field_errors import (
     duplicate,
@@ -13,7 +12,8 @@ from drayman.api.validation.field_errors import (
     invalid_each,
     required,
 )
-from drayman.apiserver.kinds.checks import IMMUTABLE
+from drayman.api.validation.metadata import IMMUTABLE
+from drayman.api.validation.names import label_key
 from drayman.apiserver.kinds.pods.pod_level import Amounts
 from drayman.apiserver.kinds.pods.resources import (
     QUOTA_RESOURCES,
@@ -24,8 +24,8 @@ from drayman.apiserver.kinds.pods.resources import (
     quantity_value,
     resource_name_problems,
 )
-from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
-from drayman.apiserver.kinds.rules import Errors
+from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, text_at
+from drayman.apiserver.kinds.rules import Errors, Rules
 from drayman.apiserver.served.strategy import Context, Object
 
 _TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
@@ -39,11 +39,26 @@ _COMPUTE: Final = tuple(
 )
 
 
-def check_limit_range(obj: Object, _context: Context) -> Errors:
+def _default_limits(obj: Object, _context: Context) -> None:
+    """Missing amounts for containers follow from the others: a limit from the maximum, a request from the limit."""
+    for _, item in each_at(obj, "", "spec", "limits"):
+        if item.get("type") != "Container":
+            continue
+        limits, requests = member(item, "default"), member(item, "defaultRequest")
+        for source, target in (
+            (item.get("max"), limits),
+            (limits, requests),
+            (item.get("min"), requests),
+        ):
+            for name, amount in (source or {}).items():
+                target.setdefault(name, amount)
+
+
+def _check_limit_range(obj: Object, _context: Context) -> Errors:
     seen: set[str] = set()
     for where, item in each_at(obj, "", "spec", "limits"):
         kind = text_at(item, "type")
-        yield from invalid_each(f"{where}.type", kind, formats.label_key_problems(kind))
+        yield from label_key(kind, f"{where}.type")
         if "/" not in kind and kind not in _TYPES:
             detail = "must be a standard limit type or fully qualified"
             yield invalid(f"{where}.type", kind, detail)
@@ -117,7 +132,7 @@ def _ratio(amounts: dict[str, Amounts], resource: str, path: str) -> Errors:
             yield invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {widest:f}")
 
 
-def check_quota(obj: Object, _context: Context) -> Errors:
+def _check_quota(obj: Object, _context: Context) -> Errors:
     hard = parse_amounts(map_at(obj, "spec", "hard"))
     for name, amount in hard.items():
         path = f"spec.hard[{name}]"
@@ -146,7 +161,11 @@ def _is_valid_for(scope: str, resource: str) -> bool:
     return scope not in _POD_SCOPES or resource == "pods" or resource in _COMPUTE
 
 
-def check_quota_update(new: Object, old: Object, _context: Context) -> Errors:
+def _check_quota_update(new: Object, old: Object, _context: Context) -> Errors:
     scopes = items_at(new, "spec", "scopes")
     if set(scopes) != set(items_at(old, "spec", "scopes")):
         yield invalid("spec.scopes", scopes, IMMUTABLE)
+
+
+RESOURCE_QUOTA: Final = Rules(checks=_check_quota, update_checks=_check_quota_update)
+LIMIT_RANGE: Final = Rules(defaults=_default_limits, checks=_check_limit_range)

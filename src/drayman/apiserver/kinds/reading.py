@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from drayman.api.struct import Json
 
@@ -19,6 +19,11 @@ def at(value: Json, *path: str) -> Json:
 def text_at(value: Json, *path: str) -> str:
     found = at(value, *path)
     return found if isinstance(found, str) else ""
+
+
+def text_reader(*path: str) -> Callable[[Json], str]:
+    """A function that reads the text at a path, for field selectors."""
+    return lambda value: text_at(value, *path)
 
 
 def number_at(value: Json, *path: str) -> int:

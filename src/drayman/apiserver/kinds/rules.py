@@ -29,16 +29,15 @@ def no_change(_obj: Object, _context: Context) -> None:
     """For kinds without defaults."""
 
 
-def no_errors(_obj: Object, _context: Context) -> Errors:
-    return iter(())
-
-
 def no_update_errors(_new: Object, _old: Object, _context: Context) -> Errors:
     return iter(())
 
 
-def no_warnings(_new: Object, _old: Object | None, _context: Context) -> list[str]:
-    return []
+def add_finalizer(obj: Object, finalizer: str) -> None:
+    """Have a new object wait for this finalizer when it is deleted."""
+    before = obj["metadata"].get("finalizers") or []
+    if finalizer not in before:
+        obj["metadata"]["finalizers"] = [*before, finalizer]
 
 
 def metadata_of(obj: Object) -> ObjectMeta:
@@ -54,10 +53,10 @@ class Rules(Strategy):
     defaults: Change = no_change
     prepare: Change = no_change
     """What is set on creation, after the defaults."""
-    checks: Check = no_errors
+    checks: Check = lambda _obj, _context: iter(())
     update_checks: UpdateCheck = no_update_errors
     """What may not change."""
-    warns: Warn = no_warnings
+    warns: Warn = lambda _new, _old, _context: []
     rechecks: bool = True
     """Whether an update is also checked like a new object."""
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from drayman.api.formats import dns_label_problems, dns_subdomain_problems, label_key_problems
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    duplicate,
-    forbidden,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-)
-from drayman.api.validation.metadata import check_labels
+from drayman.api.validation.field_errors import duplicate, forbidden, invalid, required
+from drayman.api.validation.metadata import IMMUTABLE, check_labels
+from drayman.api.validation.names import dns_label, dns_subdomain, label_key
 from drayman.apiserver.kinds.checks import (
-    IMMUTABLE,
+    NOT_A_CIDR,
     ip_address,
     one_of,
     port_number,
     port_number_or_name,
+    required_name,
+    supported,
 )
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -84,11 +79,9 @@ def _traffic(spec: Object) -> Errors:
     elif outside:
         detail = "may only be set for externally-accessible services"
         yield invalid("spec.externalTrafficPolicy", outside, detail)
-    if inside is not None and inside not in _REACH:
-        yield not_supported("spec.internalTrafficPolicy", inside, _REACH)
+    yield from supported(inside, "spec.internalTrafficPolicy", _REACH)
     spread = spec.get("trafficDistribution")
-    if spread is not None and spread not in _DISTRIBUTIONS:
-        yield not_supported("spec.trafficDistribution", spread, _DISTRIBUTIONS)
+    yield from supported(spread, "spec.trafficDistribution", _DISTRIBUTIONS)
     balanced = spec.get("type") == "LoadBalancer"
     if spec.get("allocateLoadBalancerNodePorts") is not None and not balanced:
         detail = "may only be used when `type` is 'LoadBalancer'"
@@ -101,18 +94,15 @@ def _traffic(spec: Object) -> Errors:
         try:
             ipaddress.ip_network(text.strip(), strict=False)
         except ValueError:
-            detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            yield invalid(f"{path}[{index}]", text.strip(), detail)
+            yield invalid(f"{path}[{index}]", text.strip(), NOT_A_CIDR)
 
 
 def _external(spec: Object) -> Errors:
     if spec.get("clusterIP"):
         detail = "may not be set when type is ExternalName"
         yield forbidden("spec.clusterIPs", detail)
-    if name := text_at(spec, "externalName").removesuffix("."):
-        yield from invalid_each("spec.externalName", name, dns_subdomain_problems(name))
-    else:
-        yield required("spec.externalName")
+    name = text_at(spec, "externalName").removesuffix(".")
+    yield from required_name(name, "spec.externalName", dns_subdomain)
 
 
 def _addresses(spec: Object) -> Errors:
@@ -151,8 +141,7 @@ def _ports(spec: Object) -> Errors:
         yield from one_of(port.get("protocol"), f"{where}.protocol", _PROTOCOLS)
         yield from port_number_or_name(port.get("targetPort"), f"{where}.targetPort")
         if (protocol := port.get("appProtocol")) is not None:
-            problems = label_key_problems(protocol)
-            yield from invalid_each(f"{where}.appProtocol", protocol, problems)
+            yield from label_key(protocol, f"{where}.appProtocol")
         yield from _node_port(port, spec, node_ports, where)
         key = (port.get("protocol"), port.get("port"))
         if key in seen:
@@ -173,8 +162,7 @@ def _node_port(port: Object, spec: Object, taken: set[tuple[Json, Json]], path: 
 
 
 def _port_name(name: str, names: set[str], path: str) -> Errors:
-    for problem in dns_label_problems(name):
-        yield invalid(path, name, problem)
+    yield from dns_label(name, path)
     if name in names:
         yield duplicate(path, name)
     names.add(name)

@@ -6,17 +6,11 @@ from typing import Final
 
 from drayman.api.formats import dns_label_problems
 from drayman.api.validation import FieldError
-from drayman.api.validation.field_errors import forbidden, invalid, invalid_each
+from drayman.api.validation.field_errors import forbidden, invalid
+from drayman.api.validation.names import dns_label
 from drayman.apiserver.kinds.checks import one_of
 from drayman.apiserver.kinds.pods.defaults import default_template
-from drayman.apiserver.kinds.reading import (
-    each_at,
-    items_at,
-    map_at,
-    member,
-    set_default,
-    text_at,
-)
+from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules
 from drayman.apiserver.kinds.storage import check_claim_spec
 from drayman.apiserver.kinds.workloads import (
@@ -82,7 +76,7 @@ def _check_stateful_set(obj: Object, _context: Context) -> Errors:
     yield from check_numbers(spec, "spec", "replicas", "minReadySeconds")
     yield from check_numbers(map_at(spec, "ordinals"), "spec.ordinals", "start")
     if service := text_at(spec, "serviceName"):
-        yield from invalid_each("spec.serviceName", service, dns_label_problems(service))
+        yield from dns_label(service, "spec.serviceName")
     yield from check_selector(spec, "statefulset")
     yield from check_running_template(_with_claimed_volumes(spec), "StatefulSet")
 

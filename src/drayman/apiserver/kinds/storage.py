@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.formats import dns_subdomain_problems, label_key_problems
 from drayman.api.quantity import Quantity
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-    too_long,
-)
-from drayman.api.validation.names import driver_name
+from drayman.api.validation.field_errors import forbidden, invalid, required, too_long
+from drayman.api.validation.names import dns_subdomain, driver_name, label_key
 from drayman.api.volume_binding import BOUND
-from drayman.apiserver.kinds.checks import label_selector, one_of, unchanged
+from drayman.apiserver.kinds.checks import (
+    immutable,
+    label_selector,
+    one_of,
+    required_name,
+    supported,
+    unchanged,
+)
 from drayman.apiserver.kinds.pods.defaults import default_source
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, set_default, text_at
-from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
+from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules, add_finalizer
 from drayman.apiserver.served.strategy import Context, Object, restore
 
 CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
@@ -34,12 +33,6 @@ _VOLUME_MODES: Final = ("Block", "Filesystem")
 _CHANGEABLE: Final = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
-def _protected(finalizer: str, obj: Object) -> None:
-    metadata = obj["metadata"]
-    if finalizer not in items_at(metadata, "finalizers"):
-        metadata["finalizers"] = [*items_at(metadata, "finalizers"), finalizer]
-
-
 def _default_claim(obj: Object, _context: Context) -> None:
     member(obj, "spec").setdefault("volumeMode", "Filesystem")
     set_default(member(obj, "status"), "phase", "Pending")
@@ -47,11 +40,7 @@ def _default_claim(obj: Object, _context: Context) -> None:
 
 def _prepare_claim(obj: Object, _context: Context) -> None:
     obj["status"] = {"phase": "Pending"}
-    _protected(CLAIM_PROTECTION, obj)
-
-
-def _check_claim(obj: Object, _context: Context) -> Errors:
-    yield from check_claim_spec(map_at(obj, "spec"), "spec")
+    add_finalizer(obj, CLAIM_PROTECTION)
 
 
 def check_claim_spec(spec: Object, path: str) -> Errors:
@@ -60,8 +49,7 @@ def check_claim_spec(spec: Object, path: str) -> Errors:
     if not modes:
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in modes:
-        if mode not in _ACCESS_MODES:
-            yield not_supported(f"{path}.accessModes", mode, _ACCESS_MODES)
+        yield from supported(mode, f"{path}.accessModes", _ACCESS_MODES)
     if _ALONE in modes and any(mode in _ACCESS_MODES and mode != _ALONE for mode in modes):
         detail = "may not use ReadWriteOncePod with other access modes"
         yield forbidden(f"{path}.accessModes", detail)
@@ -72,10 +60,8 @@ def check_claim_spec(spec: Object, path: str) -> Errors:
     elif Quantity.parse(str(amount)) <= Quantity(0):
         yield invalid(f"{path}.resources[storage]", str(amount), "must be greater than zero")
     if name := text_at(spec, "storageClassName"):
-        yield from invalid_each(f"{path}.storageClassName", name, dns_subdomain_problems(name))
-    mode = spec.get("volumeMode")
-    if mode is not None and mode not in _VOLUME_MODES:
-        yield not_supported(f"{path}.volumeMode", mode, _VOLUME_MODES)
+        yield from dns_subdomain(name, f"{path}.storageClassName")
+    yield from supported(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
 
 
 def _check_claim_update(new: Object, old: Object, _context: Context) -> Errors:
@@ -101,7 +87,7 @@ def _default_volume(obj: Object, _context: Context) -> None:
 
 def _prepare_volume(obj: Object, context: Context) -> None:
     obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now}
-    _protected(VOLUME_PROTECTION, obj)
+    add_finalizer(obj, VOLUME_PROTECTION)
 
 
 class VolumeStatusRules(StatusRules):
@@ -131,7 +117,7 @@ def _check_volume(obj: Object, _context: Context) -> Errors:
 def _check_capacity(obj: Object, _context: Context) -> Errors:
     yield from label_selector(obj.get("nodeTopology"), "nodeTopology")
     name = text_at(obj, "storageClassName")
-    yield from invalid_each("storageClassName", name, dns_subdomain_problems(name))
+    yield from dns_subdomain(name, "storageClassName")
     amount = obj.get("capacity")
     if amount is not None and Quantity.parse(str(amount)) < Quantity(0):
         yield invalid("capacity", str(amount), "must be greater than or equal to 0")
@@ -148,10 +134,7 @@ def _default_class(obj: Object, _context: Context) -> None:
 
 
 def _provisioner(obj: Object, name: str) -> Errors:
-    if provisioner := text_at(obj, name).lower():
-        yield from invalid_each(name, provisioner, label_key_problems(provisioner))
-    else:
-        yield required(name)
+    yield from required_name(text_at(obj, name).lower(), name, label_key)
 
 
 def _check_class(obj: Object, _context: Context) -> Errors:
@@ -160,12 +143,14 @@ def _check_class(obj: Object, _context: Context) -> Errors:
     yield from one_of(obj.get("volumeBindingMode"), "volumeBindingMode", _BINDING)
 
 
-def _check_class_update(new: Object, old: Object, _context: Context) -> Errors:
-    if (new.get("parameters") or {}) != (old.get("parameters") or {}):
-        yield forbidden("parameters", "updates to parameters are forbidden.")
-    for name in ("provisioner", "reclaimPolicy"):
-        if new.get(name) != old.get(name):
+def _forbidden_changes(new: Object, old: Object, *names: str) -> Errors:
+    for name in names:
+        if (new.get(name) or {}) != (old.get(name) or {}):
             yield forbidden(name, f"updates to {name} are forbidden.")
+
+
+def _check_class_update(new: Object, old: Object, _context: Context) -> Errors:
+    yield from _forbidden_changes(new, old, "parameters", "provisioner", "reclaimPolicy")
     yield from unchanged(new, old, "volumeBindingMode")
 
 
@@ -181,12 +166,6 @@ def _check_attributes_class(obj: Object, _context: Context) -> Errors:
         yield too_long("parameters", _MOST_PARAMETERS)
     elif size > _MOST_PARAMETER_BYTES:
         yield too_long("parameters", _MOST_PARAMETER_BYTES)
-
-
-def _check_attributes_class_update(new: Object, old: Object, _context: Context) -> Errors:
-    for name in ("driverName", "parameters"):
-        if new.get(name) != old.get(name):
-            yield forbidden(name, f"updates to {name} are forbidden.")
 
 
 def _default_driver(obj: Object, _context: Context) -> None:
@@ -210,24 +189,19 @@ def _prepare_csi_node(obj: Object, _context: Context) -> None:
 def _check_attachment(obj: Object, _context: Context) -> Errors:
     yield from driver_name(text_at(obj, "spec", "attacher"), "spec.attacher")
     node = text_at(obj, "spec", "nodeName")
-    yield from invalid_each("spec.nodeName", node, dns_subdomain_problems(node))
+    yield from dns_subdomain(node, "spec.nodeName")
     if name := text_at(obj, "spec", "source", "persistentVolumeName"):
         path = "spec.source.persistentVolumeName"
-        yield from invalid_each(path, name, dns_subdomain_problems(name))
+        yield from dns_subdomain(name, path)
     if not any((at(obj, "spec", "source") or {}).values()):
         detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
         yield required("spec.source", detail)
 
 
-def _check_attachment_update(new: Object, old: Object, _context: Context) -> Errors:
-    if new.get("spec") != old.get("spec"):
-        yield invalid("spec", new.get("spec"), "field is immutable")
-
-
 PERSISTENT_VOLUME_CLAIM: Final = Rules(
     defaults=_default_claim,
     prepare=_prepare_claim,
-    checks=_check_claim,
+    checks=lambda obj, _context: check_claim_spec(map_at(obj, "spec"), "spec"),
     update_checks=_check_claim_update,
 )
 PERSISTENT_VOLUME_CLAIM_STATUS: Final = StatusRules()
@@ -244,12 +218,14 @@ STORAGE_CLASS: Final = Rules(
 VOLUME_ATTRIBUTES_CLASS: Final = Rules(
     namespaced=False,
     checks=_check_attributes_class,
-    update_checks=_check_attributes_class_update,
+    update_checks=lambda new, old, _context: _forbidden_changes(
+        new, old, "driverName", "parameters"
+    ),
 )
 CSI_STORAGE_CAPACITY: Final = Rules(checks=_check_capacity, update_checks=_check_capacity_update)
 CSI_DRIVER: Final = Rules(namespaced=False, defaults=_default_driver)
 CSI_NODE: Final = Rules(namespaced=False, prepare=_prepare_csi_node)
 VOLUME_ATTACHMENT: Final = Rules(
-    namespaced=False, checks=_check_attachment, update_checks=_check_attachment_update
+    namespaced=False, checks=_check_attachment, update_checks=immutable("spec")
 )
 VOLUME_ATTACHMENT_STATUS: Final = StatusRules()

@@ -11,11 +11,10 @@ from drayman.api.volume_binding import DEFAULT_CLASS
 from drayman.apiserver.kinds import storage
 from drayman.apiserver.kinds.reading import at, items_at, map_at, text_at
 from drayman.apiserver.kinds.tables import AGE, NAME, NONE, UNSET, column, flag, text
-from drayman.apiserver.served.acting import Part, by, nobody
+from drayman.apiserver.served.acting import Part, by, nothing_acts
 from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 
-V1: Final = ("v1",)
 STORAGE: Final = "storage.k8s.io"
 
 
@@ -31,17 +30,15 @@ def _class_name(obj: Object, _now: datetime) -> str:
     return f"{name} (default)" if annotations.get(DEFAULT_CLASS) == "true" else name
 
 
-_STORAGE: Final = nobody("no storage driver runs here, and nothing reads it")
+_STORAGE: Final = nothing_acts("no storage driver runs here, and nothing reads it")
 
 RESOURCES: Final = (
     ApiResource(
         group=STORAGE,
-        versions=V1,
         kind="CSIDriver",
-        plural="csidrivers",
         acting=by(
             Part.SCHEDULER,
-            effect="tells whether the storage that is left counts when a node is chosen",
+            effect="says whether the storage that is left counts when a node is chosen",
         ),
         namespaced=False,
         strategy=storage.CSI_DRIVER,
@@ -63,9 +60,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=STORAGE,
-        versions=V1,
         kind="CSINode",
-        plural="csinodes",
         acting=_STORAGE,
         namespaced=False,
         strategy=storage.CSI_NODE,
@@ -79,11 +74,8 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=STORAGE,
-        versions=V1,
         kind="CSIStorageCapacity",
-        plural="csistoragecapacities",
         acting=by(Part.SCHEDULER, effect="nodes are chosen by the storage that is left"),
-        namespaced=True,
         strategy=storage.CSI_STORAGE_CAPACITY,
         answers_with_deleted_object=True,
         requires_version_on_update=True,
@@ -95,9 +87,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=STORAGE,
-        versions=V1,
         kind="StorageClass",
-        plural="storageclasses",
         acting=by(
             Part.SERVER,
             Part.SCHEDULER,
@@ -119,9 +109,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=STORAGE,
-        versions=V1,
         kind="VolumeAttachment",
-        plural="volumeattachments",
         acting=_STORAGE,
         namespaced=False,
         strategy=storage.VOLUME_ATTACHMENT,
@@ -139,9 +127,7 @@ RESOURCES: Final = (
     ),
     ApiResource(
         group=STORAGE,
-        versions=V1,
         kind="VolumeAttributesClass",
-        plural="volumeattributesclasses",
         acting=_STORAGE,
         namespaced=False,
         short_names=("vac",),

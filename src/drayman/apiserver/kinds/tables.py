@@ -14,6 +14,7 @@ from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, text_at
 from drayman.apiserver.served.resources import Column
 from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.subresources.scale import selector_text
 
 NONE: Final = "<none>"
 UNKNOWN: Final = "<unknown>"
@@ -102,31 +103,6 @@ def joined_labels(labels: Mapping[str, Json]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or NONE
 
 
-def selector_text(selector: Json) -> str:
-    """A label selector in the form that list requests take."""
-    if not isinstance(selector, dict):
-        return NONE
-    parts = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
-    parts += [
-        (text_at(expression, "key"), _requirement(expression))
-        for expression in items_at(selector, "matchExpressions")
-    ]
-    return ",".join(shown for _, shown in sorted(parts)) or NONE
-
-
-def _requirement(expression: Json) -> str:
-    key = text_at(expression, "key")
-    values = ",".join(sorted(items_at(expression, "values")))
-    match text_at(expression, "operator"):
-        case "In":
-            return f"{key} in ({values})"
-        case "NotIn":
-            return f"{key} notin ({values})"
-        case "DoesNotExist":
-            return f"!{key}"
-    return key
-
-
 def _template_items(obj: Object, path: tuple[str, ...], member: str) -> str:
     containers: Iterable[Json] = items_at(obj, *path, "spec", "containers")
     return ",".join(text_at(container, member) for container in containers)
@@ -151,4 +127,4 @@ def flag(*path: str) -> Cell:
 
 
 def selector_cell(*path: str) -> Cell:
-    return lambda obj, _now: selector_text(at(obj, *path))
+    return lambda obj, _now: selector_text(at(obj, *path)) or NONE

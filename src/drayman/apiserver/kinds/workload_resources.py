@@ -24,12 +24,11 @@ from drayman.apiserver.kinds.tables import (
     template_columns,
     text,
 )
-from drayman.apiserver.served.acting import Part, by, data, nobody
+from drayman.apiserver.served.acting import Part, by, data, nothing_acts
 from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.subresources import scale_subresource
+from drayman.apiserver.subresources.scale import scale_subresource
 
-V1: Final = ("v1",)
 _SCALE: Final = scale_subresource()
 _TEMPLATE: Final = ("spec", "template")
 _SELECTOR: Final = selector_cell("spec", "selector")
@@ -70,10 +69,6 @@ def _last_schedule(job: Object, now: datetime) -> str:
     return age_of(last, now) if last else NONE
 
 
-def _suspended(job: Object, _now: datetime) -> str:
-    return "True" if at(job, "spec", "suspend") else "False"
-
-
 def _controller(revision: Object, _now: datetime) -> str:
     for owner in items_at(revision, "metadata", "ownerReferences"):
         if at(owner, "controller"):
@@ -90,197 +85,160 @@ _REPLICA_COLUMNS: Final = (
     column("Ready", number("status", "readyReplicas"), "integer"),
     AGE,
 )
-DEPLOYMENTS: Final = ApiResource(
-    group="apps",
-    versions=V1,
-    kind="Deployment",
-    plural="deployments",
-    acting=by(Part.CONTROLLERS, effect="is rolled out through ReplicaSets"),
-    namespaced=True,
-    short_names=("deploy",),
-    categories=("all",),
-    strategy=apps.DEPLOYMENT,
-    has_generation=True,
-    columns=(
-        NAME,
-        column("Ready", _ready),
-        column("Up-to-date", number("status", "updatedReplicas")),
-        column("Available", number("status", "availableReplicas")),
-        AGE,
-        *template_columns(*_TEMPLATE, selector=_SELECTOR),
-    ),
-    subresources=(_SCALE, Subresource(name="status", strategy=apps.DEPLOYMENT_STATUS)),
-)
-REPLICA_SETS: Final = ApiResource(
-    group="apps",
-    versions=V1,
-    kind="ReplicaSet",
-    plural="replicasets",
-    acting=by(Part.CONTROLLERS, effect="its number of pods is kept"),
-    namespaced=True,
-    short_names=("rs",),
-    categories=("all",),
-    strategy=apps.REPLICA_SET,
-    has_generation=True,
-    columns=(*_REPLICA_COLUMNS, *template_columns(*_TEMPLATE, selector=_SELECTOR)),
-    subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
-)
-REPLICATION_CONTROLLERS: Final = ApiResource(
-    group="",
-    versions=V1,
-    kind="ReplicationController",
-    plural="replicationcontrollers",
-    acting=by(Part.CONTROLLERS, effect="its number of pods is kept"),
-    namespaced=True,
-    short_names=("rc",),
-    categories=("all",),
-    strategy=REPLICATION_CONTROLLER,
-    has_generation=True,
-    default_propagation="Orphan",
-    selectable={"status.replicas": lambda obj: str(number_at(obj, "status", "replicas"))},
-    columns=(
-        *_REPLICA_COLUMNS,
-        *template_columns(
-            *_TEMPLATE, selector=lambda obj, _now: joined_labels(map_at(obj, "spec", "selector"))
-        ),
-    ),
-    subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
-)
-STATEFUL_SETS: Final = ApiResource(
-    group="apps",
-    versions=V1,
-    kind="StatefulSet",
-    plural="statefulsets",
-    acting=by(Part.CONTROLLERS, effect="its pods and their volume claims are kept, in order"),
-    namespaced=True,
-    short_names=("sts",),
-    categories=("all",),
-    strategy=STATEFUL_SET,
-    has_generation=True,
-    columns=(NAME, column("Ready", _ready), AGE, *template_columns(*_TEMPLATE)),
-    subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
-)
-DAEMON_SETS: Final = ApiResource(
-    group="apps",
-    versions=V1,
-    kind="DaemonSet",
-    plural="daemonsets",
-    acting=by(Part.CONTROLLERS, effect="a pod is kept on each of its nodes"),
-    namespaced=True,
-    short_names=("ds",),
-    categories=("all",),
-    strategy=apps.DAEMON_SET,
-    has_generation=True,
-    columns=(
-        NAME,
-        column("Desired", number("status", "desiredNumberScheduled"), "integer"),
-        column("Current", number("status", "currentNumberScheduled"), "integer"),
-        column("Ready", number("status", "numberReady"), "integer"),
-        column("Up-to-date", number("status", "updatedNumberScheduled"), "integer"),
-        column("Available", number("status", "numberAvailable"), "integer"),
-        column(
-            "Node Selector",
-            lambda obj, _now: joined_labels(map_at(obj, *_TEMPLATE, "spec", "nodeSelector")),
-        ),
-        AGE,
-        *template_columns(*_TEMPLATE, selector=_SELECTOR),
-    ),
-    subresources=(Subresource(name="status", strategy=apps.DAEMON_SET_STATUS),),
-)
-CONTROLLER_REVISIONS: Final = ApiResource(
-    group="apps",
-    versions=V1,
-    kind="ControllerRevision",
-    plural="controllerrevisions",
-    acting=by(Part.CONTROLLERS, effect="the history of StatefulSets and DaemonSets is kept in it"),
-    namespaced=True,
-    strategy=apps.CONTROLLER_REVISION,
-    columns=(
-        NAME,
-        column("Controller", _controller),
-        column("Revision", number("revision")),
-        AGE,
-    ),
-)
-JOBS: Final = ApiResource(
-    group="batch",
-    versions=V1,
-    kind="Job",
-    plural="jobs",
-    acting=by(Part.CONTROLLERS, effect="its pods are run to completion"),
-    namespaced=True,
-    categories=("all",),
-    strategy=batch.JOB,
-    has_generation=True,
-    default_propagation="Orphan",
-    selectable={"status.successful": lambda job: str(number_at(job, "status", "succeeded"))},
-    columns=(
-        NAME,
-        column("Status", _job_status),
-        column("Completions", lambda job, _now: batch.completions_of(job)),
-        column("Duration", _job_duration),
-        AGE,
-        *template_columns(*_TEMPLATE, selector=_SELECTOR),
-    ),
-    subresources=(Subresource(name="status", strategy=batch.JOB_STATUS),),
-)
-CRON_JOBS: Final = ApiResource(
-    group="batch",
-    versions=V1,
-    kind="CronJob",
-    plural="cronjobs",
-    acting=nobody("no CronJob controller runs here: it starts no Jobs"),
-    namespaced=True,
-    short_names=("cj",),
-    categories=("all",),
-    strategy=batch.CRON_JOB,
-    has_generation=True,
-    columns=(
-        NAME,
-        column("Schedule", text("spec", "schedule")),
-        column("Timezone", text("spec", "timeZone", missing=NONE)),
-        column("Suspend", _suspended, "boolean"),
-        column("Active", lambda obj, _now: len(items_at(obj, "status", "active")), "integer"),
-        column("Last Schedule", _last_schedule),
-        AGE,
-        *template_columns(
-            "spec",
-            "jobTemplate",
-            "spec",
-            "template",
-            selector=selector_cell("spec", "jobTemplate", "spec", "selector"),
-        ),
-    ),
-    subresources=(Subresource(name="status", strategy=batch.CRON_JOB_STATUS),),
-)
-
-POD_TEMPLATES: Final = ApiResource(
-    group="",
-    versions=V1,
-    kind="PodTemplate",
-    plural="podtemplates",
-    acting=data("a template for whoever reads it"),
-    namespaced=True,
-    strategy=apps.POD_TEMPLATE,
-    has_generation=True,
-    columns=(
-        NAME,
-        *template_columns("template", wide=False),
-        column(
-            "Pod Labels",
-            lambda obj, _now: joined_labels(map_at(obj, "template", "metadata", "labels")),
-        ),
-    ),
-)
-
 RESOURCES: Final = (
-    POD_TEMPLATES,
-    REPLICATION_CONTROLLERS,
-    CONTROLLER_REVISIONS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    CRON_JOBS,
-    JOBS,
+    ApiResource(
+        kind="PodTemplate",
+        acting=data("a template for other programs to use"),
+        strategy=apps.POD_TEMPLATE,
+        has_generation=True,
+        columns=(
+            NAME,
+            *template_columns("template", wide=False),
+            column(
+                "Pod Labels",
+                lambda obj, _now: joined_labels(map_at(obj, "template", "metadata", "labels")),
+            ),
+        ),
+    ),
+    ApiResource(
+        kind="ReplicationController",
+        acting=by(Part.CONTROLLERS, effect="its number of pods is kept"),
+        short_names=("rc",),
+        categories=("all",),
+        strategy=REPLICATION_CONTROLLER,
+        has_generation=True,
+        default_propagation="Orphan",
+        selectable={"status.replicas": lambda obj: str(number_at(obj, "status", "replicas"))},
+        columns=(
+            *_REPLICA_COLUMNS,
+            *template_columns(
+                *_TEMPLATE,
+                selector=lambda obj, _now: joined_labels(map_at(obj, "spec", "selector")),
+            ),
+        ),
+        subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
+    ),
+    ApiResource(
+        group="apps",
+        kind="ControllerRevision",
+        acting=by(
+            Part.CONTROLLERS, effect="the history of StatefulSets and DaemonSets is kept in it"
+        ),
+        strategy=apps.CONTROLLER_REVISION,
+        columns=(
+            NAME,
+            column("Controller", _controller),
+            column("Revision", number("revision")),
+            AGE,
+        ),
+    ),
+    ApiResource(
+        group="apps",
+        kind="DaemonSet",
+        acting=by(Part.CONTROLLERS, effect="a pod is kept on each of its nodes"),
+        short_names=("ds",),
+        categories=("all",),
+        strategy=apps.DAEMON_SET,
+        has_generation=True,
+        columns=(
+            NAME,
+            column("Desired", number("status", "desiredNumberScheduled"), "integer"),
+            column("Current", number("status", "currentNumberScheduled"), "integer"),
+            column("Ready", number("status", "numberReady"), "integer"),
+            column("Up-to-date", number("status", "updatedNumberScheduled"), "integer"),
+            column("Available", number("status", "numberAvailable"), "integer"),
+            column(
+                "Node Selector",
+                lambda obj, _now: joined_labels(map_at(obj, *_TEMPLATE, "spec", "nodeSelector")),
+            ),
+            AGE,
+            *template_columns(*_TEMPLATE, selector=_SELECTOR),
+        ),
+        subresources=(Subresource(name="status", strategy=apps.DAEMON_SET_STATUS),),
+    ),
+    ApiResource(
+        group="apps",
+        kind="Deployment",
+        acting=by(Part.CONTROLLERS, effect="is rolled out through ReplicaSets"),
+        short_names=("deploy",),
+        categories=("all",),
+        strategy=apps.DEPLOYMENT,
+        has_generation=True,
+        columns=(
+            NAME,
+            column("Ready", _ready),
+            column("Up-to-date", number("status", "updatedReplicas")),
+            column("Available", number("status", "availableReplicas")),
+            AGE,
+            *template_columns(*_TEMPLATE, selector=_SELECTOR),
+        ),
+        subresources=(_SCALE, Subresource(name="status", strategy=apps.DEPLOYMENT_STATUS)),
+    ),
+    ApiResource(
+        group="apps",
+        kind="ReplicaSet",
+        acting=by(Part.CONTROLLERS, effect="its number of pods is kept"),
+        short_names=("rs",),
+        categories=("all",),
+        strategy=apps.REPLICA_SET,
+        has_generation=True,
+        columns=(*_REPLICA_COLUMNS, *template_columns(*_TEMPLATE, selector=_SELECTOR)),
+        subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
+    ),
+    ApiResource(
+        group="apps",
+        kind="StatefulSet",
+        acting=by(Part.CONTROLLERS, effect="its pods and their volume claims are kept, in order"),
+        short_names=("sts",),
+        categories=("all",),
+        strategy=STATEFUL_SET,
+        has_generation=True,
+        columns=(NAME, column("Ready", _ready), AGE, *template_columns(*_TEMPLATE)),
+        subresources=(_SCALE, Subresource(name="status", strategy=apps.REPLICA_STATUS)),
+    ),
+    ApiResource(
+        group="batch",
+        kind="CronJob",
+        acting=nothing_acts("no CronJob controller runs here: it starts no Jobs"),
+        short_names=("cj",),
+        categories=("all",),
+        strategy=batch.CRON_JOB,
+        has_generation=True,
+        columns=(
+            NAME,
+            column("Schedule", text("spec", "schedule")),
+            column("Timezone", text("spec", "timeZone", missing=NONE)),
+            column("Suspend", lambda job, _now: str(bool(at(job, "spec", "suspend"))), "boolean"),
+            column("Active", lambda obj, _now: len(items_at(obj, "status", "active")), "integer"),
+            column("Last Schedule", _last_schedule),
+            AGE,
+            *template_columns(
+                "spec",
+                "jobTemplate",
+                "spec",
+                "template",
+                selector=selector_cell("spec", "jobTemplate", "spec", "selector"),
+            ),
+        ),
+        subresources=(Subresource(name="status", strategy=batch.CRON_JOB_STATUS),),
+    ),
+    ApiResource(
+        group="batch",
+        kind="Job",
+        acting=by(Part.CONTROLLERS, effect="its pods are run to completion"),
+        categories=("all",),
+        strategy=batch.JOB,
+        has_generation=True,
+        default_propagation="Orphan",
+        selectable={"status.successful": lambda job: str(number_at(job, "status", "succeeded"))},
+        columns=(
+            NAME,
+            column("Status", _job_status),
+            column("Completions", lambda job, _now: batch.completions_of(job)),
+            column("Duration", _job_duration),
+            AGE,
+            *template_columns(*_TEMPLATE, selector=_SELECTOR),
+        ),
+        subresources=(Subresource(name="status", strategy=batch.JOB_STATUS),),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from drayman.api import formats, labels
 from drayman.api.codec import convert
@@ -57,19 +57,13 @@ def check_selector(spec: Object, word: str, *, needed: bool = True) -> Errors:
             yield invalid(f"{_TEMPLATE}.metadata.labels", own, detail)
 
 
-def check_running_template(
-    spec: Object,
-    word: str,
-    *,
-    restart_policies: Sequence[str] = ("Always",),
-    deadline: bool = False,
-) -> Errors:
+def check_running_template(spec: Object, word: str) -> Errors:
     """The template of pods that a controller keeps running."""
     yield from check_template(spec.get("template"), _TEMPLATE)
     policy = at(spec, "template", "spec", "restartPolicy")
-    if policy not in restart_policies:
-        yield not_supported(f"{_TEMPLATE}.spec.restartPolicy", policy, restart_policies)
-    if not deadline and at(spec, "template", "spec", "activeDeadlineSeconds") is not None:
+    if policy != "Always":
+        yield not_supported(f"{_TEMPLATE}.spec.restartPolicy", policy, ("Always",))
+    if at(spec, "template", "spec", "activeDeadlineSeconds") is not None:
         detail = f"activeDeadlineSeconds in {word} is not Supported"
         yield forbidden(f"{_TEMPLATE}.spec.activeDeadlineSeconds", detail)
 

@@ -10,20 +10,20 @@ that something does not exist. Only an owner whose removal was observed needs no
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, OwnerLink, node_of
-from drayman.apiserver.lifecycle.stored_resources import StoredResources
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
-from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.protocol.options import DeleteOptions
+from drayman.apiserver.requests.calls import Call, own_call
 from drayman.apiserver.served.encoding import decode
+from drayman.apiserver.served.resources import ApiResource, Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import FOREGROUND, ORPHAN, delete
 from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key
+from drayman.cluster.options import WriteOptions
 
 _MANAGER: Final = "garbage-collector"
 _NOT_FOUND: Final = 404
@@ -34,6 +34,30 @@ class UnknownOwnerError(Exception):
 
     def __init__(self, node: DependentObject, owner: OwnerLink) -> None:
         super().__init__(f"{node.key} is owned by a {owner.kind} of {owner.api_version}")
+
+
+class StoredResources:
+    """The resources that serve objects, by storage name. It follows the table of resources, custom ones too."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._places: dict[str, tuple[str, str, str]] = {}
+
+    def find(self, storage: str) -> ApiResource | None:
+        """The resource whose objects have this storage name, as it is served now."""
+        found = self._served(storage)
+        if found is None:
+            # If two resources show the same objects, either will do.
+            self._places = {
+                resource.storage_name: (resource.group, resource.versions[0], resource.plural)
+                for resource in reversed(list(self._resources))
+            }
+            found = self._served(storage)
+        return found
+
+    def _served(self, storage: str) -> ApiResource | None:
+        place = self._places.get(storage)
+        return None if place is None else self._resources.find(*place)
 
 
 class Collector:
@@ -103,8 +127,8 @@ class Collector:
     async def _delete(self, core: Core, node: DependentObject, policy: str) -> None:
         call = self._call(core, node.key, "delete")
         if call is not None:
-            options = DeleteOptions(propagation=policy, uid=node.uid)
-            await unless_gone(delete, replace(call, delete=options))
+            call.delete = DeleteOptions(propagation=policy, uid=node.uid)
+            await unless_gone(delete, call)
 
     async def _change(
         self, core: Core, node: DependentObject, change: Callable[[Object], bool]
@@ -115,15 +139,12 @@ class Collector:
             return
         obj = decode(stored.data)
         if obj["metadata"]["uid"] == node.uid and change(obj):
-            options = WriteOptions(manager=_MANAGER)
-            await unless_gone(update, replace(call, body=obj, write=options))
+            call.body, call.write = obj, WriteOptions(field_manager=_MANAGER)
+            await unless_gone(update, call)
 
     def _call(self, core: Core, key: Key, verb: str) -> Call | None:
         resource = self._resources.find(key.resource)
-        if resource is None:
-            return None
-        version = resource.hub_kind.version
-        return Call(core, resource, version, verb, key.namespace, key.name)
+        return None if resource is None else own_call(core, resource, verb, key)
 
 
 async def unless_gone(act: Callable[[Call], Awaitable[object]], call: Call) -> None:

@@ -12,8 +12,8 @@ from drayman.apiserver.lifecycle.collecting import unless_gone
 from drayman.apiserver.lifecycle.graph import DependentObject, node_of
 from drayman.apiserver.lifecycle.namespace_conditions import count_finalizers, deletion_conditions
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import DeleteOptions, WriteOptions
-from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.protocol.options import DeleteOptions
+from drayman.apiserver.requests.calls import Call, own_call
 from drayman.apiserver.served.encoding import decode
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
@@ -21,6 +21,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import delete
 from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key, Stored
+from drayman.cluster.options import WriteOptions
 
 NAMESPACES: Final = "namespaces"
 PODS: Final = "pods"
@@ -121,15 +122,9 @@ def _contents(core: Core, namespace: str) -> Contents:
 
 
 def _deletion(core: Core, resource: ApiResource, key: Key) -> Call:
-    return Call(
-        core,
-        resource,
-        resource.hub_kind.version,
-        "delete",
-        key.namespace,
-        key.name,
-        delete=DeleteOptions(propagation="Background"),
-    )
+    call = own_call(core, resource, "delete", key)
+    call.delete = DeleteOptions(propagation="Background")
+    return call
 
 
 async def _finalize(core: Core, name: str) -> None:
@@ -148,14 +143,8 @@ async def _update(core: Core, name: str, part: str, changes: Object) -> None:
     stored = core.store.latest(Key(NAMESPACES, "", name))
     if resource is None or stored is None:
         return
-    call = Call(
-        core,
-        resource,
-        resource.hub_kind.version,
-        "update",
-        name=name,
-        subresource=resource.subresource(part),
-        body={**decode(stored.data), **changes},
-        write=WriteOptions(manager=_MANAGER),
-    )
+    call = own_call(core, resource, "update", stored.key)
+    call.subresource = resource.subresource(part)
+    call.body = {**decode(stored.data), **changes}
+    call.write = WriteOptions(field_manager=_MANAGER)
     await unless_gone(update, call)

@@ -18,7 +18,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from drayman.apiserver.lifecycle.collecting import Collector, UnknownOwnerError
+from drayman.apiserver.lifecycle.collecting import Collector, StoredResources, UnknownOwnerError
 from drayman.apiserver.lifecycle.due import Due, DueItems
 from drayman.apiserver.lifecycle.ending_namespaces import NAMESPACES, NamespaceEnder
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, node_of
@@ -27,7 +27,6 @@ from drayman.apiserver.lifecycle.released_claims import (
     is_released_with,
     may_be_left,
 )
-from drayman.apiserver.lifecycle.stored_resources import StoredResources
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.core import Core
@@ -133,7 +132,7 @@ class Lifecycle:
             self._ask(NAMESPACE, node.key.name)
 
     def _note_gone(self, node: DependentObject) -> None:
-        self._ask_bereaved(node)
+        self._ask_orphans(node)
         self._graph.note_gone(node)
         self._ask_owners(node)
         if node.key.resource == NAMESPACES:
@@ -146,7 +145,7 @@ class Lifecycle:
         for dependent in self._graph.dependents(node.uid):
             self._ask(OBJECT, dependent.uid)
 
-    def _ask_bereaved(self, node: DependentObject) -> None:
+    def _ask_orphans(self, node: DependentObject) -> None:
         """Schedule a look at objects that lose their owner."""
         for dependent in self._graph.dependents(node.uid):
             due = Due(OBJECT, dependent.uid)

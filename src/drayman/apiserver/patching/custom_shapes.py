@@ -76,10 +76,6 @@ def _map_shape(schema: Mapping[str, Json]) -> MapShape:
     if isinstance(additional, dict):
         others = cache(partial(structural_shape, additional))
     elif additional or schema.get("x-kubernetes-preserve-unknown-fields"):
-        others = _deduced
+        others = cache(partial(structural_shape, {}))
     atomic = schema.get("x-kubernetes-map-type") == "atomic"
     return MapShape(lambda: fields, others, atomic)
-
-
-def _deduced() -> Shape:
-    return DEDUCED

@@ -218,25 +218,25 @@ def decode(fields: Json) -> FieldSet:
 def _canonical(text: str) -> str | None:
     """An element in the one spelling used here; None for an unknown type of element."""
     if len(text) < 2 or text[1] != ":":
-        raise FieldSetError(f"{text!r} is no path element")
+        raise FieldSetError(f"{text!r} is not a path element")
     if text[0] == "f":
         return text
     if text[0] == "i":
         if not _POSITION.fullmatch(text[2:]):
-            raise FieldSetError(f"{text!r} is no path element: its position is no number")
+            raise FieldSetError(f"{text!r} is not a path element: its position is not a number")
         return text
     if text[0] not in "kv":
         return None
     try:
         value = msgspec.json.decode(text[2:])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise FieldSetError(f"{text!r} is no path element: {error}") from error
+        raise FieldSetError(f"{text!r} is not a path element: {error}") from error
     if depth_exceeds(value, MAX_DEPTH):
-        raise FieldSetError(f"{text!r} is no path element: {TOO_DEEP}")
+        raise FieldSetError(f"{text!r} is not a path element: {TOO_DEEP}")
     if text[0] == "v":
         return value_element(value)
     if not isinstance(value, dict):
-        raise FieldSetError(f"{text!r} is no path element: its keys are no object")
+        raise FieldSetError(f"{text!r} is not a path element: its keys are not an object")
     return key_element(value)
 
 

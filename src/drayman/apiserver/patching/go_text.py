@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from drayman.api.struct import Json
+
+_TYPE_NAMES: Final = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    type(None): "<nil>",
+}
 
 
 def plain(value: Json) -> str:
@@ -32,17 +44,7 @@ def literal(value: Json) -> str:
 
 def type_name(value: Json) -> str:
     """The Go type of a decoded value."""
-    if isinstance(value, dict):
-        return "map[string]interface {}"
-    if isinstance(value, list):
-        return "[]interface {}"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int64"
-    if isinstance(value, float):
-        return "float64"
-    return "string" if isinstance(value, str) else "<nil>"
+    return _TYPE_NAMES[type(value)]
 
 
 def quoted(text: str) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from drayman.api.struct import Json
 from drayman.api.syntax.values import MAX_DEPTH, depth_exceeds
 from drayman.apiserver.protocol.errors import StatusError, bad_request, rejected_patch
+from drayman.apiserver.protocol.options import JSON_TYPES
 
 MAX_OPERATIONS: Final = 10_000
 """A longer patch is refused before it is tried."""
@@ -24,14 +25,6 @@ MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 """What all `copy` operations of a patch may add together: a short patch must not make a huge object by doubling."""
 
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
-_GO_KINDS: Final[Mapping[type, str]] = {
-    bool: "bool",
-    int: "number",
-    float: "number",
-    str: "string",
-    dict: "object",
-    list: "array",
-}
 
 
 def apply_json_patch(obj: Json, operations: Json) -> Json:
@@ -76,7 +69,7 @@ def _checked(operations: Json) -> list[dict[str, Json]]:
 
 
 def _undecodable(value: Json, target: str) -> StatusError:
-    kind = _GO_KINDS.get(type(value), "null")
+    kind = JSON_TYPES.get(type(value), "null")
     return bad_request(f"error decoding patch: json: cannot unmarshal {kind} into {target}")
 
 

@@ -29,14 +29,14 @@ def _merged(target: Json, patch: dict[str, Json]) -> dict[str, Json]:
         if isinstance(current, dict):
             result[name] = _merged(current, change) if isinstance(change, dict) else change
         else:
-            result[name] = _without_nulls(change)
+            result[name] = without_nulls(change)
     return result
 
 
-def _without_nulls(value: Json) -> Json:
+def without_nulls(value: Json) -> Json:
     """A value that had nothing to merge with: nulls in its objects, including those in lists, mean absence."""
     if isinstance(value, dict):
-        return {name: _without_nulls(v) for name, v in value.items() if v is not None}
+        return {name: without_nulls(v) for name, v in value.items() if v is not None}
     if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
+        return [without_nulls(item) for item in value]
     return value

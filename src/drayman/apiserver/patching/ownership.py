@@ -19,25 +19,11 @@ from drayman.apiserver.patching.shapes import Shape
 from drayman.apiserver.patching.tracing import Comparison, compare, fields_of
 from drayman.apiserver.patching.versions import Object, Versions
 
+_UNTRACKED_METADATA: Final = "name namespace creationTimestamp selfLink uid clusterName generation managedFields resourceVersion"
 UNTRACKED: Final = field_set(
     [
-        named_path("apiVersion"),
-        named_path("kind"),
-        named_path("metadata"),
-        *(
-            named_path("metadata", name)
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "selfLink",
-                "uid",
-                "clusterName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-            )
-        ),
+        *(named_path(name) for name in ("apiVersion", "kind", "metadata")),
+        *(named_path("metadata", name) for name in _UNTRACKED_METADATA.split()),
     ]
 )
 """Fields that identify an object or belong to the server: owning them would mean nothing."""

@@ -84,13 +84,9 @@ class Shape:
         return first
 
 
-def _no_fields() -> Mapping[str, FieldShape]:
-    return {}
-
-
 def map_of(value: Callable[[], Shape], *, atomic: bool = False) -> MapShape:
     """A map whose members all have the same shape."""
-    return MapShape(_no_fields, value, atomic)
+    return MapShape(dict, value, atomic)
 
 
 ATOMIC: Final[Shape] = Shape(

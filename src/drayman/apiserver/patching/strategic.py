@@ -16,6 +16,7 @@ from typing import Final
 from drayman.api.schema import Field, ListOf, MapOf, Message, Type
 from drayman.api.struct import Json
 from drayman.apiserver.patching.go_text import plain, type_name
+from drayman.apiserver.patching.merge_patch import without_nulls
 from drayman.apiserver.patching.strategic_order import arranged, check_order, identity
 from drayman.apiserver.protocol.errors import StatusError, bad_request, internal, rejected_patch
 
@@ -94,7 +95,7 @@ def _merge_member(type_: Type, result: dict[str, Json], name: str, value: Json) 
         inner, field = _member_type(type_, name)
         result[name] = _merge_lists(inner, field, current, value)
     else:
-        cleaned = _without_directives(_without_nulls(value))
+        cleaned = _without_directives(without_nulls(value))
         if cleaned is None:
             result.pop(name, None)
         else:
@@ -124,7 +125,7 @@ def _merge_lists(
     if not current and not patch:
         return current
     if not _holds_objects(current, patch):
-        merged = _unique([*current, *patch])
+        merged = list(dict.fromkeys([*current, *patch]))
         return arranged(merged, patch, current, None)
     key = field.merge_key
     item_type = type_.item if isinstance(type_, ListOf) else type_
@@ -146,10 +147,6 @@ def _holds_objects(*lists: list[Json]) -> bool:
     if len(kinds) > 1:
         raise bad_request(f"list element types are not identical: {plain(list(lists))}")
     return type_name({}) in kinds
-
-
-def _unique(items: list[Json]) -> list[Json]:
-    return list(dict.fromkeys(items))
 
 
 def _special_items(
@@ -232,15 +229,6 @@ def _delete_scalars(result: dict[str, Json], name: str, values: Json) -> None:
     if isinstance(current, list) and isinstance(values, list):
         deleted = {identity(value) for value in values}
         result[name] = [item for item in current if identity(item) not in deleted]
-
-
-def _without_nulls(value: Json) -> Json:
-    """A value that had nothing to merge with: its nulls mean absence."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(v) for name, v in value.items() if v is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 def _without_directives(value: Json) -> Json:

@@ -52,10 +52,7 @@ def _trace_map(shape: MapShape, value: dict[str, Json], path: Path, into: FieldS
 
 
 def _trace_list(shape: ListShape, value: list[Json], path: Path, into: FieldSetBuilder) -> None:
-    by_element: dict[str, list[Json]] = {}
-    for item in value:
-        by_element.setdefault(item_element(shape, item), []).append(item)
-    for element, items in by_element.items():
+    for element, items in _by_element(shape, value).items():
         place = (*path, element)
         into.add(place)
         if len(items) == 1:

@@ -13,7 +13,7 @@ Object = dict[str, Json]
 Convert = Callable[[Object, str], Object]
 
 
-def in_the_same_words(obj: Object, api_version: str) -> Object:
+def with_api_version(obj: Object, api_version: str) -> Object:
     """Conversion of kinds whose versions differ in name only."""
     return {**obj, "apiVersion": api_version}
 
@@ -23,7 +23,7 @@ class Versions:
     """The shape of a kind in each API version it has, and how to get from one to another."""
 
     shapes: Mapping[str, Shape]
-    convert: Convert = in_the_same_words
+    convert: Convert = with_api_version
     """Converts an object, whose apiVersion names its version, to another API version. It must not change its argument, and
     must accept objects that lack metadata or spec: while an apply is computed, fields are missing temporarily."""
     reset_fields: FieldSet = field(default=EMPTY)

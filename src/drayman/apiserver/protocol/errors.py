@@ -158,6 +158,15 @@ def object_too_large(subject: Subject, size: int, limit: int) -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", message, subject)
 
 
+def unknown_format(accepted: Iterable[str]) -> StatusError:
+    """A body of a media type that is not accepted here."""
+    types = ", ".join(accepted)
+    message = (
+        f"the body of the request was in an unknown format - accepted media types include: {types}"
+    )
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
 def invalid(subject: Subject, errors: Iterable[FieldError]) -> StatusError:
     """Validation refuses an object. `subject.kind` is its kind. If there are very many errors, only the first are reported."""
     errors = list(islice(errors, MOST_ERRORS))

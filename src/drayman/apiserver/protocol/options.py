@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
@@ -18,6 +18,8 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request
 from drayman.apiserver.protocol.errors import invalid as invalid_status
 from drayman.apiserver.protocol.exchange import Query, Request
+from drayman.cluster import options
+from drayman.cluster.options import WriteOptions
 
 META_GROUP: Final = "meta.k8s.io"
 ALL: Final = "All"
@@ -26,18 +28,6 @@ FIELD_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 UNKNOWN_MANAGER: Final = "unknown"
 
-FieldValidation = Literal["Ignore", "Strict", "Warn"]
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """Options of create, update and patch."""
-
-    dry_run: bool = False
-    manager: str = ""
-    field_validation: FieldValidation = "Warn"
-    force: bool = False
-
 
 def write_options(
     request: Request, kind: str, *, is_apply: bool = False, is_patch: bool = False
@@ -45,7 +35,7 @@ def write_options(
     """The options of a write. `kind` is their name in errors, as in `CreateOptions`. Raises StatusError 422."""
     query = request.query
     if not query.pairs and not is_apply:
-        return WriteOptions(manager=default_manager(request))
+        return WriteOptions(field_manager=default_manager(request))
     manager, validation = query.text("fieldManager"), query.text("fieldValidation")
     force = query.flag("force") if is_patch else None
     errors: list[FieldError] = []
@@ -60,8 +50,8 @@ def write_options(
     _refuse(kind, errors)
     return WriteOptions(
         dry_run=bool(query.all("dryRun")),
-        manager=manager or default_manager(request),
-        field_validation=validation or "Warn",  # type: ignore[arg-type]
+        field_manager=manager or default_manager(request),
+        field_validation=validation,  # type: ignore[arg-type]
         force=bool(force),
     )
 
@@ -136,7 +126,9 @@ def _options_of_query(query: Query) -> tuple[DeleteOptions, tuple[str, ...]]:
 
 def _options_of_body(body: Json) -> tuple[DeleteOptions, tuple[str, ...]]:
     if not isinstance(body, dict):
-        raise bad_request("couldn't get version/kind; json parse error: the options are no object")
+        raise bad_request(
+            "couldn't get version/kind; json parse error: the options are not an object"
+        )
     preconditions = _typed(body, "preconditions", dict) or {}
     options = DeleteOptions(
         grace_seconds=_typed(body, "gracePeriodSeconds", int),
@@ -158,7 +150,7 @@ _GO_TYPES: Final = {
     "resourceVersion": "string",
     "dryRun": "[]string",
 }
-_JSON_TYPES: Final = {
+JSON_TYPES: Final = {
     bool: "bool",
     int: "number",
     float: "number",
@@ -174,27 +166,18 @@ def _typed(members: dict[str, Json], name: str, type_: type) -> Json:
         isinstance(value, type_) and (type_ is bool or (value is not True and value is not False))
     ):
         return value
-    given = _JSON_TYPES.get(type(value), "value")
+    given = JSON_TYPES.get(type(value), "value")
     raise bad_request(
         f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{name} of type {_GO_TYPES[name]}"
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    """Options of list and watch."""
+class ListOptions(options.ListOptions, frozen=True, kw_only=True):
+    """Options of list and watch: those that clients give a list, and those of watches."""
 
-    label_selector: str = ""
-    field_selector: str = ""
-    limit: int = 0
-    continue_token: str = ""
-    resource_version: str = ""
-    version_match: str = ""
     timeout_seconds: int | None = None
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
-    omit_managed_fields: bool = False
-    """Not part of Kubernetes: see `drayman.apiserver.answers.lean`."""
 
 
 def list_options(query: Query, *, watch: bool) -> ListOptions:
@@ -203,9 +186,9 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         label_selector=query.text("labelSelector"),
         field_selector=query.text("fieldSelector"),
         limit=integer(query, "limit") or 0,
-        continue_token=query.text("continue"),
+        continue_=query.text("continue"),
         resource_version=query.text("resourceVersion"),
-        version_match=query.text("resourceVersionMatch"),
+        resource_version_match=query.text("resourceVersionMatch"),  # type: ignore[arg-type]
         timeout_seconds=integer(query, "timeoutSeconds"),
         allow_bookmarks=bool(query.flag("allowWatchBookmarks")),
         send_initial_events=query.flag("sendInitialEvents"),
@@ -220,10 +203,10 @@ _MATCH: Final = "resourceVersionMatch"
 
 
 def _list_errors(options: ListOptions) -> Iterator[FieldError]:
-    if match := options.version_match:
+    if match := options.resource_version_match:
         if not options.resource_version:
             yield forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
-        if options.continue_token:
+        if options.continue_:
             yield forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
         if match not in ("Exact", "NotOlderThan"):
             yield not_supported(_MATCH, match, ("Exact", "NotOlderThan", ""))
@@ -234,7 +217,7 @@ def _list_errors(options: ListOptions) -> Iterator[FieldError]:
 
 
 def _watch_errors(options: ListOptions) -> Iterator[FieldError]:
-    match = options.version_match
+    match = options.resource_version_match
     if options.send_initial_events is not None and match != "NotOlderThan":
         yield forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to NotOlderThan")
     if match:
@@ -244,7 +227,7 @@ def _watch_errors(options: ListOptions) -> Iterator[FieldError]:
             )
         if match != "NotOlderThan":
             yield not_supported(_MATCH, match, ("NotOlderThan",))
-        if options.continue_token:
+        if options.continue_:
             yield forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
 
 

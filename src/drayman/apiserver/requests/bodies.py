@@ -18,7 +18,7 @@ from drayman.api.schema import (
 from drayman.api.schema.protobuf import decode_protobuf, read_envelope
 from drayman.api.struct import Json
 from drayman.api.syntax.yaml_text import parse_yaml_tree, warning_texts
-from drayman.apiserver.protocol.errors import StatusError, bad_request
+from drayman.apiserver.protocol.errors import StatusError, bad_request, unknown_format
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request
 from drayman.apiserver.protocol.negotiation import PROTOBUF_TYPE, YAML_TYPE, parse_media_type
 from drayman.apiserver.requests.calls import Call
@@ -36,9 +36,7 @@ def body_type(request: Request) -> str:
     header = request.header("content-type")
     media = parse_media_type(header).type if header else JSON_TYPE
     if media not in ACCEPTED:
-        accepted = ", ".join(ACCEPTED)
-        message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        raise StatusError(415, "UnsupportedMediaType", message)
+        raise unknown_format(ACCEPTED)
     return media
 
 
@@ -159,9 +157,7 @@ def _is_known(call: Call, kind: GroupVersionKind) -> bool:
 
 def _read_protobuf(call: Call, kind: GroupVersionKind, body: bytes) -> Object:
     if call.resource.custom and call.resource.codec is not None:
-        accepted = ", ".join((JSON_TYPE, YAML_TYPE))
-        message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        raise StatusError(415, "UnsupportedMediaType", message)
+        raise unknown_format((JSON_TYPE, YAML_TYPE))
     try:
         envelope = read_envelope(body)
     except UnrecognizedError as error:

@@ -13,12 +13,13 @@ import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.access import ADMIN, User
-from drayman.apiserver.protocol.errors import Subject
+from drayman.apiserver.protocol.errors import Subject, not_found
 from drayman.apiserver.protocol.exchange import Request
-from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
 from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Context, Object, Strategy
 from drayman.cluster.embedded.model import Key, Stored
+from drayman.cluster.options import WriteOptions
 
 if TYPE_CHECKING:
     from drayman.apiserver.verbs.core import Core
@@ -102,9 +103,21 @@ class Call:
             dry_run=self.dry_run,
         )
 
+    def existing(self) -> Stored:
+        """The object that the request is about, as of the latest write. Raises StatusError 404."""
+        stored = self.core.store.latest(self.key)
+        if stored is None:
+            raise not_found(self.subject)
+        return stored
+
     def about(self, name: str) -> Call:
         """The same request about another object of the collection."""
         return replace(self, name=name)
+
+
+def own_call(core: Core, resource: ApiResource, verb: str, key: Key) -> Call:
+    """A call that the server itself makes about an object, in the version that is stored."""
+    return Call(core, resource, resource.hub_kind.version, verb, key.namespace, key.name)
 
 
 class Result(msgspec.Struct, frozen=True):

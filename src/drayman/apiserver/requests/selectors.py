@@ -187,7 +187,7 @@ _METADATA_FIELDS: Final[dict[str, Callable[[Object], str]]] = {
 def parse_fields(text: str, resource: ApiResource, version: str) -> tuple[FieldRequirement, ...]:
     """The requirements of a field selector. Raises StatusError 400 for bad syntax and for fields that are not selectable."""
     found: list[FieldRequirement] = []
-    for term in _split_terms(text):
+    for term in re.findall(r"((?:\\.|[^\\,])*)(?:,|$)", text):
         if not term:
             continue
         name, operator, value = _field_term(term, text)
@@ -196,10 +196,6 @@ def parse_fields(text: str, resource: ApiResource, version: str) -> tuple[FieldR
             raise _unknown_field(name, resource, version)
         found.append(FieldRequirement(name, value, operator != "!=", known))
     return tuple(found)
-
-
-def _split_terms(text: str) -> list[str]:
-    return re.findall(r"((?:\\.|[^\\,])*)(?:,|$)", text)
 
 
 def _field_term(term: str, whole: str) -> tuple[str, str, str]:

@@ -17,13 +17,13 @@ from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import WriteOptions
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.security.rbac import CLUSTER_ROLES, GROUP
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.updating import replace
 from drayman.cluster.embedded import Store, StoreError, TooOldError
+from drayman.cluster.options import WriteOptions
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class RoleAggregation:
         resource = self._core.resources.named(GROUP, "clusterroles")
         assert resource is not None
         version = resource.hub_kind.version
-        options = WriteOptions(manager=_MANAGER)
+        options = WriteOptions(field_manager=_MANAGER)
         call = Call(self._core, resource, version, "update", name=name, write=options)
         existing = self._store.latest(call.key)
         if existing is not None:

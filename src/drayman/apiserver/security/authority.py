@@ -142,14 +142,14 @@ def _load_certificate(path: Path) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except ValueError as error:
-        raise AuthorityError(f"{path} is no certificate; remove it to have a new one") from error
+        raise AuthorityError(f"{path} is not a certificate; remove it to have a new one") from error
 
 
 def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except (ValueError, TypeError) as error:
-        raise AuthorityError(f"{path} is no private key; remove it to have a new one") from error
+        raise AuthorityError(f"{path} is not a private key; remove it to have a new one") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise AuthorityError(f"{path} is not an elliptic curve key; remove it to have a new one")
     return key

@@ -57,9 +57,7 @@ class Reviews:
 
         return ApiResource(
             group=group,
-            versions=("v1",),
             kind=kind,
-            plural=f"{kind.lower()}s",
             namespaced=namespaced,
             verbs=("create",),
             create_handler=create,

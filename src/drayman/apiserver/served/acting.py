@@ -61,7 +61,7 @@ def data(purpose: str) -> Acting:
     return Acting(effect=purpose)
 
 
-def nobody(consequence: str, part: Part = Part.CONTROLLERS) -> Acting:
+def nothing_acts(consequence: str, part: Part = Part.CONTROLLERS) -> Acting:
     """A kind whose acting part is missing here."""
     return Acting(gap=Gap(part, consequence))
 

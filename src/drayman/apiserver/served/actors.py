@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from drayman.apiserver.served.acting import UNKNOWN, Acting, Gap, Part, by, nobody
+from drayman.apiserver.served.acting import UNKNOWN, Acting, Gap, Part, by, nothing_acts
 
 PLACED_ONE_BY_ONE: Final = Gap(
     Part.SCHEDULER, "its pods are placed one by one: nothing waits until all of them fit"
@@ -13,15 +13,15 @@ PLACED_ONE_BY_ONE: Final = Gap(
 
 CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     "podgroups.scheduling.x-k8s.io": Acting(gap=PLACED_ONE_BY_ONE),
-    "computedomains.resource.nvidia.com": by(Part.NODES, effect="its claim template is made, and its status tells when it is ready"),
+    "computedomains.resource.nvidia.com": by(Part.NODES, effect="its claim template is made, and its status says when it is ready"),
 }  # fmt: skip
 """Custom kinds about which something is known."""
 
 CUSTOM_GROUPS: Final[Mapping[str, Acting]] = {
-    "kueue.x-k8s.io": nobody(
+    "kueue.x-k8s.io": nothing_acts(
         "Drayman does not act on it: unless Kueue runs beside, no workload is queued or admitted by it"
     ),
-    "scheduling.run.ai": nobody(
+    "scheduling.run.ai": nothing_acts(
         "Drayman does not act on it: unless KAI Scheduler runs beside, nothing is scheduled by it",
         Part.SCHEDULER,
     ),

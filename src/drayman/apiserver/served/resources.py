@@ -109,16 +109,23 @@ class Subresource:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
 
 
+def _regular_plural(noun: str) -> str:
+    if noun.endswith("y"):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ApiResource:
     """One resource of the API, in all its versions."""
 
-    group: str
-    versions: tuple[str, ...]
-    """Served versions, the preferred one first."""
     kind: str
-    plural: str
-    namespaced: bool
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    """Served versions, the preferred one first."""
+    plural: str = ""
+    """By default the regular plural of the kind."""
+    namespaced: bool = True
     singular: str = ""
     list_kind: str = ""
     hub: GroupVersionKind | None = None
@@ -159,8 +166,10 @@ class ApiResource:
 
     def __post_init__(self) -> None:
         # Stored, since every write needs them many times.
-        qualified = f"{self.plural}.{self.group}" if self.group else self.plural
+        plural = self.plural or _regular_plural(self.kind.lower())
+        qualified = f"{plural}.{self.group}" if self.group else plural
         hub = self.hub or GroupVersionKind(self.group, self.versions[0], self.kind)
+        object.__setattr__(self, "plural", plural)
         object.__setattr__(self, "qualified", qualified)
         object.__setattr__(self, "storage_name", self.storage or qualified)
         object.__setattr__(self, "hub_kind", hub)
@@ -197,6 +206,9 @@ class Resources:
     _by_kind: dict[tuple[str, str, str], ApiResource] = field(default_factory=dict)
     _versions: set[tuple[str, str]] = field(default_factory=set)
 
+    def follow(self) -> None:
+        """Bring the table up to date, before each lookup. Built-in resources do not change."""
+
     def add(self, resource: ApiResource) -> None:
         """Serve a resource, in place of the one of the same name if there is one."""
         self.remove(resource.group, resource.plural)
@@ -215,12 +227,15 @@ class Resources:
         self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> ApiResource | None:
+        self.follow()
         return self._by_path.get((group, version, plural))
 
     def serves(self, group: str, version: str) -> bool:
+        self.follow()
         return (group, version) in self._versions
 
     def find_kind(self, group: str, version: str, kind: str) -> ApiResource | None:
+        self.follow()
         return self._by_kind.get((group, version, kind))
 
     def named(self, group: str, plural: str) -> ApiResource | None:
@@ -229,16 +244,19 @@ class Resources:
 
     def __iter__(self) -> Iterator[ApiResource]:
         """Each resource once, in the order added."""
+        self.follow()
         return iter({id(resource): resource for resource in self._by_path.values()}.values())
 
     def groups(self) -> dict[str, list[str]]:
         """Group to its versions, the preferred one first."""
+        self.follow()
         found: dict[str, set[str]] = {}
         for group, version, _ in self._by_path:
             found.setdefault(group, set()).add(version)
         return {group: sorted(versions, key=version_priority) for group, versions in found.items()}
 
     def in_version(self, group: str, version: str) -> list[ApiResource]:
+        self.follow()
         return [r for (g, v, _), r in self._by_path.items() if (g, v) == (group, version)]
 
 

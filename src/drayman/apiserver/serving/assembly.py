@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drayman.apiserver.describing.openapi import OpenApiDocuments
-from drayman.apiserver.extensions import install_extensions
+from drayman.apiserver.extensions.serving import install_extensions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
 from drayman.apiserver.kinds.certificates import NoMasters
 from drayman.apiserver.lifecycle.admission import NamespaceLifecycle

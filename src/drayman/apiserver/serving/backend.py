@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import lru_cache
-from typing import Final, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from drayman.api.struct import Json
 from drayman.apiserver.answers.documents import (
@@ -27,7 +28,7 @@ from drayman.apiserver.protocol.errors import (
     method_not_allowed,
     no_such_resource,
 )
-from drayman.apiserver.protocol.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
 from drayman.apiserver.requests.bodies import read_value
 from drayman.apiserver.requests.calls import Call, Patch, Result
 from drayman.apiserver.subresources.binding import bind_to
@@ -46,8 +47,6 @@ from drayman.cluster import options as asked
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
-
-_OPTIONS_KEPT: Final = 1 << 10
 
 T = TypeVar("T")
 Verb = Callable[[Call], Awaitable[Result]]
@@ -86,22 +85,20 @@ class ServerBackend:
             label_selector=options.label_selector,
             field_selector=options.field_selector,
             resource_version=options.resource_version,
-            version_match="NotOlderThan" if options.initial_events else "",
             timeout_seconds=options.timeout_seconds or None,
-            allow_bookmarks=options.bookmarks or options.initial_events,
-            send_initial_events=True if options.initial_events else None,
+            allow_bookmarks=options.bookmarks,
         )
         return _watching(replace(self._call(target, "watch"), selection=selection))
 
     async def create(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
     ) -> protocol.Document:
-        return await self._do(self._written(self._call(target, "create"), value, options))
+        return await self._do(self._written(target, "create", value, options))
 
     async def update(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
     ) -> protocol.Document:
-        return await self._do(self._written(self._call(target, "update"), value, options))
+        return await self._do(self._written(target, "update", value, options))
 
     async def patch(
         self, target: protocol.Target, media_type: str, patch: Json, options: asked.WriteOptions
@@ -149,39 +146,22 @@ class ServerBackend:
 
     async def write_one(self, write: protocol.BackendWrite) -> protocol.Document:
         """One write of a batch, by its verb."""
-        if isinstance(write.options, asked.DeleteOptions):
-            return await self.delete(write.target, write.options)
-        if write.verb == "parts":
-            return await self._write_parts(write.target, write.body, write.options)
-        if write.verb == "remove":
-            return await self._remove(write.target, write.body, write.options)
-        if write.verb == "bind":
-            return await self._bind(write.target, write.body)
+        target, body, options = write.target, write.body, write.options
+        if isinstance(options, asked.DeleteOptions):
+            return await self.delete(target, options)
         if write.verb == "patch":
-            return await self.patch(write.target, write.media_type, write.body, write.options)
-        verb = self.create if write.verb == "create" else self.update
-        return await verb(write.target, write.body, write.options)
-
-    async def _write_parts(
-        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
-    ) -> protocol.Document:
-        call = self._call(target, "patch")
+            return await self.patch(target, write.media_type, body, options)
+        if write.verb == "create":
+            return await self._do(self._written(target, write.verb, body, options))
+        call = self._call(target, "create" if write.verb == "bind" else "patch")
         call.write = self._options(options)
-        result = await _translated(write_parts(call, body))
-        assert result.stored is not None
-        return document_of(call, result.stored)
-
-    async def _remove(
-        self, target: protocol.Target, body: protocol.PartsBody, options: asked.WriteOptions
-    ) -> protocol.Document:
-        call = self._call(target, "patch")
-        call.write = self._options(options)
-        result = await _translated(remove_after(call, body))
-        return Value(result.value) if result.stored is None else document_of(call, result.stored)
-
-    async def _bind(self, target: protocol.Target, body: protocol.BindBody) -> protocol.Document:
-        result = await _translated(bind_to(self._call(target, "create"), body.node, body.uid))
-        return Value(result.value)
+        if write.verb == "parts":
+            result = await _translated(write_parts(call, body))
+        elif write.verb == "remove":
+            result = await _translated(remove_after(call, body))
+        else:
+            result = await _translated(bind_to(call, body.node, body.uid))
+        return _document(call, result)
 
     def _call(self, target: protocol.Target, verb: str) -> Call:
         resource = self._core.resources.find(target.group, target.version, target.resource)
@@ -203,10 +183,15 @@ class ServerBackend:
             user=self._user,
         )
 
-    def _options(self, options: asked.WriteOptions) -> WriteOptions:
-        return _write_options(options, self._manager)
+    def _options(self, options: asked.WriteOptions) -> asked.WriteOptions:
+        if options.field_manager:
+            return options
+        return msgspec.structs.replace(options, field_manager=self._manager)
 
-    def _written(self, call: Call, value: dict[str, Json], options: asked.WriteOptions) -> Call:
+    def _written(
+        self, target: protocol.Target, verb: str, value: Json, options: asked.WriteOptions
+    ) -> Call:
+        call = self._call(target, verb)
         call.write = self._options(options)
         try:
             call.body = read_value(call, value, strict=call.write.field_validation)
@@ -219,13 +204,16 @@ class ServerBackend:
         if part is not None and call.verb in part.handlers:
             result = await _translated(part.handlers[call.verb](call))
             if not isinstance(result, Result):
-                error = bad_request(f"{part.name} is a stream: use HTTP")
-                raise error_from_value(error.to_json())
+                raise _translation(bad_request(f"{part.name} is a stream: use HTTP"))
         else:
             result = await _translated(_VERBS[call.verb](call))
-        if result.stored is None:
-            return Value(result.value)
-        return document_of(call, result.stored)
+        return _document(call, result)
+
+
+def _document(call: Call, result: Result | WatchEvent) -> protocol.Document:
+    if result.stored is None:
+        return Value(result.value or {})
+    return document_of(call, result.stored)
 
 
 @contextmanager
@@ -253,25 +241,8 @@ def _translation(error: StatusError | StoreError) -> Exception:
     return error_from_value(error.to_json())
 
 
-@lru_cache(maxsize=_OPTIONS_KEPT)
-def _write_options(options: asked.WriteOptions, manager: str) -> WriteOptions:
-    return WriteOptions(
-        dry_run=options.dry_run,
-        manager=options.field_manager or manager,
-        field_validation=options.field_validation or "Warn",
-        force=options.force,
-    )
-
-
 def _selection(options: asked.ListOptions) -> ListOptions:
-    return ListOptions(
-        label_selector=options.label_selector,
-        field_selector=options.field_selector,
-        limit=options.limit,
-        continue_token=options.continue_,
-        resource_version=options.resource_version,
-        version_match=options.resource_version_match,
-    )
+    return ListOptions(**msgspec.structs.asdict(options))
 
 
 def _deletion(options: asked.DeleteOptions) -> DeleteOptions:
@@ -298,13 +269,9 @@ async def _watching(call: Call) -> AsyncIterator[AsyncIterator[protocol.Document
 async def _events(
     call: Call, batches: AsyncIterator[list[WatchEvent]]
 ) -> AsyncIterator[protocol.DocumentEvent]:
-    async for batch in batches:
-        for event in batch:
-            if event.type == ERROR:
-                raise error_from_value(event.value)
-            document = (
-                Value(event.value or {})
-                if event.stored is None
-                else document_of(call, event.stored)
-            )
-            yield protocol.DocumentEvent(event.type, document)  # type: ignore[arg-type]
+    with _translating():  # the store may be closed by now
+        async for batch in batches:
+            for event in batch:
+                if event.type == ERROR:
+                    raise error_from_value(event.value)
+                yield protocol.DocumentEvent(event.type, _document(call, event))  # type: ignore[arg-type]

@@ -53,11 +53,6 @@ class Connections:
     def __len__(self) -> int:
         return len(self._sending)
 
-    def waiting_bytes(self) -> int:
-        """Bytes that were sent and are still in memory because clients have not read them."""
-        transports = (answer.request.transport for answer in self._sending.values())
-        return sum(t.get_write_buffer_size() for t in transports if t is not None)
-
     @contextmanager
     def sending(self, request: web.BaseRequest) -> Iterator[Sending]:
         """Watches over an answer while it is sent. The current task is cancelled once sending is pointless.
@@ -93,9 +88,9 @@ class Connections:
         if self._check is None:
             loop = asyncio.get_running_loop()
             pause = self._patience_s / CHECKS_PER_PATIENCE
-            self._check = loop.call_later(pause, self._cut_off_the_stalled)
+            self._check = loop.call_later(pause, self._abort_stalled)
 
-    def _cut_off_the_stalled(self) -> None:
+    def _abort_stalled(self) -> None:
         self._check = None
         latest = asyncio.get_running_loop().time() - self._patience_s
         for answer in tuple(self._sending.values()):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from drayman.api.errors import BodyError
 from drayman.api.schema.body import identify_tree
@@ -26,13 +27,14 @@ from drayman.apiserver.requests import bodies
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.requests.large_bodies import read_beside
 from drayman.apiserver.requests.routing import Route
+from drayman.apiserver.served.resources import Handler
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
 from drayman.apiserver.verbs.deleting import delete, delete_collection
 from drayman.apiserver.verbs.patches import APPLY, patch, patch_type, read_patch
 from drayman.apiserver.verbs.reading import StoredPage, get, list_objects
 from drayman.apiserver.verbs.updating import update
-from drayman.apiserver.verbs.watching import Watch, encode_batch, start_watch
+from drayman.apiserver.verbs.watching import Watch, start_watch
 
 Verb = Callable[[Call, Request, View], Awaitable[Answer]]
 OPTIONS_SCHEME: Final = (
@@ -42,9 +44,7 @@ OPTIONS_SCHEME: Final = (
 
 def call_of(core: Core, request: Request, route: Route) -> Call:
     """The call a routed request makes, without its body and options."""
-    warnings = []
-    if deprecation := route.resource.deprecations.get(route.version):
-        warnings.append(deprecation)
+    deprecation = route.resource.deprecations.get(route.version)
     return Call(
         core,
         route.resource,
@@ -55,7 +55,7 @@ def call_of(core: Core, request: Request, route: Route) -> Call:
         route.subresource,
         user=request.user,
         request=request,
-        warnings=warnings,
+        warnings=[deprecation] if deprecation else [],
     )
 
 
@@ -66,40 +66,33 @@ def view_of(request: Request, route: Route) -> View:
 
 async def perform(call: Call, request: Request, view: View) -> Answer:
     """Perform a call. Raises StatusError."""
+    if call.verb in ("create", "update"):
+        await _read_body(call, request)
+    elif call.verb == "patch":
+        await _read_patch(call, request)
     part = call.subresource
     if part is not None and call.verb in part.handlers:
-        return await _handled(call, request, view)
-    return await _VERBS[call.verb](call, request, view)
-
-
-async def _handled(call: Call, request: Request, view: View) -> Answer:
-    """A subresource with its own handlers."""
-    part = call.subresource
-    assert part is not None
-    if call.verb in ("create", "update"):
-        call = await _with_body(call, request)
-    elif call.verb == "patch":
-        call = await _with_patch(call, request)
-    result = await part.handlers[call.verb](call)
+        result = await part.handlers[call.verb](call)
+    elif call.verb in _WRITES:
+        result = await _WRITES[call.verb](call)
+    else:
+        return await _VERBS[call.verb](call, request, view)
     return answer(call, result, view) if isinstance(result, Result) else result
 
 
-async def _with_body(call: Call, request: Request) -> Call:
+async def _read_body(call: Call, request: Request) -> None:
     kind = "CreateOptions" if call.verb == "create" else "UpdateOptions"
     call.write = write_options(request, kind)
-    if call.subresource is not None and not request.body and call.kind.kind.endswith("Options"):
-        return call
-    call.size = len(request.body)
-    call.body = await bodies.read_object(call, request, strict=call.write.field_validation)
-    return call
+    if call.subresource is None or request.body or not call.kind.kind.endswith("Options"):
+        call.size = len(request.body)
+        call.body = await bodies.read_object(call, request, strict=call.write.field_validation)
 
 
-async def _with_patch(call: Call, request: Request) -> Call:
+async def _read_patch(call: Call, request: Request) -> None:
     media = patch_type(request.header("content-type"), custom=call.resource.custom)
     call.write = write_options(request, "PatchOptions", is_patch=True, is_apply=media == APPLY)
     call.size = len(request.body)
     call.patch = await read_patch(media, request.body)
-    return call
 
 
 async def _get(call: Call, request: Request, view: View) -> Answer:
@@ -117,7 +110,7 @@ async def _watch(call: Call, request: Request, view: View) -> Answer:
     call.selection = list_options(request.query, watch=True)
     if call.name:
         field = f"metadata.name={call.name}"
-        call.selection = replace(call.selection, field_selector=field)
+        call.selection = msgspec.structs.replace(call.selection, field_selector=field)
     watch = start_watch(call)
     encoder = EventEncoder(call, view)
     return StreamingResponse(_chunks(watch, encoder), headers={"Content-Type": "application/json"})
@@ -126,24 +119,9 @@ async def _watch(call: Call, request: Request, view: View) -> Answer:
 async def _chunks(watch: Watch, encoder: EventEncoder) -> AsyncIterator[bytes]:
     try:
         async for batch in watch.batches():
-            yield encode_batch(batch, encoder)
+            yield b"".join(map(encoder, batch))
     finally:
         watch.close()
-
-
-async def _create(call: Call, request: Request, view: View) -> Answer:
-    call = await _with_body(call, request)
-    return answer(call, await create(call), view)
-
-
-async def _update(call: Call, request: Request, view: View) -> Answer:
-    call = await _with_body(call, request)
-    return answer(call, await update(call), view)
-
-
-async def _patch(call: Call, request: Request, view: View) -> Answer:
-    call = await _with_patch(call, request)
-    return answer(call, await patch(call), view)
 
 
 async def _delete(call: Call, request: Request, view: View) -> Answer:
@@ -186,13 +164,11 @@ def _read_options(request: Request) -> Json:
     return options
 
 
+_WRITES: Final[dict[str, Handler]] = {"create": create, "update": update, "patch": patch}
 _VERBS: Final[dict[str, Verb]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,
-    "create": _create,
-    "update": _update,
-    "patch": _patch,
     "delete": _delete,
     "deletecollection": _delete_collection,
 }

@@ -120,7 +120,7 @@ def _is_about_the_server(record: logging.LogRecord) -> bool:
     """Bytes that are not HTTP are answered with 400. A traceback of the parser would not help anyone."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
-        log.debug("a client sent no HTTP: %s", error.message)
+        log.debug("a client sent bytes that are not HTTP: %s", error.message)
         return False
     return True
 
@@ -143,7 +143,7 @@ class _Shell:
         self._connections = connections
         ids = server.core.ids
         self._always = CIMultiDict({"Cache-Control": "no-cache, private"})
-        # Clients log these to tell which of the real server's queues a request went through. Here there is one.
+        # Clients log these to show which of the real server's queues a request went through. Here there is one.
         self._known = CIMultiDict(
             {
                 **self._always,

@@ -10,7 +10,7 @@ from drayman.apiserver.served.acting import Part, by
 from drayman.apiserver.served.resources import ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.shaping import in_order, message_at, message_of
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
+from drayman.apiserver.subresources.pods import pod_call, put, set_condition
 from drayman.apiserver.verbs.updating import precondition_text
 from drayman.cluster.embedded.model import Stored
 
@@ -46,7 +46,7 @@ async def bind_to(call: Call, node: str, uid: str) -> Result:
 async def _bind(call: Call, binding: Object) -> Result:
     target = binding.get("target") or {}
     _check_target(target)
-    existing = find_pod(call)
+    existing = call.existing()
     _check_preconditions(call, existing, binding["metadata"])
     _check_pod(existing.value, call.name)
     pod = _assigned(existing.value, target["name"], binding["metadata"], call.context.now)
@@ -110,12 +110,8 @@ BINDING: Final = Subresource(
     name="binding", verbs=("create",), kind=KIND, handlers={"create": bind}
 )
 BINDINGS: Final = ApiResource(
-    group="",
-    versions=("v1",),
     kind="Binding",
-    plural="bindings",
     acting=by(Part.SERVER, effect="the pod gets its node"),
-    namespaced=True,
     verbs=("create",),
     create_handler=bind_by_body,
 )

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from drayman.api.codec import convert
-from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.api.pods import FINISHED
 from drayman.apiserver.protocol.errors import (
@@ -28,10 +27,11 @@ from drayman.apiserver.served.encoding import decode, stored_form
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.shaping import normalised
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.subresources.pods import find_pod, pod_call, put, set_condition
+from drayman.apiserver.subresources.pods import pod_call, put, set_condition
 from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.deleting import check_preconditions, remove
 from drayman.cluster.embedded.model import Key, Put, Stored
+from drayman.workloads.disruption import coverage
 
 KIND: Final = GroupVersionKind("policy", "v1", "Eviction")
 BUDGETS: Final = "poddisruptionbudgets.policy"
@@ -56,7 +56,7 @@ async def evict(call: Call) -> Result:
     batch = Batch(call.core.store)
     core = replace(call.core, store=batch)
     pods = replace(pod_call(call, call.name), core=core, verb="delete", delete=options)
-    existing = find_pod(pods)
+    existing = pods.existing()
     if not _may_ignore_budgets(existing.value):
         await _spend_budget(pods, existing.value)
     await _delete(pods, existing)
@@ -95,7 +95,7 @@ async def _spend_budget(call: Call, pod: Object) -> None:
     if stored is None:
         return
     budget = decode(stored.data)
-    if not _is_ready(pod) and _lets_unready_go(budget):
+    if not _is_ready(pod) and _allows_unready(budget):
         return
     _charge(budget, call)
     if call.delete.dry_run:
@@ -111,7 +111,8 @@ def _budgets_of(call: Call, pod: Object) -> list[Object]:
     found = []
     for budget in call.core.objects.list(BUDGETS, call.namespace):
         selector = (budget.get("spec") or {}).get("selector")
-        if selector is not None and matches(convert(LabelSelector, selector), labels):
+        covers = coverage(None if selector is None else convert(LabelSelector, selector))
+        if covers(labels):
             found.append(budget)
     return found
 
@@ -121,7 +122,7 @@ def _is_ready(pod: Object) -> bool:
     return any(c["type"] == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def _lets_unready_go(budget: Object) -> bool:
+def _allows_unready(budget: Object) -> bool:
     """A pod that is not ready does not count as healthy, so it may be evicted if enough others are."""
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from drayman.apiserver.protocol.errors import not_found
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.served.encoding import stored_form
 from drayman.apiserver.served.strategy import Object
-from drayman.cluster.embedded.model import Key, Put, Stored
-
-PODS = "pods"
+from drayman.cluster.embedded.model import Put, Stored
 
 
 def pod_call(call: Call, name: str) -> Call:
     """A call about the pod that a binding or an eviction names."""
-    resource = call.core.resources.find("", "v1", PODS)
+    resource = call.core.resources.find("", "v1", "pods")
     assert resource is not None, "bindings and evictions are served beside pods"
     return replace(call, resource=resource, version="v1", name=name, subresource=None)
-
-
-def find_pod(call: Call) -> Stored:
-    """The pod of a call. Raises StatusError 404."""
-    stored = call.core.store.latest(Key(PODS, call.namespace, call.name))
-    if stored is None:
-        raise not_found(call.subject)
-    return stored
 
 
 def put(call: Call, obj: Object, existing: Stored) -> Put:

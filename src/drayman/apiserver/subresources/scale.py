@@ -10,19 +10,22 @@ from drayman.api.errors import BodyError
 from drayman.api.schema import decode_strict
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import invalid as invalid_field
-from drayman.apiserver.patching import FieldManager, ScaleOwnership, builtin_field_manager
+from drayman.apiserver.patching.builtin_shapes import shape_of, zero_of
+from drayman.apiserver.patching.field_manager import FieldManager
 from drayman.apiserver.patching.field_set import named_path
-from drayman.apiserver.protocol.errors import Subject, bad_request, conflict, invalid, not_found
+from drayman.apiserver.patching.scaling import ScaleOwnership
+from drayman.apiserver.patching.versions import Versions
+from drayman.apiserver.protocol.errors import Subject, bad_request, conflict, invalid
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.shaping import message_of
 from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.metadata import NAMESPACE_MISMATCH, check_name
 from drayman.apiserver.verbs.patches import APPLY, patched_value
 from drayman.apiserver.verbs.updating import check_uid, plan_replacement
 from drayman.cluster.embedded.model import Delete, Stored
 
 KIND: Final = GroupVersionKind("autoscaling", "v1", "Scale")
-VERBS: Final = ("get", "patch", "update")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def scale_subresource(paths: ScalePaths = WORKLOAD_PATHS) -> Subresource:
     """The scale of a resource that keeps its numbers at these paths."""
     scale = _Scale(paths)
     handlers = {"get": scale.get, "update": scale.update, "patch": scale.patch}
-    return Subresource(name="scale", verbs=VERBS, kind=KIND, handlers=handlers)
+    return Subresource(name="scale", kind=KIND, handlers=handlers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,20 @@ class _Scale:
     paths: ScalePaths
 
     async def get(self, call: Call) -> Result:
-        return Result(value=self._shown(_existing(call)))
+        return Result(value=self._shown(call.existing()))
 
     async def update(self, call: Call) -> Result:
-        existing = _existing(call)
+        existing = call.existing()
         sent: Object = call.body or {}
         metadata = sent.get("metadata") or {}
-        if metadata.get("name", call.name) != call.name or not metadata.get("name"):
-            raise _wrong_name(call, metadata.get("name", ""))
+        check_name(call, metadata)
         if metadata.get("namespace", call.namespace) != call.namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            raise bad_request(NAMESPACE_MISMATCH)
         check_uid(call, existing, metadata.get("uid"))
         return await self._write(call, existing, sent)
 
     async def patch(self, call: Call) -> Result:
-        existing = _existing(call)
+        existing = call.existing()
         assert call.patch is not None
         media, change = call.patch.media_type, call.patch.change
         shown = self._shown(existing)
@@ -88,7 +88,7 @@ class _Scale:
         applied = _manager().apply(
             live,
             change,
-            call.write.manager,
+            call.write.field_manager,
             force=call.write.force,
             now=call.context.now,
             subresource="scale",
@@ -111,10 +111,7 @@ class _Scale:
 
         def change(obj: Object) -> Object:
             _put(obj, self.paths.replicas, replicas)
-            if entries is None:
-                noted = self._noted(call, existing, before, replicas)
-            else:
-                noted = entries
+            noted = self._noted(call, existing, before, replicas) if entries is None else entries
             obj["metadata"].pop("managedFields", None)
             if noted:
                 obj["metadata"]["managedFields"] = noted
@@ -130,7 +127,7 @@ class _Scale:
         entries = owners.to_scale(parent_entries)
         old = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
         new = {**old, "spec": {"replicas": replicas}}
-        manager, now = call.write.manager, call.context.now
+        manager, now = call.write.field_manager, call.context.now
         noted = _manager().update(old, new, manager, now, "scale")
         return owners.to_parent(parent_entries, noted["metadata"].get("managedFields"))
 
@@ -169,24 +166,10 @@ async def _replaced(call: Call, existing: Stored, change: Callable[[Object], Obj
 
 
 def _manager() -> FieldManager:
-    return builtin_field_manager(KIND.api_version, KIND.kind, {KIND.api_version: message_of(KIND)})
-
-
-def _existing(call: Call) -> Stored:
-    stored = call.core.store.latest(call.key)
-    if stored is None:
-        raise not_found(call.subject)
-    return stored
-
-
-def _wrong_name(call: Call, name: str) -> Exception:
-    if not name:
-        return bad_request(
-            f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
-        )
-    return bad_request(
-        f"the name of the object ({name}) does not match the name on the URL ({call.name})"
-    )
+    message = message_of(KIND)
+    empty = {**zero_of(message), "apiVersion": KIND.api_version, "kind": KIND.kind}
+    versions = Versions({KIND.api_version: shape_of(message)})
+    return FieldManager(KIND.api_version, KIND.kind, versions, empty)
 
 
 def _at(obj: Mapping[str, Json], path: tuple[str, ...]) -> Json:
@@ -208,13 +191,13 @@ def selector_text(selector: Json) -> str:
         return selector if isinstance(selector, str) else ""
     is_plain = not selector.keys() & {"matchLabels", "matchExpressions"}
     labels = selector if is_plain else selector.get("matchLabels") or {}
-    terms = {key: f"{key}={value}" for key, value in labels.items()}
+    terms = [(key, f"{key}={value}") for key, value in labels.items()]
     for expression in () if is_plain else selector.get("matchExpressions") or ():
         key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
-        terms[key] = {
+        texts = {
             "In": f"{key} in ({values})",
             "NotIn": f"{key} notin ({values})",
-            "Exists": key,
             "DoesNotExist": f"!{key}",
-        }.get(expression["operator"], key)
-    return ",".join(terms[key] for key in sorted(terms))
+        }
+        terms.append((key, texts.get(expression["operator"], key)))
+    return ",".join(text for _, text in sorted(terms))

@@ -11,7 +11,7 @@ from drayman.apiserver.protocol.errors import StatusError, Subject, already_exis
 from drayman.apiserver.verbs.core import ObjectStore
 from drayman.cluster.embedded.errors import ConflictError, RefusedError
 from drayman.cluster.embedded.model import Key, Operation, Put, Stored
-from drayman.cluster.embedded.store import Subscription
+from drayman.cluster.embedded.watching import Subscription
 
 
 class Batch:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from drayman.apiserver.protocol.access import AllowAll, Authorizer
 from drayman.apiserver.protocol.environment import Clock, Ids, RandomIds, SystemClock
@@ -12,8 +12,11 @@ from drayman.apiserver.served.acting import Part
 from drayman.apiserver.served.resources import Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admission
-from drayman.cluster.embedded.model import Key, Operation, Stored
-from drayman.cluster.embedded.store import Subscription
+from drayman.cluster.embedded.model import Key, Operation, Put, Stored
+from drayman.cluster.embedded.watching import Subscription
+
+if TYPE_CHECKING:
+    from drayman.apiserver.requests.calls import Call
 
 
 class ObjectStore(Protocol):
@@ -37,6 +40,14 @@ class ObjectStore(Protocol):
     def watch(self, resource: str, namespace: str | None = None, *, since: int) -> Subscription: ...
 
     async def write(self, operations: Sequence[Operation]) -> tuple[Stored, ...]: ...
+
+
+async def put(call: Call, existing: Stored, encode: Callable[[int], bytes]) -> Stored:
+    """Write the object of a call in place of what exists; for a dry run, only say how it would be stored."""
+    if call.dry_run:
+        return Stored(call.key, existing.revision, encode(existing.revision))
+    (stored,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])
+    return stored
 
 
 @dataclass(frozen=True, slots=True)

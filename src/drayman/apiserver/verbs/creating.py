@@ -98,11 +98,11 @@ def _prepared(call: Call, obj: Object, context: Context) -> Object:
         raise invalid(call.resource.kind_subject(metadata.get("name", "")), errors)
     obj = finished(call.resource, obj)
     call.warnings.extend(strategy.warnings(obj, None, context))
-    told = warning(
+    effect = warning(
         call.resource.acting, call.resource.kind, metadata["name"], obj, call.core.running
     )
-    if told is not None:
-        call.warnings.append(told)
+    if effect is not None:
+        call.warnings.append(effect)
     if call.verb != "create":
         # An update or an apply that creates the object needs the right to create as well.
         authorize(call, "create")

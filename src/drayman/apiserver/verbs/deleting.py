@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from drayman.api.times import moment_of, timestamp
-from drayman.apiserver.protocol.errors import Subject, conflict, not_found
+from drayman.apiserver.protocol.errors import Subject, conflict
 from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, Result, success
 from drayman.apiserver.served.encoding import stored_form
@@ -36,10 +36,7 @@ async def delete(call: Call) -> Result:
         answer = await call.resource.delete_handler(call)
         assert isinstance(answer, Result)
         return answer
-    existing = call.core.store.latest(call.key)
-    if existing is None:
-        raise not_found(call.subject)
-    stored, gone = await remove(call, existing)
+    stored, gone = await remove(call, call.existing())
     if gone and not call.resource.answers_with_deleted_object:
         uid = stored.value["metadata"]["uid"]
         return success(replace(call.subject, uid=uid))
@@ -90,11 +87,7 @@ async def remove(call: Call, existing: Stored) -> tuple[Stored, bool]:
     # Only members of the metadata are ever replaced; the rest is shared with all readers of the object.
     obj = {**value, "metadata": dict(value["metadata"])}
     check_preconditions(call, existing)
-    write = Admitted(
-        "DELETE", call.resource, "", call.namespace, call.name, new=None, old=obj, context=context
-    )
-    call.core.admission.admit(write)
-    call.core.admission.validate(write)
+    admit_deletion(call, obj, context)
     marked, gone = _plan(call, obj, context)
     if marked is None and not gone:
         return existing, False
@@ -105,6 +98,15 @@ async def remove(call: Call, existing: Stored) -> tuple[Stored, bool]:
     operations = _operations(call, existing, marked, gone=gone)
     results = await call.core.store.write(operations)
     return results[-1], gone
+
+
+def admit_deletion(call: Call, old: Object, context: Context) -> None:
+    """Ask admission whether an object may be deleted. Raises StatusError if not."""
+    write = Admitted(
+        "DELETE", call.resource, "", call.namespace, call.name, new=None, old=old, context=context
+    )
+    call.core.admission.admit(write)
+    call.core.admission.validate(write)
 
 
 def is_removable(call: Call, obj: Object) -> bool:

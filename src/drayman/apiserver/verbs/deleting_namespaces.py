@@ -6,20 +6,18 @@ through the finalize endpoint. When the last finalizer is gone, so is the namesp
 
 from __future__ import annotations
 
-from drayman.apiserver.protocol.errors import conflict, not_found
+from drayman.apiserver.protocol.errors import conflict
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.served.encoding import decode, stored_form
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.admission import Admitted
-from drayman.apiserver.verbs.deleting import ORPHAN, remove
-from drayman.cluster.embedded.model import Put, Stored
+from drayman.apiserver.verbs.core import put
+from drayman.apiserver.verbs.deleting import ORPHAN, admit_deletion, remove
+from drayman.cluster.embedded.model import Stored
 
 
 async def delete_namespace(call: Call) -> Result:
     """Begin to delete a namespace; delete it where nothing holds it any more."""
-    existing = call.core.store.latest(call.key)
-    if existing is None:
-        raise not_found(call.subject)
+    existing = call.existing()
     _check_preconditions(call, existing)
     if "deletionTimestamp" not in existing.value["metadata"]:
         return Result(await _terminate(call, existing))
@@ -42,15 +40,9 @@ def _check_preconditions(call: Call, existing: Stored) -> None:
 
 async def _terminate(call: Call, existing: Stored) -> Stored:
     context, obj = call.context, decode(existing.data)
-    write = Admitted("DELETE", call.resource, "", "", call.name, new=None, old=obj, context=context)
-    call.core.admission.admit(write)
-    call.core.admission.validate(write)
+    admit_deletion(call, obj, context)
     _mark(call, obj, context.now)
-    encode = stored_form(obj, call.resource.hub_kind)
-    if call.dry_run:
-        return Stored(call.key, existing.revision, encode(existing.revision))
-    (stored,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])
-    return stored
+    return await put(call, existing, stored_form(obj, call.resource.hub_kind))
 
 
 def _mark(call: Call, obj: Object, now: str) -> None:

@@ -20,7 +20,7 @@ from drayman.apiserver.served.shaping import message_of, normalised
 from drayman.apiserver.served.strategy import Context, Object
 
 MANAGERS_KEPT: Final = 1024
-_OWNED_BY_NOBODY: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
+_UNOWNED: Final = frozenset({"name", "namespace", "uid", "creationTimestamp"})
 
 _recent: Final[Recurring[_Creation]] = Recurring()
 """The entries of recently created objects, by their structure."""
@@ -69,7 +69,7 @@ def note_creation(call: Call, obj: Object, context: Context) -> None:
     metadata = obj["metadata"]
     if "managedFields" in metadata:
         noted = manager_of(call).create(
-            normalised(call.resource, obj), call.write.manager, context.now
+            normalised(call.resource, obj), call.write.field_manager, context.now
         )
         entries = noted["metadata"].get("managedFields", [])
     else:
@@ -82,16 +82,16 @@ def note_creation(call: Call, obj: Object, context: Context) -> None:
 def _creators(call: Call, obj: Object, context: Context) -> list[Object]:
     """The entries of a new object. Ownership depends on structure, which objects made from one template share."""
     metadata = obj["metadata"]
-    owned = {name: v for name, v in metadata.items() if name not in _OWNED_BY_NOBODY}
+    owned = {name: v for name, v in metadata.items() if name not in _UNOWNED}
     owner = _single_owner(owned)
     if owner:
         owned["ownerReferences"] = True
     structure = structure_of({**obj, "metadata": owned})
-    alike = (call.resource, call.version, call.write.manager, structure)
+    alike = (call.resource, call.version, call.write.field_manager, structure)
     known = _recent.find(alike)
     if known is None:
         whole = normalised(call.resource, obj)
-        noted = manager_of(call).create(whole, call.write.manager, context.now)
+        noted = manager_of(call).create(whole, call.write.field_manager, context.now)
         known = _recent.keep(alike, _Creation(noted["metadata"].get("managedFields", []), owner))
     return known.entries_for(owner, context.now)
 
@@ -138,7 +138,7 @@ def _swapped(owners: Object, before: str, after: str) -> Object:
 def note_update(call: Call, new: Object, old: Object, context: Context) -> None:
     """Make the writer the owner of what it changes."""
     part = call.subresource.name if call.subresource is not None else ""
-    noted = manager_of(call).update(old, new, call.write.manager, context.now, part)
+    noted = manager_of(call).update(old, new, call.write.field_manager, context.now, part)
     new["metadata"] = noted["metadata"]
 
 

@@ -9,26 +9,25 @@ from __future__ import annotations
 from functools import partial
 
 from drayman.api.struct import Json
-from drayman.apiserver.protocol.errors import conflict, no_such_resource, not_found
+from drayman.apiserver.protocol.errors import conflict, no_such_resource
 from drayman.apiserver.protocol.limits import within_size
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.served.conversion import from_hub
 from drayman.apiserver.served.encoding import stored_form
 from drayman.apiserver.served.resources import Subresource
 from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.core import put
 from drayman.apiserver.verbs.patches import reread
 from drayman.apiserver.verbs.quick_parts import changed_quickly
 from drayman.apiserver.verbs.updating import check_uid, plan_replacement
 from drayman.cluster.backend import PartsBody
-from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
+from drayman.cluster.embedded.model import Delete, Operation, Stored
 from drayman.cluster.writes import Parts, by_endpoint
 
 
 def meant_object(call: Call, body: PartsBody) -> Stored:
     """The object of a call, if it is the one, and the version, that the body is about. Raises StatusError 404 and 409."""
-    existing = call.core.store.latest(call.key)
-    if existing is None:
-        raise not_found(call.subject)
+    existing = call.existing()
     check_uid(call, existing, body.uid)
     if body.resource_version and body.resource_version != str(existing.revision):
         raise conflict(call.subject)
@@ -78,10 +77,7 @@ def _through(call: Call, endpoint: Subresource | None) -> Call:
 
 async def _put(call: Call, existing: Stored, new: Object) -> Stored:
     encode = within_size(stored_form(new, call.resource.hub_kind), call.subject)
-    if call.dry_run:
-        return Stored(call.key, existing.revision, encode(existing.revision))
-    (stored,) = await call.core.store.write([Put(call.key, encode, expected=existing.revision)])
-    return stored
+    return await put(call, existing, encode)
 
 
 async def _write_fully(calls: list[tuple[Call, Parts]], existing: Stored) -> Stored:

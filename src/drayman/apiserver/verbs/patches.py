@@ -16,7 +16,9 @@ from drayman.api.syntax.json_text import parse_tree
 from drayman.api.syntax.values import duplicate_paths, plain
 from drayman.api.syntax.yaml_text import parse_yaml_tree, warning_texts
 from drayman.api.validation.field_errors import invalid as invalid_field
-from drayman.apiserver.patching import apply_json_patch, apply_merge_patch, apply_strategic_merge
+from drayman.apiserver.patching.json_patch import apply_json_patch
+from drayman.apiserver.patching.merge_patch import apply_merge_patch
+from drayman.apiserver.patching.strategic import apply_strategic_merge
 from drayman.apiserver.protocol.errors import (
     StatusError,
     Subject,
@@ -24,6 +26,7 @@ from drayman.apiserver.protocol.errors import (
     conflict,
     invalid,
     not_found,
+    unknown_format,
 )
 from drayman.apiserver.protocol.negotiation import parse_media_type
 from drayman.apiserver.requests.bodies import SCHEME, internal_package
@@ -55,12 +58,7 @@ def patch_type(header: str, *, custom: bool) -> str:
     if media in accepted:
         return media
     if custom and media == STRATEGIC_MERGE:
-        listed = ", ".join(accepted)
-        message = (
-            "the body of the request was in an unknown format - accepted media types include: "
-            f"{listed}"
-        )
-        raise StatusError(415, "UnsupportedMediaType", message)
+        raise unknown_format(accepted)
     raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", Subject())
 
 
@@ -129,7 +127,7 @@ def reread(call: Call, patched: Json, duplicates: tuple[str, ...] = ()) -> Objec
     problems = (*duplicates, *unknown)
     if problems and call.write.field_validation == "Strict":
         raise _unfit(patched, strict_error(problems))
-    if call.write.field_validation == "Warn":
+    if call.write.field_validation != "Ignore":
         call.warnings.extend(warning_texts(problems))
     value["metadata"] = dict(value.get("metadata") or {})
     meta.check_name(call, value["metadata"])
@@ -171,10 +169,10 @@ def _unfit(patched: Json, why: str) -> StatusError:
 async def _apply(call: Call, config: Json) -> Result:
     config = {} if config is None else config
     if not isinstance(config, dict):
-        raise bad_request("error decoding YAML: the configuration is no object")
+        raise bad_request("error decoding YAML: the configuration is not an object")
     for name in ("apiVersion", "kind"):
         if not isinstance(config.get(name, ""), str):
-            raise bad_request(f"error decoding YAML: {name} is no text")
+            raise bad_request(f"error decoding YAML: {name} is not text")
     _report_duplicates(call)
     existing = call.core.store.latest(call.key)
     part = call.subresource.name if call.subresource is not None else ""
@@ -185,7 +183,7 @@ async def _apply(call: Call, config: Json) -> Result:
         return manager_of(there).apply(
             live,
             config,
-            there.write.manager,
+            there.write.field_manager,
             force=there.write.force,
             now=there.context.now,
             subresource=part,
@@ -213,7 +211,7 @@ def _report_duplicates(call: Call) -> None:
     duplicates = call.patch.duplicates if call.patch is not None else ()
     if duplicates and call.write.field_validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
-    if call.write.field_validation == "Warn":
+    if call.write.field_validation != "Ignore":
         call.warnings.extend(warning_texts(duplicates))
 
 

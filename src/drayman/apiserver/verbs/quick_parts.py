@@ -109,7 +109,7 @@ def _noted(
     part = call.subresource.name if call.subresource is not None else ""
     before = old["metadata"].get("managedFields")
     if before:
-        writer = Manager(call.write.manager or UNKNOWN, "Update", call.kind.api_version, part)
+        writer = Manager(call.write.field_manager or UNKNOWN, "Update", call.kind.api_version, part)
         try:
             entries = _owners(manager_of(call), changed, new, old, before, writer, context.now)
         except ItemError:

@@ -93,11 +93,11 @@ async def list_objects(call: Call) -> StoredPage:
 
 def _position(call: Call) -> Position | None:
     options = call.selection
-    if not options.continue_token:
+    if not options.continue_:
         return None
     if options.resource_version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
-    return decode_token(options.continue_token, namespace=call.namespace or None)
+    return decode_token(options.continue_, namespace=call.namespace or None)
 
 
 def _version(call: Call) -> tuple[int, bool]:
@@ -108,7 +108,7 @@ def _version(call: Call) -> tuple[int, bool]:
     version = parse_version(text)
     if version is None:
         raise bad_request(version_syntax(text).message)
-    return version, call.selection.version_match == "Exact"
+    return version, call.selection.resource_version_match == "Exact"
 
 
 def _items(call: Call, at: int | None, position: Position | None) -> tuple[Sequence[Stored], int]:
@@ -141,11 +141,8 @@ def _too_old(call: Call, position: Position | None) -> StatusError:
 
 def _behind(items: Sequence[Stored], position: Position) -> Sequence[Stored]:
     place = (position.namespace, position.name)
-    return items[bisect_right(items, place, key=_place) :]
-
-
-def _place(stored: Stored) -> tuple[str, str]:
-    return stored.key.namespace, stored.key.name
+    after = bisect_right(items, place, key=lambda stored: (stored.key.namespace, stored.key.name))
+    return items[after:]
 
 
 def _page(call: Call, items: Sequence[Stored], revision: int, limit: int) -> StoredPage:

@@ -13,8 +13,7 @@ from drayman.apiserver.protocol.options import DeleteOptions
 from drayman.apiserver.requests.calls import Call, Result, success
 from drayman.apiserver.served.encoding import stored_form
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.admission import Admitted
-from drayman.apiserver.verbs.deleting import delete, is_removable
+from drayman.apiserver.verbs.deleting import admit_deletion, delete, is_removable
 from drayman.apiserver.verbs.parts import meant_object, write_parts
 from drayman.cluster.backend import PartsBody
 from drayman.cluster.embedded.model import Delete, Stored
@@ -51,17 +50,6 @@ def _reduced(call: Call, old: Object, parts: Parts) -> Object | None:
 
 
 async def _remove(call: Call, existing: Stored, last: Object) -> None:
-    write = Admitted(
-        "DELETE",
-        call.resource,
-        "",
-        call.namespace,
-        call.name,
-        new=None,
-        old=existing.value,
-        context=call.context,
-    )
-    call.core.admission.admit(write)
-    call.core.admission.validate(write)
+    admit_deletion(call, existing.value, call.context)
     encode = stored_form(last, call.resource.hub_kind)
     await call.core.store.write([Delete(call.key, encode, expected=existing.revision)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +22,7 @@ from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.reading import select, selector_of
 from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Event, EventType, Stored
-from drayman.cluster.embedded.store import Subscription
+from drayman.cluster.embedded.watching import Subscription
 
 BOOKMARK_INTERVAL_S: Final = 60.0
 BOOKMARK_BEFORE_END_S: Final = 2.0
@@ -196,10 +196,3 @@ def _next_bookmark(now: float, end: float) -> float:
     before_end = end - BOOKMARK_BEFORE_END_S
     due = now + BOOKMARK_INTERVAL_S
     return before_end if now < before_end < due else due
-
-
-Encoder = Callable[[WatchEvent], bytes]
-
-
-def encode_batch(batch: Iterable[WatchEvent], encode: Encoder) -> bytes:
-    return b"".join(map(encode, batch))

@@ -19,8 +19,8 @@ from drayman.cel.costs import (
     actual_size,
     fixed_cost,
 )
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.rules import nominal_cost, nominal_estimate
+from drayman.cel.functions import Function, Library, Rule, member, priced
+from drayman.cel.libraries.rules import NOMINAL, nominal_estimate
 from drayman.cel.types import BOOL, STRING, Type, object_type
 from drayman.cel.values import no_such_overload
 
@@ -40,14 +40,6 @@ def _unreachable(*args: object) -> NoReturn:
     raise no_such_overload()
 
 
-def _check_estimate(args: Sequence[CostNode]) -> CallEstimate:
-    return CallEstimate(fixed_cost(_CHECK_COST))
-
-
-def _check_cost(args: Sequence[object], result: object) -> int:
-    return _CHECK_COST
-
-
 def _selector_estimate(args: Sequence[CostNode]) -> CallEstimate:
     text = args[1].size
     requirements = text.cost(_REQUIREMENTS_PER_CHARACTER).scaled(_REQUIREMENT)
@@ -60,16 +52,11 @@ def _selector_cost(args: Sequence[object], result: object) -> int:
     return LIST_CREATE + math.ceil(text * STRING_TRAVERSAL) + requirements
 
 
-def _step(name: str, id: str, result: Type, *params: Type) -> Function:
-    overload = Overload(id, params, result, _unreachable, member=True)
-    return Function(name, (overload,), nominal_estimate, nominal_cost)
+def _call(name: str, id: str, result: Type, *params: Type) -> Function:
+    return member(name, id, params, result, _unreachable)
 
 
-def _selector(name: str, id: str) -> Function:
-    overload = Overload(id, (RESOURCE_CHECK, STRING), RESOURCE_CHECK, _unreachable, member=True)
-    return Function(name, (overload,), _selector_estimate, _selector_cost)
-
-
+_CHECK = Rule(lambda args: CallEstimate(fixed_cost(_CHECK_COST)), lambda args, result: _CHECK_COST)
 _EQUALITY = {
     type.name: nominal_estimate
     for type in (AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION)
@@ -78,44 +65,43 @@ _EQUALITY = {
 AUTHZ = Library(
     "kubernetes.authz",
     functions=(
-        _step("path", "authorizer_path", PATH_CHECK, AUTHORIZER, STRING),
-        _step("group", "authorizer_group", GROUP_CHECK, AUTHORIZER, STRING),
-        _step(
-            "serviceAccount", "authorizer_serviceaccount", AUTHORIZER, AUTHORIZER, STRING, STRING
-        ),
-        _step("resource", "groupcheck_resource", RESOURCE_CHECK, GROUP_CHECK, STRING),
-        _step("subresource", "resourcecheck_subresource", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
-        _step("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
-        _step("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
-        Function(
-            "check",
-            (
-                Overload(
-                    "pathcheck_check", (PATH_CHECK, STRING), DECISION, _unreachable, member=True
-                ),
-                Overload(
-                    "resourcecheck_check",
-                    (RESOURCE_CHECK, STRING),
-                    DECISION,
-                    _unreachable,
-                    member=True,
-                ),
+        *priced(
+            NOMINAL,
+            _call("path", "authorizer_path", PATH_CHECK, AUTHORIZER, STRING),
+            _call("group", "authorizer_group", GROUP_CHECK, AUTHORIZER, STRING),
+            _call(
+                "serviceAccount",
+                "authorizer_serviceaccount",
+                AUTHORIZER,
+                AUTHORIZER,
+                STRING,
+                STRING,
             ),
-            _check_estimate,
-            _check_cost,
+            _call("resource", "groupcheck_resource", RESOURCE_CHECK, GROUP_CHECK, STRING),
+            _call(
+                "subresource", "resourcecheck_subresource", RESOURCE_CHECK, RESOURCE_CHECK, STRING
+            ),
+            _call("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
+            _call("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
+            _call("errored", "decision_errored", BOOL, DECISION),
+            _call("error", "decision_error", STRING, DECISION),
+            _call("allowed", "decision_allowed", BOOL, DECISION),
+            _call("reason", "decision_reason", STRING, DECISION),
         ),
-        _step("errored", "decision_errored", BOOL, DECISION),
-        _step("error", "decision_error", STRING, DECISION),
-        _step("allowed", "decision_allowed", BOOL, DECISION),
-        _step("reason", "decision_reason", STRING, DECISION),
+        *priced(
+            _CHECK,
+            _call("check", "pathcheck_check", DECISION, PATH_CHECK, STRING),
+            _call("check", "resourcecheck_check", DECISION, RESOURCE_CHECK, STRING),
+        ),
     ),
     equality=_EQUALITY,
 )
 
 AUTHZ_SELECTORS = Library(
     "kubernetes.authzSelectors",
-    functions=(
-        _selector("fieldSelector", "authorizer_fieldselector"),
-        _selector("labelSelector", "authorizer_labelselector"),
+    priced(
+        Rule(_selector_estimate, _selector_cost),
+        _call("fieldSelector", "authorizer_fieldselector", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
+        _call("labelSelector", "authorizer_labelselector", RESOURCE_CHECK, RESOURCE_CHECK, STRING),
     ),
 )

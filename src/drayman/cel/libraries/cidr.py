@@ -14,19 +14,14 @@ from drayman.cel.costs import (
     UNIT,
     CallEstimate,
     CostNode,
-    EstimateRule,
     SizeEstimate,
     actual_size,
+    traversal,
 )
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, Rule, member, priced, static, succeeds
 from drayman.cel.libraries.ip import IP, Address, IpValue, parse_address, parse_ip
-from drayman.cel.libraries.rules import (
-    nominal_cost,
-    nominal_estimate,
-    traversal_cost,
-    traversal_estimate,
-)
+from drayman.cel.libraries.rules import NOMINAL, TRAVERSAL, nominal_estimate
 from drayman.cel.types import BOOL, INT, STRING, opaque
 from drayman.cel.values import Opaque, no_such_overload
 
@@ -47,6 +42,9 @@ class CidrValue(Opaque):
         if not isinstance(other, CidrValue):
             raise no_such_overload()
         return (self.address, self.bits) == (other.address, other.bits)
+
+    def __str__(self) -> str:
+        return f"{self.address}/{self.bits}"
 
     @property
     def cost_size(self) -> int:
@@ -79,40 +77,11 @@ def parse_cidr(text: str) -> CidrValue:
         ) from None
 
 
-def is_cidr(text: str) -> bool:
-    try:
-        parse_prefix(text)
-    except ValueError:
-        return False
-    return True
-
-
-def cidr_to_string(value: CidrValue) -> str:
-    return f"{value.address}/{value.bits}"
-
-
-def contains_ip(value: CidrValue, ip: IpValue) -> bool:
-    return value.covers(ip.address)
-
-
-def contains_ip_string(value: CidrValue, ip: str) -> bool:
-    return value.covers(parse_ip(ip).address)
+is_cidr = succeeds(parse_prefix)
 
 
 def contains_cidr(value: CidrValue, other: CidrValue) -> bool:
     return value.bits <= other.bits and value.covers(other.address)
-
-
-def contains_cidr_string(value: CidrValue, other: str) -> bool:
-    return contains_cidr(value, parse_cidr(other))
-
-
-def address_of(value: CidrValue) -> IpValue:
-    return IpValue(value.address)
-
-
-def prefix_length(value: CidrValue) -> int:
-    return value.bits
 
 
 def masked(value: CidrValue) -> CidrValue:
@@ -120,7 +89,7 @@ def masked(value: CidrValue) -> CidrValue:
     return CidrValue(network.network_address, value.bits)
 
 
-def _containment_estimate(*, of_cidr: bool, of_string: bool) -> EstimateRule:
+def _containment(*, of_cidr: bool, of_string: bool) -> Rule:
     def estimate(args: Sequence[CostNode]) -> CallEstimate:
         cost = (_ADDRESS_SIZE + _ADDRESS_SIZE).cost(STRING_TRAVERSAL)
         if of_cidr:  # the other address is masked, and the lengths are compared
@@ -129,114 +98,74 @@ def _containment_estimate(*, of_cidr: bool, of_string: bool) -> EstimateRule:
             cost += args[1].size.cost(STRING_TRAVERSAL)
         return CallEstimate(cost)
 
-    return estimate
+    def cost(args: Sequence[object], result: object) -> int:
+        size = actual_size(args[0])
+        cost = math.ceil((size + size) * STRING_TRAVERSAL)
+        if of_cidr:
+            cost += traversal(args[0]) + 1
+        return cost + traversal(args[1]) if of_string else cost
+
+    return Rule(estimate, cost)
 
 
-def _contains_ip_cost(args: Sequence[object], result: object) -> int:
-    size = actual_size(args[0])
-    return math.ceil((size + size) * STRING_TRAVERSAL)
-
-
-def _contains_ip_string_cost(args: Sequence[object], result: object) -> int:
-    return _contains_ip_cost(args, result) + math.ceil(actual_size(args[1]) * STRING_TRAVERSAL)
-
-
-def _contains_cidr_cost(args: Sequence[object], result: object) -> int:
-    return _contains_ip_cost(args, result) + math.ceil(actual_size(args[0]) * STRING_TRAVERSAL) + 1
-
-
-def _contains_cidr_string_cost(args: Sequence[object], result: object) -> int:
-    return _contains_cidr_cost(args, result) + math.ceil(actual_size(args[1]) * STRING_TRAVERSAL)
-
+_CONTAINS_IP = _containment(of_cidr=False, of_string=False)
+_CONTAINS_IP_STRING = _containment(of_cidr=False, of_string=True)
+_CONTAINS_CIDR = _containment(of_cidr=True, of_string=False)
+_CONTAINS_CIDR_STRING = _containment(of_cidr=True, of_string=True)
 
 CIDRS = Library(
     "kubernetes.net.cidr",
     functions=(
-        Function(
-            "cidr",
-            (Overload("string_to_cidr", (STRING,), CIDR, parse_cidr),),
-            traversal_estimate(),
-            traversal_cost(),
-        ),
-        Function(
-            "containsIP",
-            (
-                Overload(
-                    "cidr_contains_ip_string",
-                    (CIDR, STRING),
-                    BOOL,
-                    contains_ip_string,
-                    member=True,
-                    estimate=_containment_estimate(of_cidr=False, of_string=True),
-                    cost=_contains_ip_string_cost,
-                ),
-                Overload(
-                    "cidr_contains_ip_ip",
-                    (CIDR, IP),
-                    BOOL,
-                    contains_ip,
-                    member=True,
-                    estimate=_containment_estimate(of_cidr=False, of_string=False),
-                ),
+        *priced(
+            Rule(cost=_CONTAINS_IP.cost),
+            member(
+                "containsIP",
+                "cidr_contains_ip_string",
+                (CIDR, STRING),
+                BOOL,
+                lambda value, ip: value.covers(parse_ip(ip).address),
+                _CONTAINS_IP_STRING,
             ),
-            cost=_contains_ip_cost,
-        ),
-        Function(
-            "containsCIDR",
-            (
-                Overload(
-                    "cidr_contains_cidr_string",
-                    (CIDR, STRING),
-                    BOOL,
-                    contains_cidr_string,
-                    member=True,
-                    estimate=_containment_estimate(of_cidr=True, of_string=True),
-                    cost=_contains_cidr_string_cost,
-                ),
-                Overload(
-                    "cidr_contains_cidr",
-                    (CIDR, CIDR),
-                    BOOL,
-                    contains_cidr,
-                    member=True,
-                    estimate=_containment_estimate(of_cidr=True, of_string=False),
-                ),
-            ),
-            cost=_contains_cidr_cost,
-        ),
-        Function(
-            "ip",
-            (
-                Overload(
-                    "cidr_ip",
-                    (CIDR,),
-                    IP,
-                    address_of,
-                    member=True,
-                    estimate=nominal_estimate,
-                    cost=nominal_cost,
-                ),
+            member(
+                "containsIP",
+                "cidr_contains_ip_ip",
+                (CIDR, IP),
+                BOOL,
+                lambda value, ip: value.covers(ip.address),
+                _CONTAINS_IP,
             ),
         ),
-        Function(
-            "prefixLength",
-            (Overload("cidr_prefix_length", (CIDR,), INT, prefix_length, member=True),),
-            nominal_estimate,
-            nominal_cost,
+        *priced(
+            Rule(cost=_CONTAINS_CIDR.cost),
+            member(
+                "containsCIDR",
+                "cidr_contains_cidr_string",
+                (CIDR, STRING),
+                BOOL,
+                lambda value, other: contains_cidr(value, parse_cidr(other)),
+                _CONTAINS_CIDR_STRING,
+            ),
+            member(
+                "containsCIDR",
+                "cidr_contains_cidr",
+                (CIDR, CIDR),
+                BOOL,
+                contains_cidr,
+                _CONTAINS_CIDR,
+            ),
         ),
-        Function(
-            "masked",
-            (Overload("cidr_masked", (CIDR,), CIDR, masked, member=True),),
-            nominal_estimate,
-            nominal_cost,
+        *priced(
+            TRAVERSAL,
+            static("cidr", "string_to_cidr", (STRING,), CIDR, parse_cidr),
+            static("isCIDR", "is_cidr", (STRING,), BOOL, is_cidr),
         ),
-        Function(
-            "isCIDR",
-            (Overload("is_cidr", (STRING,), BOOL, is_cidr),),
-            traversal_estimate(),
-            traversal_cost(),
+        *priced(
+            NOMINAL,
+            member("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda value: value.bits),
+            member("masked", "cidr_masked", (CIDR,), CIDR, masked),
         ),
-        Function("string", (Overload("cidr_to_string", (CIDR,), STRING, cidr_to_string),)),
+        member("ip", "cidr_ip", (CIDR,), IP, lambda value: IpValue(value.address), NOMINAL),
+        static("string", "cidr_to_string", (CIDR,), STRING, str),
     ),
     types=(CIDR,),
     equality={CIDR.name: nominal_estimate},

@@ -1,4 +1,4 @@
-"""How library functions look at the elements of lists: equality and order that never fail."""
+"""How library functions look at the elements of lists: an order that never fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from drayman.cel.errors import AbortError, EvaluationError
 from drayman.cel.standard.comparison import compare
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
-from drayman.cel.values import ListValue, equal
 
 COMPARABLE_TYPES: dict[str, Type] = {
     "int": INT,
@@ -21,20 +20,6 @@ COMPARABLE_TYPES: dict[str, Type] = {
 """By the short names that overload ids have."""
 
 _COMPARABLE = (bool, int, float, str, bytes, Timestamp, Duration)
-
-
-def same(left: object, right: object) -> bool:
-    """Whether two values are equal; values that cannot be compared are not."""
-    try:
-        return equal(left, right)
-    except AbortError:
-        raise
-    except EvaluationError:
-        return False
-
-
-def contains(items: ListValue, value: object) -> bool:
-    return any(same(value, item) for item in items)
 
 
 def is_comparable(value: object) -> bool:

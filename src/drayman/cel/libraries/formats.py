@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from drayman.api import formats
 from drayman.cel.costs import (
     REGEX_LENGTH,
     STRING_TRAVERSAL,
@@ -15,9 +16,9 @@ from drayman.cel.costs import (
     CostNode,
     actual_size,
 )
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, Rule, member, priced, static
 from drayman.cel.libraries import names
-from drayman.cel.libraries.rules import matching_cost, nominal_cost, nominal_estimate
+from drayman.cel.libraries.rules import NOMINAL, matching_cost
 from drayman.cel.types import STRING, list_of, object_type, optional_of
 from drayman.cel.values import NONE, Opaque, OptionalValue, no_such_overload
 
@@ -35,7 +36,7 @@ class FormatValue(Opaque):
     hashable: ClassVar[bool] = False
 
     name: str
-    reasons: Callable[[str], list[str]]
+    reasons: Callable[[str], formats.Problems]
     pattern_size: int
 
     def equals(self, other: object) -> bool:
@@ -44,24 +45,21 @@ class FormatValue(Opaque):
         return self.name == other.name
 
 
-def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    def reasons(text: str) -> list[str]:
-        return check(names.as_prefix(text))
-
-    return reasons
+def _prefix(check: Callable[[str], formats.Problems]) -> Callable[[str], formats.Problems]:
+    return lambda text: check(names.as_prefix(text))
 
 
 FORMATS = {
     format.name: format
     for format in (
-        FormatValue("dns1123Label", names.dns1123_label, 30),
-        FormatValue("dns1123Subdomain", names.dns1123_subdomain, 60),
+        FormatValue("dns1123Label", formats.dns_label_problems, 30),
+        FormatValue("dns1123Subdomain", formats.dns_subdomain_problems, 60),
         FormatValue("dns1035Label", names.dns1035_label, 30),
-        FormatValue("qualifiedName", names.qualified_name, 60),
-        FormatValue("dns1123LabelPrefix", _prefix(names.dns1123_label), 30),
-        FormatValue("dns1123SubdomainPrefix", _prefix(names.dns1123_subdomain), 60),
+        FormatValue("qualifiedName", formats.label_key_problems, 60),
+        FormatValue("dns1123LabelPrefix", _prefix(formats.dns_label_problems), 30),
+        FormatValue("dns1123SubdomainPrefix", _prefix(formats.dns_subdomain_problems), 60),
         FormatValue("dns1035LabelPrefix", _prefix(names.dns1035_label), 30),
-        FormatValue("labelValue", names.label_value, 40),
+        FormatValue("labelValue", formats.label_value_problems, 40),
         FormatValue("uri", names.request_uri, 1103),
         FormatValue("uuid", names.uuid, 70),
         FormatValue("byte", names.base64, 84),
@@ -82,10 +80,6 @@ def validate(format: FormatValue, text: str) -> OptionalValue:
     return OptionalValue(reasons) if reasons else NONE
 
 
-def _constant(name: str) -> FormatValue:
-    return FORMATS[name]
-
-
 def _validate_estimate(args: Sequence[CostNode]) -> CallEstimate:
     each = _MAX_PATTERN * REGEX_LENGTH
     return CallEstimate(args[1].size.cost(STRING_TRAVERSAL).scaled(each))
@@ -101,34 +95,20 @@ def _equality_estimate(args: Sequence[CostNode]) -> CallEstimate:
     return CallEstimate(CostEstimate(1, _MAX_NAME).scaled(STRING_TRAVERSAL))
 
 
+_REASONS = optional_of(list_of(STRING))
+
 NAMED_FORMATS = Library(
     "kubernetes.format",
     functions=(
-        Function(
-            "validate",
-            (
-                Overload(
-                    "format-validate",
-                    (FORMAT, STRING),
-                    optional_of(list_of(STRING)),
-                    validate,
-                    member=True,
-                ),
-            ),
-            _validate_estimate,
-            _validate_cost,
+        *priced(
+            Rule(_validate_estimate, _validate_cost),
+            member("validate", "format-validate", (FORMAT, STRING), _REASONS, validate),
         ),
-        Function(
-            "format.named",
-            (Overload("format-named", (STRING,), optional_of(FORMAT), named),),
-            nominal_estimate,
-            nominal_cost,
+        *priced(
+            NOMINAL, static("format.named", "format-named", (STRING,), optional_of(FORMAT), named)
         ),
         *(
-            Function(
-                f"format.{name}",
-                (Overload(f"format.{name}", (), FORMAT, partial(_constant, name)),),
-            )
+            static(f"format.{name}", f"format.{name}", (), FORMAT, partial(FORMATS.get, name))
             for name in FORMATS
         ),
     ),

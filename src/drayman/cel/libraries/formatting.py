@@ -18,9 +18,9 @@ from drayman.cel import ast
 from drayman.cel.costs import PENDING, STRING_TRAVERSAL, actual_size
 from drayman.cel.doubles import grouped_double
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Overload
+from drayman.cel.functions import Rule, member, priced
 from drayman.cel.libraries.rendering import Unrenderable, render
-from drayman.cel.libraries.rules import growth_cost, traversal_estimate
+from drayman.cel.libraries.rules import TRAVERSAL, growth_cost
 from drayman.cel.types import DYN, STRING, Type, list_of
 from drayman.cel.values import LISTS, ListValue, check_size, type_name
 
@@ -156,14 +156,6 @@ def _first_misfit(letter: _Letter, item: ast.Expr, type_of: _TypeOf) -> ast.Expr
     return next((misfit for misfit in misfits if misfit is not None), None)
 
 
-def _string(value: object, number: int) -> str:
-    return render(value)
-
-
-def _fixed(value: object, number: int) -> str:
-    return grouped_double(_as_double(value), number)
-
-
 def _scientific(value: object, number: int) -> str:
     double = _as_double(value)
     if not math.isfinite(double):
@@ -219,9 +211,13 @@ _NEEDS_TEXT = (
 _NEEDS_HEXADECIMAL = "only integers, byte buffers, and strings can be formatted as hex"
 
 _LETTERS = {
-    "s": _Letter(_string, _TEXT, _NEEDS_TEXT),
+    "s": _Letter(lambda value, number: render(value), _TEXT, _NEEDS_TEXT),
     "d": _Letter(_in_base("d"), _INTEGERS, "decimal clause can only be used on integers"),
-    "f": _Letter(_fixed, _DOUBLES, "fixed-point clause can only be used on doubles"),
+    "f": _Letter(
+        lambda value, number: grouped_double(_as_double(value), number),
+        _DOUBLES,
+        "fixed-point clause can only be used on doubles",
+    ),
     "e": _Letter(_scientific, _DOUBLES, "scientific clause can only be used on doubles"),
     "b": _Letter(
         _in_base("b"), _INTEGERS | {"bool"}, "only integers and bools can be formatted as binary"
@@ -240,13 +236,7 @@ def _format_cost(args: Sequence[object], result: object) -> int:
     return cost + growth_cost(actual_size(result), inputs)
 
 
-FORMAT = Function(
-    "format",
-    (
-        Overload(
-            "string_format", (STRING, list_of(DYN)), STRING, format_text, member=True, variadic=True
-        ),
-    ),
-    traversal_estimate(),
-    _format_cost,
+FORMAT = priced(
+    Rule(TRAVERSAL.estimate, _format_cost),
+    member("format", "string_format", (STRING, list_of(DYN)), STRING, format_text, variadic=True),
 )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from drayman.cel.costs import UNIT, CallEstimate, CostNode, SizeEstimate
+from drayman.cel.costs import UNIT, CallEstimate, SizeEstimate
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.elements import same
+from drayman.cel.functions import Library, Rule, member
 from drayman.cel.types import BOOL, DYN
-from drayman.cel.values import LISTS
+from drayman.cel.values import LISTS, same
 
 MAX_VALUES = 48
 """The maximum number of values that all attributes of a device may have together."""
@@ -28,25 +25,8 @@ def includes(target: object, value: object) -> bool:
     return False
 
 
-def _estimate(args: Sequence[CostNode]) -> CallEstimate:
-    return CallEstimate(SizeEstimate(0, MAX_VALUES).times(UNIT))
-
+_RULE = Rule(lambda args: CallEstimate(SizeEstimate(0, MAX_VALUES).times(UNIT)))
 
 INCLUDES = Library(
-    "dra.includes",
-    functions=(
-        Function(
-            "includes",
-            (
-                Overload(
-                    "dra_includes_dyn_dyn",
-                    (DYN, DYN),
-                    BOOL,
-                    includes,
-                    member=True,
-                    estimate=_estimate,
-                ),
-            ),
-        ),
-    ),
+    "dra.includes", (member("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, includes, _RULE),)
 )

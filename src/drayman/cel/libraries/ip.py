@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.rules import (
-    nominal_cost,
-    nominal_estimate,
-    traversal_cost,
-    traversal_estimate,
-)
+from drayman.cel.functions import Library, member, priced, static, succeeds
+from drayman.cel.libraries.rules import NOMINAL, TRAVERSAL, nominal_estimate, traversal_rule
 from drayman.cel.types import BOOL, INT, STRING, opaque
 from drayman.cel.values import Opaque, no_such_overload
 
@@ -64,36 +59,11 @@ def parse_ip(text: str) -> IpValue:
         raise EvaluationError(str(error)) from None
 
 
-def is_ip(text: str) -> bool:
-    try:
-        parse_address(text)
-    except ValueError:
-        return False
-    return True
+is_ip = succeeds(parse_address)
 
 
 def is_canonical(text: str) -> bool:
     return str(parse_ip(text).address) == text
-
-
-def ip_to_string(value: IpValue) -> str:
-    return str(value.address)
-
-
-def family(value: IpValue) -> int:
-    return value.address.version
-
-
-def is_unspecified(value: IpValue) -> bool:
-    return value.address.is_unspecified
-
-
-def is_loopback(value: IpValue) -> bool:
-    return value.address.is_loopback
-
-
-def is_link_local_unicast(value: IpValue) -> bool:
-    return value.address.is_link_local
 
 
 def is_link_local_multicast(value: IpValue) -> bool:
@@ -115,55 +85,29 @@ def is_global_unicast(value: IpValue) -> bool:
     )
 
 
-def _property(name: str, id: str, implementation: Callable[[IpValue], bool]) -> Function:
-    return Function(
-        name,
-        (Overload(id, (IP,), BOOL, implementation, member=True),),
-        nominal_estimate,
-        nominal_cost,
-    )
-
+_PROPERTIES: tuple[tuple[str, str, Callable[[IpValue], bool]], ...] = (
+    ("isUnspecified", "ip_is_unspecified", lambda ip: ip.address.is_unspecified),
+    ("isLoopback", "ip_is_loopback", lambda ip: ip.address.is_loopback),
+    ("isLinkLocalMulticast", "ip_is_link_local_multicast", is_link_local_multicast),
+    ("isLinkLocalUnicast", "ip_is_link_local_unicast", lambda ip: ip.address.is_link_local),
+    ("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
+)
 
 IPS = Library(
     "kubernetes.net.ip",
     functions=(
-        Function(
-            "ip",
-            (
-                Overload(
-                    "string_to_ip",
-                    (STRING,),
-                    IP,
-                    parse_ip,
-                    estimate=traversal_estimate(),
-                    cost=traversal_cost(),
-                ),
-            ),
+        static("ip", "string_to_ip", (STRING,), IP, parse_ip, TRAVERSAL),
+        static("string", "ip_to_string", (IP,), STRING, lambda ip: str(ip.address)),
+        *priced(TRAVERSAL, static("isIP", "is_ip", (STRING,), BOOL, is_ip)),
+        *priced(
+            traversal_rule(passes=2),
+            static("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, is_canonical),
         ),
-        Function(
-            "family",
-            (Overload("ip_family", (IP,), INT, family, member=True),),
-            nominal_estimate,
-            nominal_cost,
+        *priced(
+            NOMINAL,
+            member("family", "ip_family", (IP,), INT, lambda ip: ip.address.version),
+            *(member(name, id, (IP,), BOOL, test) for name, id, test in _PROPERTIES),
         ),
-        Function(
-            "ip.isCanonical",
-            (Overload("ip_is_canonical", (STRING,), BOOL, is_canonical),),
-            traversal_estimate(passes=2),
-            traversal_cost(passes=2),
-        ),
-        _property("isUnspecified", "ip_is_unspecified", is_unspecified),
-        _property("isLoopback", "ip_is_loopback", is_loopback),
-        _property("isLinkLocalMulticast", "ip_is_link_local_multicast", is_link_local_multicast),
-        _property("isLinkLocalUnicast", "ip_is_link_local_unicast", is_link_local_unicast),
-        _property("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
-        Function(
-            "isIP",
-            (Overload("is_ip", (STRING,), BOOL, is_ip),),
-            traversal_estimate(),
-            traversal_cost(),
-        ),
-        Function("string", (Overload("ip_to_string", (IP,), STRING, ip_to_string),)),
     ),
     types=(IP,),
     equality={IP.name: nominal_estimate},

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.elements import COMPARABLE_TYPES, is_comparable, order, same
-from drayman.cel.libraries.rules import scan_cost, scan_estimate
+from drayman.cel.functions import Function, Library, member, priced
+from drayman.cel.libraries.elements import COMPARABLE_TYPES, is_comparable, order
+from drayman.cel.libraries.rules import SCAN
 from drayman.cel.times import Duration
 from drayman.cel.types import BOOL, DOUBLE, DURATION, INT, UINT, Type, list_of, parameter
-from drayman.cel.values import ListValue, UInt, no_such_overload, to_int, to_uint
+from drayman.cel.values import ListValue, UInt, no_such_overload, same, to_int, to_uint
 
 
 def is_sorted(items: ListValue) -> bool:
@@ -92,58 +92,34 @@ def sum_of_durations(items: ListValue) -> Duration:
 
 
 _ANY = parameter("A")
-_SUMS: dict[str, tuple[Type, Callable[[ListValue], object]]] = {
-    "int": (INT, sum_of_ints),
-    "uint": (UINT, sum_of_uints),
-    "double": (DOUBLE, sum_of_doubles),
-    "duration": (DURATION, sum_of_durations),
-}
+_SEARCH = (list_of(_ANY), _ANY)
+_SUMS: tuple[tuple[str, Type, Callable[[ListValue], object]], ...] = (
+    ("int", INT, sum_of_ints),
+    ("uint", UINT, sum_of_uints),
+    ("double", DOUBLE, sum_of_doubles),
+    ("duration", DURATION, sum_of_durations),
+)
 
 
-def _function(name: str, *overloads: Overload) -> Function:
-    return Function(name, overloads, scan_estimate, scan_cost)
-
-
-def _extremes(name: str, implementation: Callable[[ListValue], object]) -> Function:
-    overloads = (
-        Overload(
-            f"list_{short}_{name}_{short}", (list_of(type),), type, implementation, member=True
-        )
-        for short, type in COMPARABLE_TYPES.items()
+def _for_each_type(short: str, type: Type) -> tuple[Function, ...]:
+    items = (list_of(type),)
+    return (
+        member("isSorted", f"list_{short}_is_sorted_bool", items, BOOL, is_sorted),
+        member("max", f"list_{short}_max_{short}", items, type, maximum),
+        member("min", f"list_{short}_min_{short}", items, type, minimum),
     )
-    return _function(name, *overloads)
 
 
 KUBERNETES_LISTS = Library(
     "kubernetes.lists",
-    functions=(
-        _function(
-            "isSorted",
-            *(
-                Overload(
-                    f"list_{short}_is_sorted_bool", (list_of(type),), BOOL, is_sorted, member=True
-                )
-                for short, type in COMPARABLE_TYPES.items()
-            ),
+    priced(
+        SCAN,
+        *(row for of in COMPARABLE_TYPES.items() for row in _for_each_type(*of)),
+        *(
+            member("sum", f"list_{short}_sum_{short}", (list_of(type),), type, total)
+            for short, type, total in _SUMS
         ),
-        _function(
-            "sum",
-            *(
-                Overload(f"list_{short}_sum_{short}", (list_of(type),), type, total, member=True)
-                for short, (type, total) in _SUMS.items()
-            ),
-        ),
-        _extremes("max", maximum),
-        _extremes("min", minimum),
-        _function(
-            "indexOf",
-            Overload("list_a_index_of_int", (list_of(_ANY), _ANY), INT, index_of, member=True),
-        ),
-        _function(
-            "lastIndexOf",
-            Overload(
-                "list_a_last_index_of_int", (list_of(_ANY), _ANY), INT, last_index_of, member=True
-            ),
-        ),
+        member("indexOf", "list_a_index_of_int", _SEARCH, INT, index_of),
+        member("lastIndexOf", "list_a_last_index_of_int", _SEARCH, INT, last_index_of),
     ),
 )

@@ -12,14 +12,12 @@ from drayman.cel.costs import (
     STRING_TRAVERSAL,
     CallEstimate,
     CostNode,
-    CostRule,
-    EstimateRule,
     actual_size,
     fixed_size,
 )
 from drayman.cel.errors import CostLimitError, EvaluationError, InternalError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.elements import COMPARABLE_TYPES, is_comparable, order, same
+from drayman.cel.functions import Function, Library, Rule, member, static
+from drayman.cel.libraries.elements import COMPARABLE_TYPES, is_comparable, order
 from drayman.cel.libraries.rules import (
     MAX_STEPS,
     growth_cost,
@@ -30,9 +28,10 @@ from drayman.cel.libraries.rules import (
 from drayman.cel.macros import Macro, MacroContext, MacroError, ident, literal, member_call
 from drayman.cel.standard_macros import STANDARD, UNUSED
 from drayman.cel.types import BYTES, DYN, INT, STRING, Type, list_of, parameter
-from drayman.cel.values import LISTS, ListValue, check_size, materialize, type_name
+from drayman.cel.values import LISTS, ListValue, check_size, materialize, same, type_name
 
 _COMPARISON = 2.0
+_SORT_BY_KEYS = "@sortByAssociatedKeys"
 _SORT_INPUT = "@__sortBy_input__"
 _SORTABLE = (ast.ListExpr, ast.Select, ast.Ident, ast.Comprehension, ast.Call)
 
@@ -123,30 +122,19 @@ def _slice_estimate(args: Sequence[CostNode]) -> CallEstimate:
     return new_list_estimate(fixed_size(length % (MAX + 1)))
 
 
-def _range_estimate(args: Sequence[CostNode]) -> CallEstimate:
-    return new_list_estimate(fixed_size(literal_int(args[0], MAX)))
-
-
-def _reverse_estimate(args: Sequence[CostNode]) -> CallEstimate:
-    return new_list_estimate(args[0].size)
-
-
 def _flatten_estimate(args: Sequence[CostNode]) -> CallEstimate:
     depth = literal_int(args[1], MAX) if len(args) > 1 else 1
     return new_list_estimate(args[0].size, float(depth))
 
 
-def _comparisons_estimate(position: int, factor: float) -> EstimateRule:
-    """Comparing the elements of a list with each other."""
+def _comparisons(position: int, element: Type = DYN) -> Rule:
+    """Comparing the elements of the list at `position` with each other."""
 
     def estimate(args: Sequence[CostNode]) -> CallEstimate:
         size = args[position].size
+        factor = _COMPARISON + (STRING_TRAVERSAL if element in (STRING, BYTES) else 0.0)
         return new_list_estimate(size * size, factor)
 
-    return estimate
-
-
-def _comparisons_cost(position: int) -> CostRule:
     def cost(args: Sequence[object], result: object) -> int:
         items = args[position]
         if not isinstance(items, LISTS):
@@ -156,7 +144,7 @@ def _comparisons_cost(position: int) -> CostRule:
             factor += STRING_TRAVERSAL
         return new_list_cost(len(items) ** 2, factor)
 
-    return cost
+    return Rule(estimate, cost)
 
 
 def _slice_cost(args: Sequence[object], result: object) -> int:
@@ -198,7 +186,7 @@ def _expand_sort_by(
     map_macro = next(macro for macro in STANDARD if (macro.name, macro.arity) == ("map", 2))
     keys = map_macro.expand(context, ident(context, _SORT_INPUT), args)
     assert keys is not None, "map() always expands"
-    result = member_call(context, ident(context, _SORT_INPUT), "@sortByAssociatedKeys", keys)
+    result = member_call(context, ident(context, _SORT_INPUT), _SORT_BY_KEYS, keys)
     nothing, never = ast.ListExpr(context.new_id(), ()), literal(context, False)
     step = ident(context, _SORT_INPUT)
     return ast.Comprehension(
@@ -207,124 +195,40 @@ def _expand_sort_by(
 
 
 _LIST = list_of(parameter("T"))
+_NESTED, _ITEMS = list_of(_LIST), list_of(DYN)
+_SLICE = Rule(_slice_estimate, _slice_cost)
+_FLATTEN = Rule(_flatten_estimate, _flatten_cost)
+_RANGE = Rule(lambda args: new_list_estimate(fixed_size(literal_int(args[0], MAX))), _range_cost)
+_REVERSE = Rule(lambda args: new_list_estimate(args[0].size), _reverse_cost)
 
 
-def _sort_factor(element: Type) -> float:
-    return _COMPARISON + (STRING_TRAVERSAL if element in (STRING, BYTES) else 0.0)
-
-
-def _sort_overload(name: str, element: Type) -> Overload:
-    return Overload(
-        f"list_{name}_sort",
-        (list_of(element),),
-        list_of(element),
-        sort,
-        member=True,
-        estimate=_comparisons_estimate(0, _sort_factor(element)),
-        cost=_comparisons_cost(0),
-    )
-
-
-def _sort_by_overload(name: str, key: Type) -> Overload:
-    return Overload(
-        f"list_{name}_sortByAssociatedKeys",
-        (_LIST, list_of(key)),
-        _LIST,
-        sort_by_keys,
-        member=True,
-        estimate=_comparisons_estimate(1, _sort_factor(key)),
-        cost=_comparisons_cost(1),
+def _sort_overloads(short: str, type: Type) -> tuple[Function, Function]:
+    keys = list_of(type)
+    by_keys = f"list_{short}_sortByAssociatedKeys"
+    return (
+        member("sort", f"list_{short}_sort", (keys,), keys, sort, _comparisons(0, type)),
+        member(_SORT_BY_KEYS, by_keys, (_LIST, keys), _LIST, sort_by_keys, _comparisons(1, type)),
     )
 
 
 LISTS_EXTENSION = Library(
     "cel.lib.ext.lists",
     functions=(
-        Function(
-            "slice",
-            (
-                Overload(
-                    "list_slice",
-                    (_LIST, INT, INT),
-                    _LIST,
-                    slice_list,
-                    member=True,
-                    estimate=_slice_estimate,
-                    cost=_slice_cost,
-                ),
-            ),
-        ),
-        Function(
+        member("slice", "list_slice", (_LIST, INT, INT), _LIST, slice_list, _SLICE),
+        member("flatten", "list_flatten", (_NESTED,), _LIST, flatten, _FLATTEN, guarded=False),
+        member(
             "flatten",
-            (
-                Overload(
-                    "list_flatten",
-                    (list_of(_LIST),),
-                    _LIST,
-                    flatten,
-                    member=True,
-                    guarded=False,
-                    estimate=_flatten_estimate,
-                    cost=_flatten_cost,
-                ),
-                Overload(
-                    "list_flatten_int",
-                    (list_of(DYN), INT),
-                    list_of(DYN),
-                    flatten,
-                    member=True,
-                    guarded=False,
-                    estimate=_flatten_estimate,
-                    cost=_flatten_cost,
-                ),
-            ),
+            "list_flatten_int",
+            (_ITEMS, INT),
+            _ITEMS,
+            flatten,
+            _FLATTEN,
+            guarded=False,
         ),
-        Function("sort", tuple(_sort_overload(*item) for item in COMPARABLE_TYPES.items())),
-        Function(
-            "@sortByAssociatedKeys",
-            tuple(_sort_by_overload(*item) for item in COMPARABLE_TYPES.items()),
-        ),
-        Function(
-            "lists.range",
-            (
-                Overload(
-                    "lists_range",
-                    (INT,),
-                    list_of(INT),
-                    lists_range,
-                    estimate=_range_estimate,
-                    cost=_range_cost,
-                ),
-            ),
-        ),
-        Function(
-            "reverse",
-            (
-                Overload(
-                    "list_reverse",
-                    (_LIST,),
-                    _LIST,
-                    reverse,
-                    member=True,
-                    estimate=_reverse_estimate,
-                    cost=_reverse_cost,
-                ),
-            ),
-        ),
-        Function(
-            "distinct",
-            (
-                Overload(
-                    "list_distinct",
-                    (_LIST,),
-                    _LIST,
-                    distinct,
-                    member=True,
-                    estimate=_comparisons_estimate(0, _COMPARISON),
-                    cost=_comparisons_cost(0),
-                ),
-            ),
-        ),
+        *(row for of in COMPARABLE_TYPES.items() for row in _sort_overloads(*of)),
+        static("lists.range", "lists_range", (INT,), list_of(INT), lists_range, _RANGE),
+        member("reverse", "list_reverse", (_LIST,), _LIST, reverse, _REVERSE),
+        member("distinct", "list_distinct", (_LIST,), _LIST, distinct, _comparisons(0)),
     ),
     macros=(Macro("sortBy", 2, True, _expand_sort_by),),
 )

@@ -7,28 +7,20 @@ and a power of ten, and looks at those: `1000m` is not an integer, nor is `1.5Gi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from drayman.api.quantity import Quantity
+from drayman.api.quantity import BINARY_SUFFIXES, DECIMAL_SUFFIXES, Quantity
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.rules import (
-    nominal_cost,
-    nominal_estimate,
-    traversal_cost,
-    traversal_estimate,
-)
-from drayman.cel.types import BOOL, DOUBLE, INT, STRING, Type, object_type
+from drayman.cel.functions import Library, member, priced, static, succeeds
+from drayman.cel.libraries.rules import NOMINAL, TRAVERSAL, nominal_estimate
+from drayman.cel.types import BOOL, DOUBLE, INT, STRING, object_type
 from drayman.cel.values import INT_MAX, INT_MIN, Opaque, no_such_overload
 
 QUANTITY = object_type("kubernetes.Quantity")
 
 _PARTS = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?(.*)")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _MAX_DIGITS, _MAX_BINARY_DIGITS = 18, 14
 _SMALLEST_SCALE = -9
 
@@ -61,12 +53,12 @@ def fixed_point(text: str) -> FixedPoint | None:
     assert match is not None
     sign, whole, fraction, suffix = match[1], match[2] or "0", match[3] or "", match[4]
     factor, scale = 1, 0
-    if suffix in _BINARY:
-        factor = 1 << _BINARY[suffix]
-        room = _MAX_BINARY_DIGITS - _BINARY[suffix] * 3 // 10 if not fraction else -1
+    if suffix in BINARY_SUFFIXES:
+        factor = 1 << BINARY_SUFFIXES[suffix]
+        room = _MAX_BINARY_DIGITS - BINARY_SUFFIXES[suffix] * 3 // 10 if not fraction else -1
     else:
         room = _MAX_DIGITS - len(fraction)
-        scale = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+        scale = DECIMAL_SUFFIXES[suffix] if suffix in DECIMAL_SUFFIXES else int(suffix[1:])
     value = int(whole + fraction) * factor
     scale -= len(fraction)
     if len(whole) > room or scale < _SMALLEST_SCALE or value > INT_MAX:
@@ -101,12 +93,7 @@ def parse_quantity(text: str) -> QuantityValue:
         raise EvaluationError(str(error)) from None
 
 
-def is_quantity(text: str) -> bool:
-    try:
-        Quantity.parse(text)
-    except ValueError:
-        return False
-    return True
+is_quantity = succeeds(Quantity.parse)
 
 
 def sign(value: QuantityValue) -> int:
@@ -118,12 +105,12 @@ def compare_to(left: QuantityValue, right: QuantityValue) -> int:
     return (a > b) - (a < b)
 
 
-def is_greater_than(left: QuantityValue, right: QuantityValue) -> bool:
-    return left.quantity.amount > right.quantity.amount
+def _is_greater(left: QuantityValue, right: QuantityValue) -> bool:
+    return compare_to(left, right) > 0
 
 
-def is_less_than(left: QuantityValue, right: QuantityValue) -> bool:
-    return left.quantity.amount < right.quantity.amount
+def _is_less(left: QuantityValue, right: QuantityValue) -> bool:
+    return compare_to(left, right) < 0
 
 
 def is_integer(value: QuantityValue) -> bool:
@@ -182,67 +169,30 @@ def sub_int(left: QuantityValue, right: int) -> QuantityValue:
 _ZERO = _whole(0)
 
 
-def _reading(name: str, id: str, implementation: Callable[[str], object], result: Type) -> Function:
-    return Function(
-        name,
-        (Overload(id, (STRING,), result, implementation),),
-        traversal_estimate(),
-        traversal_cost(),
-    )
-
-
-def _member(
-    name: str,
-    *variants: tuple[str, Callable[..., object]],
-    result: Type,
-    others: tuple[Type, ...] = (),
-) -> Function:
-    """A member function; the variants differ in the type of the argument, if any, given by `others`."""
-    arguments: list[tuple[Type, ...]] = [(other,) for other in others] or [()]
-    overloads = tuple(
-        Overload(id, (QUANTITY, *argument), result, implementation, member=True)
-        for (id, implementation), argument in zip(variants, arguments, strict=True)
-    )
-    return Function(name, overloads, nominal_estimate, nominal_cost)
-
+_ONE, _PAIR = (QUANTITY,), (QUANTITY, QUANTITY)
+_WITH_INT = (QUANTITY, INT)
 
 QUANTITIES = Library(
     "kubernetes.quantity",
     functions=(
-        _reading("quantity", "string_to_quantity", parse_quantity, QUANTITY),
-        _reading("isQuantity", "is_quantity_string", is_quantity, BOOL),
-        Function(
-            "sign",
-            (Overload("quantity_sign", (QUANTITY,), INT, sign),),
-            nominal_estimate,
-            nominal_cost,
+        *priced(
+            TRAVERSAL,
+            static("quantity", "string_to_quantity", (STRING,), QUANTITY, parse_quantity),
+            static("isQuantity", "is_quantity_string", (STRING,), BOOL, is_quantity),
         ),
-        _member(
-            "isGreaterThan",
-            ("quantity_is_greater_than", is_greater_than),
-            result=BOOL,
-            others=(QUANTITY,),
-        ),
-        _member(
-            "isLessThan", ("quantity_is_less_than", is_less_than), result=BOOL, others=(QUANTITY,)
-        ),
-        _member("compareTo", ("quantity_compare_to", compare_to), result=INT, others=(QUANTITY,)),
-        _member("asApproximateFloat", ("quantity_get_float", as_approximate_float), result=DOUBLE),
-        _member("asInteger", ("quantity_get_int", as_integer), result=INT),
-        _member("isInteger", ("quantity_is_integer", is_integer), result=BOOL),
-        _member(
-            "add",
-            ("quantity_add", add),
-            ("quantity_add_int", add_int),
-            result=QUANTITY,
-            others=(QUANTITY, INT),
-        ),
-        _member(
-            "sub",
-            ("quantity_sub", sub),
-            ("quantity_sub_int", sub_int),
-            result=QUANTITY,
-            others=(QUANTITY, INT),
+        *priced(
+            NOMINAL,
+            static("sign", "quantity_sign", _ONE, INT, sign),
+            member("isGreaterThan", "quantity_is_greater_than", _PAIR, BOOL, _is_greater),
+            member("isLessThan", "quantity_is_less_than", _PAIR, BOOL, _is_less),
+            member("compareTo", "quantity_compare_to", _PAIR, INT, compare_to),
+            member("asApproximateFloat", "quantity_get_float", _ONE, DOUBLE, as_approximate_float),
+            member("asInteger", "quantity_get_int", _ONE, INT, as_integer),
+            member("isInteger", "quantity_is_integer", _ONE, BOOL, is_integer),
+            member("add", "quantity_add", _PAIR, QUANTITY, add),
+            member("add", "quantity_add_int", _WITH_INT, QUANTITY, add_int),
+            member("sub", "quantity_sub", _PAIR, QUANTITY, sub),
+            member("sub", "quantity_sub_int", _WITH_INT, QUANTITY, sub_int),
         ),
     ),
     equality={QUANTITY.name: nominal_estimate},

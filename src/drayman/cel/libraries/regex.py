@@ -7,8 +7,8 @@ from typing import Protocol, cast
 
 from drayman.cel.costs import actual_size
 from drayman.cel.errors import CostLimitError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.rules import FREE_GROWTH, MAX_STEPS, regex_cost, regex_estimate
+from drayman.cel.functions import Library, Rule, member, priced
+from drayman.cel.libraries.rules import FREE_GROWTH, MAX_STEPS, REGEX_RULE, regex_cost
 from drayman.cel.regex import compile_pattern
 from drayman.cel.types import INT, STRING, list_of
 
@@ -64,43 +64,17 @@ def _find_all_cost(args: Sequence[object], result: object) -> int:
     return regex_cost(args, result) + max(0, actual_size(result) - FREE_GROWTH)
 
 
-_STRINGS = list_of(STRING)
+_TEXTS = list_of(STRING)
+_PAIR, _TRIPLE = (STRING, STRING), (STRING, STRING, INT)
 
 REGEX = Library(
     "kubernetes.regex",
     functions=(
-        Function(
-            "find",
-            (
-                Overload(
-                    "string_find_string", (STRING, STRING), STRING, find, member=True, pattern=1
-                ),
-            ),
-            regex_estimate,
-            regex_cost,
-        ),
-        Function(
-            "findAll",
-            (
-                Overload(
-                    "string_find_all_string",
-                    (STRING, STRING),
-                    _STRINGS,
-                    find_all,
-                    member=True,
-                    pattern=1,
-                ),
-                Overload(
-                    "string_find_all_string_int",
-                    (STRING, STRING, INT),
-                    _STRINGS,
-                    find_all,
-                    member=True,
-                    pattern=1,
-                ),
-            ),
-            regex_estimate,
-            _find_all_cost,
+        *priced(REGEX_RULE, member("find", "string_find_string", _PAIR, STRING, find, pattern=1)),
+        *priced(
+            Rule(REGEX_RULE.estimate, _find_all_cost),
+            member("findAll", "string_find_all_string", _PAIR, _TEXTS, find_all, pattern=1),
+            member("findAll", "string_find_all_string_int", _TRIPLE, _TEXTS, find_all, pattern=1),
         ),
     ),
 )

@@ -20,13 +20,12 @@ from drayman.cel.costs import (
     CallEstimate,
     CostEstimate,
     CostNode,
-    CostRule,
-    EstimateRule,
     SizeEstimate,
     actual_size,
     fixed_cost,
     fixed_size,
 )
+from drayman.cel.functions import Rule
 from drayman.cel.types import TypeKind
 from drayman.cel.values import LISTS, MapValue
 
@@ -47,23 +46,23 @@ def nominal_cost(args: Sequence[object], result: object) -> int:
     return 1
 
 
-def traversal_estimate(
-    position: int = 0, passes: int = 1, *, keeps_size: bool = False
-) -> EstimateRule:
-    """Walking over the string at `position`; with `keeps_size`, the result is at most as long."""
+NOMINAL = Rule(nominal_estimate, nominal_cost)
+
+
+def traversal_rule(passes: int = 1, *, keeps_size: bool = False) -> Rule:
+    """Walking over the string that comes first; with `keeps_size`, the result is at most as long."""
 
     def estimate(args: Sequence[CostNode]) -> CallEstimate:
-        size = args[position].size
+        size = args[0].size
         return CallEstimate(size.cost(passes * STRING_TRAVERSAL), size if keeps_size else None)
 
-    return estimate
-
-
-def traversal_cost(position: int = 0, passes: int = 1) -> CostRule:
     def cost(args: Sequence[object], result: object) -> int:
-        return math.ceil(actual_size(args[position]) * passes * STRING_TRAVERSAL)
+        return math.ceil(actual_size(args[0]) * passes * STRING_TRAVERSAL)
 
-    return cost
+    return Rule(estimate, cost)
+
+
+TRAVERSAL = traversal_rule()
 
 
 def scan_estimate(args: Sequence[CostNode]) -> CallEstimate:
@@ -76,10 +75,6 @@ def scan_estimate(args: Sequence[CostNode]) -> CallEstimate:
     if element.type.kind in (TypeKind.STRING, TypeKind.BYTES):
         each += element.size.cost(STRING_TRAVERSAL)
     return CallEstimate(size.times(each))
-
-
-def scan_cost(args: Sequence[object], result: object) -> int:
-    return tree_cost(args[0])
 
 
 def tree_cost(value: object) -> int:
@@ -105,6 +100,9 @@ def tree_cost(value: object) -> int:
     return MAX
 
 
+SCAN = Rule(scan_estimate, lambda args, result: tree_cost(args[0]))
+
+
 def regex_estimate(args: Sequence[CostNode]) -> CallEstimate:
     text, pattern = args[0].size, args[1].size
     steps = (text + fixed_size(1)).cost(STRING_TRAVERSAL)
@@ -113,6 +111,9 @@ def regex_estimate(args: Sequence[CostNode]) -> CallEstimate:
 
 def regex_cost(args: Sequence[object], result: object) -> int:
     return matching_cost(actual_size(args[0]), actual_size(args[1]))
+
+
+REGEX_RULE = Rule(regex_estimate, regex_cost)
 
 
 def matching_cost(text_size: int, pattern_size: int) -> int:

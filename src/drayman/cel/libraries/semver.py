@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from drayman.api.semver import Version
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
-from drayman.cel.libraries.rules import (
-    nominal_cost,
-    nominal_estimate,
-    traversal_cost,
-    traversal_estimate,
-)
-from drayman.cel.types import BOOL, INT, STRING, Type, object_type
+from drayman.cel.functions import Library, member, priced, static, succeeds
+from drayman.cel.libraries.rules import NOMINAL, TRAVERSAL, nominal_estimate
+from drayman.cel.types import BOOL, INT, STRING, object_type
 from drayman.cel.values import UINT_MAX, Opaque, no_such_overload
 
 SEMVER = object_type("kubernetes.Semver")
@@ -54,7 +48,7 @@ def _without_leading_zeros(part: str) -> str:
     return stripped if stripped[:1] in set("0123456789") else f"0{stripped}"
 
 
-def _parse(text: str, normalized: bool) -> Version:
+def _parse(text: str, normalized: bool = False) -> Version:
     version = Version.parse(normalize(text) if normalized else text)
     if max(version.major, version.minor, version.patch) > UINT_MAX:
         raise ValueError(f"{text!r} has a number that is too large")
@@ -68,19 +62,14 @@ def parse_semver(text: str, normalized: bool = False) -> SemverValue:
         raise EvaluationError(str(error)) from None
 
 
-def is_semver(text: str, normalized: bool = False) -> bool:
-    try:
-        _parse(text, normalized)
-    except ValueError:
-        return False
-    return True
+is_semver = succeeds(_parse)
 
 
-def is_greater_than(left: SemverValue, right: SemverValue) -> bool:
+def _is_greater(left: SemverValue, right: SemverValue) -> bool:
     return left.version > right.version
 
 
-def is_less_than(left: SemverValue, right: SemverValue) -> bool:
+def _is_less(left: SemverValue, right: SemverValue) -> bool:
     return left.version < right.version
 
 
@@ -93,47 +82,27 @@ def _signed(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
 
 
-def major(value: SemverValue) -> int:
-    return _signed(value.version.major)
-
-
-def minor(value: SemverValue) -> int:
-    return _signed(value.version.minor)
-
-
-def patch(value: SemverValue) -> int:
-    return _signed(value.version.patch)
-
-
-def _reading(
-    name: str, ids: tuple[str, str], implementation: Callable[..., object], result: Type
-) -> Function:
-    """A function of a text, with or without the flag to normalize it."""
-    overloads = (
-        Overload(ids[0], (STRING,), result, implementation),
-        Overload(ids[1], (STRING, BOOL), result, implementation),
-    )
-    return Function(name, overloads, traversal_estimate(), traversal_cost())
-
-
-def _member(
-    name: str, id: str, implementation: Callable[..., object], result: Type, *others: Type
-) -> Function:
-    overload = Overload(id, (SEMVER, *others), result, implementation, member=True)
-    return Function(name, (overload,), nominal_estimate, nominal_cost)
-
+_PAIR = (SEMVER, SEMVER)
 
 SEMVERS = Library(
     "kubernetes.Semver",
     functions=(
-        _reading("semver", ("string_to_semver", "string_bool_to_semver"), parse_semver, SEMVER),
-        _reading("isSemver", ("is_semver_string", "is_semver_string_bool"), is_semver, BOOL),
-        _member("isGreaterThan", "semver_is_greater_than", is_greater_than, BOOL, SEMVER),
-        _member("isLessThan", "semver_is_less_than", is_less_than, BOOL, SEMVER),
-        _member("compareTo", "semver_compare_to", compare_to, INT, SEMVER),
-        _member("major", "semver_major", major, INT),
-        _member("minor", "semver_minor", minor, INT),
-        _member("patch", "semver_patch", patch, INT),
+        *priced(
+            TRAVERSAL,
+            static("semver", "string_to_semver", (STRING,), SEMVER, parse_semver),
+            static("semver", "string_bool_to_semver", (STRING, BOOL), SEMVER, parse_semver),
+            static("isSemver", "is_semver_string", (STRING,), BOOL, is_semver),
+            static("isSemver", "is_semver_string_bool", (STRING, BOOL), BOOL, is_semver),
+        ),
+        *priced(
+            NOMINAL,
+            member("isGreaterThan", "semver_is_greater_than", _PAIR, BOOL, _is_greater),
+            member("isLessThan", "semver_is_less_than", _PAIR, BOOL, _is_less),
+            member("compareTo", "semver_compare_to", _PAIR, INT, compare_to),
+            member("major", "semver_major", (SEMVER,), INT, lambda v: _signed(v.version.major)),
+            member("minor", "semver_minor", (SEMVER,), INT, lambda v: _signed(v.version.minor)),
+            member("patch", "semver_patch", (SEMVER,), INT, lambda v: _signed(v.version.patch)),
+        ),
     ),
     equality={SEMVER.name: nominal_estimate},
 )

@@ -20,16 +20,15 @@ from drayman.cel.costs import (
     actual_size,
 )
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, Rule, member, priced, static
 from drayman.cel.libraries.formatting import FORMAT, validate
 from drayman.cel.libraries.rendering import ESCAPES
 from drayman.cel.libraries.rules import (
+    SCAN,
+    TRAVERSAL,
     growth_cost,
     growth_estimate,
-    scan_cost,
-    scan_estimate,
-    traversal_cost,
-    traversal_estimate,
+    traversal_rule,
 )
 from drayman.cel.types import INT, STRING, list_of
 from drayman.cel.values import LISTS, ListValue, check_size, type_name
@@ -202,119 +201,54 @@ def _quote_estimate(args: Sequence[CostNode]) -> CallEstimate:
 
 
 _STRINGS = list_of(STRING)
-_SAME_SIZE = traversal_estimate(keeps_size=True)
+_PAIR = (STRING, STRING)
+_THREE = (STRING, STRING, STRING)
 
 STRINGS = Library(
     "cel.lib.ext.strings",
     functions=(
-        Function(
-            "charAt", (Overload("string_char_at_int", (STRING, INT), STRING, char_at, member=True),)
-        ),
-        Function(
-            "indexOf",
-            (
-                Overload("string_index_of_string", (STRING, STRING), INT, index_of, member=True),
-                Overload(
-                    "string_index_of_string_int", (STRING, STRING, INT), INT, index_of, member=True
-                ),
+        member("charAt", "string_char_at_int", (STRING, INT), STRING, char_at),
+        *priced(
+            SCAN,
+            member("indexOf", "string_index_of_string", _PAIR, INT, index_of),
+            member("indexOf", "string_index_of_string_int", (*_PAIR, INT), INT, index_of),
+            member("lastIndexOf", "string_last_index_of_string", _PAIR, INT, last_index_of),
+            member(
+                "lastIndexOf",
+                "string_last_index_of_string_int",
+                (*_PAIR, INT),
+                INT,
+                last_index_of_before,
             ),
-            scan_estimate,
-            scan_cost,
         ),
-        Function(
-            "lastIndexOf",
-            (
-                Overload(
-                    "string_last_index_of_string", (STRING, STRING), INT, last_index_of, member=True
-                ),
-                Overload(
-                    "string_last_index_of_string_int",
-                    (STRING, STRING, INT),
-                    INT,
-                    last_index_of_before,
-                    member=True,
-                ),
-            ),
-            scan_estimate,
-            scan_cost,
+        *priced(
+            traversal_rule(keeps_size=True),
+            member("lowerAscii", "string_lower_ascii", (STRING,), STRING, lower_ascii),
+            member("upperAscii", "string_upper_ascii", (STRING,), STRING, upper_ascii),
+            member("substring", "string_substring_int", (STRING, INT), STRING, substring),
+            member("substring", "string_substring_int_int", (STRING, INT, INT), STRING, substring),
+            member("trim", "string_trim", (STRING,), STRING, trim),
         ),
-        Function(
-            "lowerAscii",
-            (Overload("string_lower_ascii", (STRING,), STRING, lower_ascii, member=True),),
-            _SAME_SIZE,
-            traversal_cost(),
+        *priced(
+            Rule(_replace_estimate, _replace_cost),
+            member("replace", "string_replace_string_string", _THREE, STRING, replace),
+            member("replace", "string_replace_string_string_int", (*_THREE, INT), STRING, replace),
         ),
-        Function(
-            "upperAscii",
-            (Overload("string_upper_ascii", (STRING,), STRING, upper_ascii, member=True),),
-            _SAME_SIZE,
-            traversal_cost(),
+        *priced(
+            Rule(_split_estimate, traversal_rule(passes=2).cost),
+            member("split", "string_split_string", _PAIR, _STRINGS, split),
+            member("split", "string_split_string_int", (*_PAIR, INT), _STRINGS, split),
         ),
-        Function(
-            "replace",
-            (
-                Overload(
-                    "string_replace_string_string",
-                    (STRING, STRING, STRING),
-                    STRING,
-                    replace,
-                    member=True,
-                ),
-                Overload(
-                    "string_replace_string_string_int",
-                    (STRING, STRING, STRING, INT),
-                    STRING,
-                    replace,
-                    member=True,
-                ),
-            ),
-            _replace_estimate,
-            _replace_cost,
+        *priced(
+            Rule(_join_estimate, _join_cost),
+            member("join", "list_join", (_STRINGS,), STRING, join),
+            member("join", "list_join_string", (_STRINGS, STRING), STRING, join),
         ),
-        Function(
-            "split",
-            (
-                Overload("string_split_string", (STRING, STRING), _STRINGS, split, member=True),
-                Overload(
-                    "string_split_string_int", (STRING, STRING, INT), _STRINGS, split, member=True
-                ),
-            ),
-            _split_estimate,
-            traversal_cost(passes=2),
+        *priced(
+            Rule(_quote_estimate, TRAVERSAL.cost),
+            static("strings.quote", "strings_quote", (STRING,), STRING, quote),
         ),
-        Function(
-            "substring",
-            (
-                Overload("string_substring_int", (STRING, INT), STRING, substring, member=True),
-                Overload(
-                    "string_substring_int_int", (STRING, INT, INT), STRING, substring, member=True
-                ),
-            ),
-            _SAME_SIZE,
-            traversal_cost(),
-        ),
-        Function(
-            "trim",
-            (Overload("string_trim", (STRING,), STRING, trim, member=True),),
-            _SAME_SIZE,
-            traversal_cost(),
-        ),
-        Function(
-            "join",
-            (
-                Overload("list_join", (_STRINGS,), STRING, join, member=True),
-                Overload("list_join_string", (_STRINGS, STRING), STRING, join, member=True),
-            ),
-            _join_estimate,
-            _join_cost,
-        ),
-        Function(
-            "strings.quote",
-            (Overload("strings_quote", (STRING,), STRING, quote),),
-            _quote_estimate,
-            traversal_cost(),
-        ),
-        FORMAT,
+        *FORMAT,
     ),
     validators=(validate,),
     mixes_types=frozenset({"format"}),

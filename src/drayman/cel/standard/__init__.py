@@ -9,14 +9,6 @@ from drayman.cel.standard.messages import MESSAGES
 from drayman.cel.standard.optionals import OPTIONALS
 from drayman.cel.standard.strings import STRINGS
 
-STANDARD_LIBRARY = (
-    ARITHMETIC,
-    COMPARISON,
-    COLLECTIONS,
-    CONVERSIONS,
-    STRINGS,
-    ACCESSORS,
-    MESSAGES,
-)
+STANDARD_LIBRARY = (ARITHMETIC, COMPARISON, COLLECTIONS, CONVERSIONS, STRINGS, ACCESSORS, MESSAGES)
 
 __all__ = ["OPTIONALS", "STANDARD_LIBRARY"]

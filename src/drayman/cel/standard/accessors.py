@@ -5,26 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC
 
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Function, Library, member
 from drayman.cel.times import NANOS, Duration, LocalTime, Timestamp, zone_of
 from drayman.cel.types import DURATION, INT, STRING, TIMESTAMP
 
 _MILLISECOND = 1_000_000
-
-
-def _accessor(
-    name: str, id_: str, part: Callable[[LocalTime], int], with_zone: str = ""
-) -> tuple[str, tuple[Overload, Overload]]:
-    return name, (
-        Overload(id_, (TIMESTAMP,), INT, lambda moment: part(moment.at(UTC)), member=True),
-        Overload(
-            with_zone or f"{id_}_with_tz",
-            (TIMESTAMP, STRING),
-            INT,
-            lambda moment, zone: part(moment.at(zone_of(zone))),
-            member=True,
-        ),
-    )
 
 
 def _milliseconds(moment: Timestamp, zone: str = "UTC") -> int:
@@ -32,59 +17,53 @@ def _milliseconds(moment: Timestamp, zone: str = "UTC") -> int:
     return moment.nanosecond // _MILLISECOND
 
 
-def _whole(duration: Duration, unit: int) -> int:
+def _of_timestamp(name: str, id: str, part: Callable[[LocalTime], int]) -> tuple[Function, ...]:
+    with_zone = f"{id}_tz" if name == "getSeconds" else f"{id}_with_tz"
+    return (
+        member(name, id, (TIMESTAMP,), INT, lambda moment: part(moment.at(UTC))),
+        member(
+            name,
+            with_zone,
+            (TIMESTAMP, STRING),
+            INT,
+            lambda moment, zone: part(moment.at(zone_of(zone))),
+        ),
+    )
+
+
+def _of_duration(name: str, id: str, unit: int) -> Function:
     """In units, truncated toward zero."""
-    units = abs(duration.nanos) // unit
-    return -units if duration.nanos < 0 else units
+
+    def whole(duration: Duration) -> int:
+        units = abs(duration.nanos) // unit
+        return -units if duration.nanos < 0 else units
+
+    return member(name, id, (DURATION,), INT, whole)
 
 
-def _of_duration(name: str, unit: int) -> Overload:
-    return Overload(
-        f"duration_to_{name}", (DURATION,), INT, lambda value: _whole(value, unit), member=True
-    )
-
-
-_ACCESSORS = dict(
-    (
-        _accessor("getFullYear", "timestamp_to_year", lambda t: t.year),
-        _accessor("getMonth", "timestamp_to_month", lambda t: t.fields.month - 1),
-        _accessor(
-            "getDayOfYear", "timestamp_to_day_of_year", lambda t: t.fields.timetuple().tm_yday - 1
-        ),
-        _accessor("getDayOfMonth", "timestamp_to_day_of_month", lambda t: t.fields.day - 1),
-        _accessor("getDate", "timestamp_to_day_of_month_1_based", lambda t: t.fields.day),
-        _accessor("getDayOfWeek", "timestamp_to_day_of_week", lambda t: t.fields.isoweekday() % 7),
-        _accessor("getHours", "timestamp_to_hours", lambda t: t.fields.hour),
-        _accessor("getMinutes", "timestamp_to_minutes", lambda t: t.fields.minute),
-        _accessor(
-            "getSeconds",
-            "timestamp_to_seconds",
-            lambda t: t.fields.second,
-            "timestamp_to_seconds_tz",
-        ),
-    )
-)
-_MILLISECONDS = (
-    Overload("timestamp_to_milliseconds", (TIMESTAMP,), INT, _milliseconds, member=True),
-    Overload(
-        "timestamp_to_milliseconds_with_tz", (TIMESTAMP, STRING), INT, _milliseconds, member=True
-    ),
-)
-_OF_DURATIONS = {
-    "getHours": _of_duration("hours", 3600 * NANOS),
-    "getMinutes": _of_duration("minutes", 60 * NANOS),
-    "getSeconds": _of_duration("seconds", NANOS),
-}
+_MILLISECONDS_IN = "timestamp_to_milliseconds_with_tz"
 
 ACCESSORS = Library(
     "accessors",
     (
-        *(
-            Function(
-                name, (*overloads, _OF_DURATIONS[name]) if name in _OF_DURATIONS else overloads
-            )
-            for name, overloads in _ACCESSORS.items()
+        *_of_timestamp("getFullYear", "timestamp_to_year", lambda t: t.year),
+        *_of_timestamp("getMonth", "timestamp_to_month", lambda t: t.fields.month - 1),
+        *_of_timestamp(
+            "getDayOfYear", "timestamp_to_day_of_year", lambda t: t.fields.timetuple().tm_yday - 1
         ),
-        Function("getMilliseconds", (*_MILLISECONDS, _of_duration("milliseconds", _MILLISECOND))),
+        *_of_timestamp("getDayOfMonth", "timestamp_to_day_of_month", lambda t: t.fields.day - 1),
+        *_of_timestamp("getDate", "timestamp_to_day_of_month_1_based", lambda t: t.fields.day),
+        *_of_timestamp(
+            "getDayOfWeek", "timestamp_to_day_of_week", lambda t: t.fields.isoweekday() % 7
+        ),
+        *_of_timestamp("getHours", "timestamp_to_hours", lambda t: t.fields.hour),
+        *_of_timestamp("getMinutes", "timestamp_to_minutes", lambda t: t.fields.minute),
+        *_of_timestamp("getSeconds", "timestamp_to_seconds", lambda t: t.fields.second),
+        member("getMilliseconds", "timestamp_to_milliseconds", (TIMESTAMP,), INT, _milliseconds),
+        member("getMilliseconds", _MILLISECONDS_IN, (TIMESTAMP, STRING), INT, _milliseconds),
+        _of_duration("getHours", "duration_to_hours", 3600 * NANOS),
+        _of_duration("getMinutes", "duration_to_minutes", 60 * NANOS),
+        _of_duration("getSeconds", "duration_to_seconds", NANOS),
+        _of_duration("getMilliseconds", "duration_to_milliseconds", _MILLISECOND),
     ),
 )

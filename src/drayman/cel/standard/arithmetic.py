@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 from drayman.cel import types
-from drayman.cel.costs import (
-    STRING_TRAVERSAL,
-    UNIT,
-    CallEstimate,
-    CostNode,
-    actual_size,
-)
+from drayman.cel.costs import STRING_TRAVERSAL, UNIT, CallEstimate, CostNode, actual_size
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Function, Library, Overload, Rule, static
 from drayman.cel.times import Duration, Timestamp
-from drayman.cel.types import BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
+from drayman.cel.types import BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT
 from drayman.cel.values import UInt, check_size, concatenate, to_int, to_uint
 
 T = TypeVar("T", str, bytes)
@@ -57,8 +52,24 @@ def _add_text(left: T, right: T) -> T:
     return left + right
 
 
-def add_time(moment: Timestamp, duration: Duration) -> Timestamp:
+def _add_duration(moment: Timestamp, duration: Duration) -> Timestamp:
     return Timestamp.checked(moment.nanos + duration.nanos, moment.offset)
+
+
+def _add_to_duration(duration: Duration, moment: Timestamp) -> Timestamp:
+    return _add_duration(moment, duration)
+
+
+def _add_durations(left: Duration, right: Duration) -> Duration:
+    return Duration.checked(left.nanos + right.nanos)
+
+
+def _difference(left: Duration | Timestamp, right: Duration | Timestamp) -> Duration:
+    return Duration.checked(left.nanos - right.nanos)
+
+
+def _negate_duration(value: Duration) -> Duration:
+    return Duration.checked(-value.nanos)
 
 
 def _subtract_duration(moment: Timestamp, duration: Duration) -> Timestamp:
@@ -73,7 +84,7 @@ def _unsigned(operation: Callable[[int, int], int]) -> Callable[[UInt, UInt], UI
     return lambda left, right: to_uint(operation(int(left), int(right)))
 
 
-def concatenation_estimate(args: Sequence[CostNode], *, per_unit: float) -> CallEstimate:
+def _concatenation_estimate(args: Sequence[CostNode], *, per_unit: float) -> CallEstimate:
     size = args[0].size + args[1].size
     left, right = args[0].entry_size, args[1].entry_size
     entry = left | right if left is not None and right is not None else None
@@ -84,104 +95,47 @@ def _text_cost(args: Sequence[object], result: object) -> int:
     return math.ceil((actual_size(args[0]) + actual_size(args[1])) * STRING_TRAVERSAL)
 
 
-_text_estimate = partial(concatenation_estimate, per_unit=STRING_TRAVERSAL)
-_list_estimate = partial(concatenation_estimate, per_unit=0)
+_TEXT = Rule(partial(_concatenation_estimate, per_unit=STRING_TRAVERSAL), _text_cost)
+_LISTS = Rule(partial(_concatenation_estimate, per_unit=0))
 
 
-def _binary(
-    id_: str, left: Type, right: Type, result: Type, run: Callable[..., object]
-) -> Overload:
-    return Overload(id_, (left, right), result, run)
+_DOUBLES, _INTS, _UINTS = (DOUBLE, DOUBLE), (INT, INT), (UINT, UINT)
+_DURATIONS, _TIMESTAMPS = (DURATION, DURATION), (TIMESTAMP, TIMESTAMP)
+_TIME_SHIFT = (TIMESTAMP, DURATION)
 
-
-def _text(id_: str, type_: Type) -> Overload:
-    return Overload(id_, (type_, type_), type_, _add_text, estimate=_text_estimate, cost=_text_cost)
-
-
-ADD = Function(
-    "_+_",
+ARITHMETIC = Library(
+    "arithmetic",
     (
-        _text("add_bytes", BYTES),
-        _binary("add_double", DOUBLE, DOUBLE, DOUBLE, lambda a, b: a + b),
-        _binary(
-            "add_duration_duration",
-            DURATION,
-            DURATION,
-            DURATION,
-            lambda a, b: Duration.checked(a.nanos + b.nanos),
-        ),
-        _binary(
-            "add_duration_timestamp", DURATION, TIMESTAMP, TIMESTAMP, lambda a, b: add_time(b, a)
-        ),
-        _binary("add_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, add_time),
-        _binary("add_int64", INT, INT, INT, _signed(lambda a, b: a + b)),
-        Overload("add_list", (_LIST, _LIST), _LIST, concatenate, estimate=_list_estimate),
-        _text("add_string", STRING),
-        _binary("add_uint64", UINT, UINT, UINT, _unsigned(lambda a, b: a + b)),
-    ),
-)
-
-SUBTRACT = Function(
-    "_-_",
-    (
-        _binary("subtract_double", DOUBLE, DOUBLE, DOUBLE, lambda a, b: a - b),
-        _binary(
-            "subtract_duration_duration",
-            DURATION,
-            DURATION,
-            DURATION,
-            lambda a, b: Duration.checked(a.nanos - b.nanos),
-        ),
-        _binary("subtract_int64", INT, INT, INT, _signed(lambda a, b: a - b)),
-        _binary("subtract_timestamp_duration", TIMESTAMP, DURATION, TIMESTAMP, _subtract_duration),
-        _binary(
-            "subtract_timestamp_timestamp",
-            TIMESTAMP,
-            TIMESTAMP,
-            DURATION,
-            lambda a, b: Duration.checked(a.nanos - b.nanos),
-        ),
-        _binary("subtract_uint64", UINT, UINT, UINT, _unsigned(lambda a, b: a - b)),
-    ),
-)
-
-MULTIPLY = Function(
-    "_*_",
-    (
-        _binary("multiply_double", DOUBLE, DOUBLE, DOUBLE, lambda a, b: a * b),
-        _binary("multiply_int64", INT, INT, INT, _signed(lambda a, b: a * b)),
-        _binary("multiply_uint64", UINT, UINT, UINT, _unsigned(lambda a, b: a * b)),
-    ),
-)
-
-DIVIDE = Function(
-    "_/_",
-    (
-        _binary("divide_double", DOUBLE, DOUBLE, DOUBLE, _divide_double),
-        _binary("divide_int64", INT, INT, INT, _signed(_divide)),
-        _binary("divide_uint64", UINT, UINT, UINT, _unsigned(_divide)),
-    ),
-)
-
-MODULO = Function(
-    "_%_",
-    (
-        _binary("modulo_int64", INT, INT, INT, _modulo_int),
-        _binary("modulo_uint64", UINT, UINT, UINT, _unsigned(_modulo)),
-    ),
-)
-
-NEGATE = Function(
-    "-_",
-    (
-        Overload("negate_double", (DOUBLE,), DOUBLE, lambda value: -value),
-        Overload("negate_int64", (INT,), INT, lambda value: to_int(-value)),
-    ),
-    dynamic=(
-        Overload(
-            "negate_duration", (DURATION,), DURATION, lambda value: Duration.checked(-value.nanos)
+        static("_+_", "add_bytes", (BYTES, BYTES), BYTES, _add_text, _TEXT),
+        static("_+_", "add_double", _DOUBLES, DOUBLE, operator.add),
+        static("_+_", "add_duration_duration", _DURATIONS, DURATION, _add_durations),
+        static("_+_", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, _add_to_duration),
+        static("_+_", "add_timestamp_duration", _TIME_SHIFT, TIMESTAMP, _add_duration),
+        static("_+_", "add_int64", _INTS, INT, _signed(operator.add)),
+        static("_+_", "add_list", (_LIST, _LIST), _LIST, concatenate, _LISTS),
+        static("_+_", "add_string", (STRING, STRING), STRING, _add_text, _TEXT),
+        static("_+_", "add_uint64", _UINTS, UINT, _unsigned(operator.add)),
+        static("_-_", "subtract_double", _DOUBLES, DOUBLE, operator.sub),
+        static("_-_", "subtract_duration_duration", _DURATIONS, DURATION, _difference),
+        static("_-_", "subtract_int64", _INTS, INT, _signed(operator.sub)),
+        static("_-_", "subtract_timestamp_duration", _TIME_SHIFT, TIMESTAMP, _subtract_duration),
+        static("_-_", "subtract_timestamp_timestamp", _TIMESTAMPS, DURATION, _difference),
+        static("_-_", "subtract_uint64", _UINTS, UINT, _unsigned(operator.sub)),
+        static("_*_", "multiply_double", _DOUBLES, DOUBLE, operator.mul),
+        static("_*_", "multiply_int64", _INTS, INT, _signed(operator.mul)),
+        static("_*_", "multiply_uint64", _UINTS, UINT, _unsigned(operator.mul)),
+        static("_/_", "divide_double", _DOUBLES, DOUBLE, _divide_double),
+        static("_/_", "divide_int64", _INTS, INT, _signed(_divide)),
+        static("_/_", "divide_uint64", _UINTS, UINT, _unsigned(_divide)),
+        static("_%_", "modulo_int64", _INTS, INT, _modulo_int),
+        static("_%_", "modulo_uint64", _UINTS, UINT, _unsigned(_modulo)),
+        Function(
+            "-_",
+            (
+                Overload("negate_double", (DOUBLE,), DOUBLE, operator.neg),
+                Overload("negate_int64", (INT,), INT, lambda value: to_int(-value)),
+            ),
+            dynamic=(Overload("negate_duration", (DURATION,), DURATION, _negate_duration),),
         ),
     ),
 )
-
-ARITHMETIC = Library("arithmetic", (ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, NEGATE))

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from drayman.cel import types
-from drayman.cel.costs import CallEstimate, CostNode, actual_size
-from drayman.cel.errors import AbortError, EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.costs import CallEstimate, actual_size
+from drayman.cel.errors import EvaluationError
+from drayman.cel.functions import Function, Library, Rule, member, static
 from drayman.cel.types import BOOL, BYTES, INT, STRING, Type
 from drayman.cel.values import (
     INT_MAX,
     LISTS,
     MISSING,
     MapValue,
-    equal,
     is_number,
     no_such_overload,
+    same,
     slot,
     type_name,
 )
@@ -25,6 +25,7 @@ _A, _B = types.parameter("A"), types.parameter("B")
 _K, _V = types.parameter("K"), types.parameter("V")
 _LIST, _MAP = types.list_of(_A), types.map_of(_A, _B)
 _MAP_KV = types.map_of(_K, _V)
+_INSERT = "cel.@mapInsert"
 
 
 def contains(value: object, container: object) -> bool:
@@ -33,16 +34,7 @@ def contains(value: object, container: object) -> bool:
         return container.has(value)
     if not isinstance(container, LISTS):
         raise no_such_overload()
-    return any(_is(value, element) for element in container)
-
-
-def _is(value: object, element: object) -> bool:
-    try:
-        return equal(value, element)
-    except AbortError:
-        raise
-    except EvaluationError:
-        return False
+    return any(same(value, element) for element in container)
 
 
 def lookup(container: object, key: object) -> object:
@@ -109,60 +101,30 @@ def _insert_all(target: MapValue, other: MapValue) -> MapValue:
     return insert(MapValue(target), tuple(other.pairs()))
 
 
-def _list_scan_estimate(args: Sequence[CostNode]) -> CallEstimate:
-    return CallEstimate(args[1].size.cost())
+_SCAN = Rule(
+    lambda args: CallEstimate(args[1].size.cost()), lambda args, result: actual_size(args[1])
+)
 
 
-def _list_scan_cost(args: Sequence[object], result: object) -> int:
-    return actual_size(args[1])
-
-
-def _sizes(name: str, type_: Type) -> tuple[Overload, Overload]:
+def _sizes(name: str, type_: Type) -> tuple[Function, Function]:
     return (
-        Overload(f"size_{name}", (type_,), INT, len),
-        Overload(f"{name}_size", (type_,), INT, len, member=True),
+        static("size", f"size_{name}", (type_,), INT, len),
+        member("size", f"{name}_size", (type_,), INT, len),
     )
 
 
 COLLECTIONS = Library(
     "collections",
     (
-        Function(
-            "size",
-            (
-                *_sizes("bytes", BYTES),
-                *_sizes("list", _LIST),
-                *_sizes("map", _MAP),
-                *_sizes("string", STRING),
-            ),
-        ),
-        Function(
-            "@in",
-            (
-                Overload(
-                    "in_list",
-                    (_A, _LIST),
-                    BOOL,
-                    contains,
-                    estimate=_list_scan_estimate,
-                    cost=_list_scan_cost,
-                ),
-                Overload("in_map", (_A, _MAP), BOOL, contains),
-            ),
-        ),
-        Function(
-            "_[_]",
-            (
-                Overload("index_list", (_LIST, INT), _A, _index),
-                Overload("index_map", (_MAP, _A), _B, _index),
-            ),
-        ),
-        Function(
-            "cel.@mapInsert",
-            (
-                Overload("@mapInsert_map_key_value", (_MAP_KV, _K, _V), _MAP_KV, _insert_entry),
-                Overload("@mapInsert_map_map", (_MAP_KV, _MAP_KV), _MAP_KV, _insert_all),
-            ),
-        ),
+        *_sizes("bytes", BYTES),
+        *_sizes("list", _LIST),
+        *_sizes("map", _MAP),
+        *_sizes("string", STRING),
+        static("@in", "in_list", (_A, _LIST), BOOL, contains, _SCAN),
+        static("@in", "in_map", (_A, _MAP), BOOL, contains),
+        static("_[_]", "index_list", (_LIST, INT), _A, _index),
+        static("_[_]", "index_map", (_MAP, _A), _B, _index),
+        static(_INSERT, "@mapInsert_map_key_value", (_MAP_KV, _K, _V), _MAP_KV, _insert_entry),
+        static(_INSERT, "@mapInsert_map_map", (_MAP_KV, _MAP_KV), _MAP_KV, _insert_all),
     ),
 )

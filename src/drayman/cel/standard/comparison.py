@@ -8,25 +8,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 
 from drayman.cel import types
 from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostEstimate, CostNode, actual_size
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import NO_RULE, Function, Library, Rule, static
 from drayman.cel.times import Duration, Timestamp
-from drayman.cel.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    INT,
-    STRING,
-    TIMESTAMP,
-    UINT,
-    Type,
-    TypeKind,
-)
+from drayman.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, TypeKind
 from drayman.cel.values import Opaque, equal, is_number, no_such_overload
 
 _A = types.parameter("A")
@@ -41,9 +31,6 @@ _SCALARS = {
     "duration": DURATION,
 }
 _NUMBERS = ("int64", "uint64", "double")
-_ORDER = ["bool", "int64", "uint64", "double", "string", "bytes", "timestamp", "duration"]
-
-
 _ORDERED = (bool, str, bytes, Timestamp, Duration)
 
 
@@ -70,85 +57,47 @@ def comparison_cost(args: Sequence[object], result: object) -> int:
     return math.ceil(smallest * STRING_TRAVERSAL)
 
 
+_COMPARED = Rule(comparison_estimate, comparison_cost)
+
+
 def _equality_cost(args: Sequence[object], result: object) -> int:
     return 1 if isinstance(args[0], Opaque) else comparison_cost(args, result)
 
 
-def _unequal(left: object, right: object) -> bool:
-    return not equal(left, right)
-
-
-def _ordering(name: str, function: str, direct: Callable[..., bool]) -> Function:
+def _ordering(name: str, function: str, direct: Callable[..., bool]) -> Iterator[Function]:
     """`direct` is Python's own operator, used where both values have the same, totally ordered type."""
 
     def run(left: object, right: object) -> bool:
         return direct(compare(left, right), 0)
 
-    overloads = [
-        _same_type(f"{name}_{scalar}", _SCALARS[scalar], run if scalar == "double" else direct)
-        for scalar in _ORDER
-    ]
-    mixed = [
-        Overload(f"{name}_{left}_{right}", (_SCALARS[left], _SCALARS[right]), BOOL, run)
-        for left in _NUMBERS
-        for right in _NUMBERS
-        if left != right
-    ]
-    return Function(function, (*overloads, *mixed))
-
-
-def _same_type(id_: str, type_: Type, run: Callable[..., object]) -> Overload:
-    if type_.kind in (TypeKind.STRING, TypeKind.BYTES):
-        return Overload(
-            id_, (type_, type_), BOOL, run, estimate=comparison_estimate, cost=comparison_cost
-        )
-    return Overload(id_, (type_, type_), BOOL, run)
+    for scalar, type_ in _SCALARS.items():
+        rule = _COMPARED if type_.kind in (TypeKind.STRING, TypeKind.BYTES) else NO_RULE
+        implementation = run if scalar == "double" else direct
+        yield static(function, f"{name}_{scalar}", (type_, type_), BOOL, implementation, rule)
+    for left, right in permutations(_NUMBERS, 2):
+        params = (_SCALARS[left], _SCALARS[right])
+        yield static(function, f"{name}_{left}_{right}", params, BOOL, run)
 
 
 def _only_interpreted(*args: object) -> object:
     raise no_such_overload()
 
 
+_EQUAL = Rule(comparison_estimate, _equality_cost)
+
 COMPARISON = Library(
     "comparison",
     (
-        Function("_&&_", (Overload("logical_and", (BOOL, BOOL), BOOL, _only_interpreted),)),
-        Function("_||_", (Overload("logical_or", (BOOL, BOOL), BOOL, _only_interpreted),)),
-        Function("_?_:_", (Overload("conditional", (BOOL, _A, _A), _A, _only_interpreted),)),
-        Function("!_", (Overload("logical_not", (BOOL,), BOOL, lambda value: not value),)),
-        Function(
-            "@not_strictly_false",
-            (Overload("not_strictly_false", (BOOL,), BOOL, _only_interpreted),),
-        ),
-        Function(
-            "_==_",
-            (
-                Overload(
-                    "equals",
-                    (_A, _A),
-                    BOOL,
-                    equal,
-                    estimate=comparison_estimate,
-                    cost=_equality_cost,
-                ),
-            ),
-        ),
-        Function(
-            "_!=_",
-            (
-                Overload(
-                    "not_equals",
-                    (_A, _A),
-                    BOOL,
-                    _unequal,
-                    estimate=comparison_estimate,
-                    cost=comparison_cost,
-                ),
-            ),
-        ),
-        _ordering("less", "_<_", operator.lt),
-        _ordering("less_equals", "_<=_", operator.le),
-        _ordering("greater", "_>_", operator.gt),
-        _ordering("greater_equals", "_>=_", operator.ge),
+        static("_&&_", "logical_and", (BOOL, BOOL), BOOL, _only_interpreted),
+        static("_||_", "logical_or", (BOOL, BOOL), BOOL, _only_interpreted),
+        static("_?_:_", "conditional", (BOOL, _A, _A), _A, _only_interpreted),
+        static("!_", "logical_not", (BOOL,), BOOL, operator.not_),
+        static("@not_strictly_false", "not_strictly_false", (BOOL,), BOOL, _only_interpreted),
+        static("_==_", "equals", (_A, _A), BOOL, equal, _EQUAL),
+        static("_!=_", "not_equals", (_A, _A), BOOL, lambda a, b: not equal(a, b), _COMPARED),
+        *_ordering("less", "_<_", operator.lt),
+        *_ordering("less_equals", "_<=_", operator.le),
+        *_ordering("greater", "_>_", operator.gt),
+        *_ordering("greater_equals", "_>=_", operator.ge),
     ),
 )

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from drayman.cel import types
 from drayman.cel.costs import STRING_TRAVERSAL, CallEstimate, CostNode, SizeEstimate, traversal
 from drayman.cel.doubles import shortest_double
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, Rule, static
 from drayman.cel.times import NANOS, Duration, Timestamp
 from drayman.cel.types import (
     BOOL,
@@ -108,6 +108,10 @@ def _uint_of_double(value: float) -> UInt:
     return UInt(int(value))
 
 
+def _bytes_of_text(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _text_of_bytes(value: bytes) -> str:
     try:
         return value.decode("utf-8")
@@ -127,6 +131,10 @@ def _duration_of_int(value: int) -> Duration:
     raise _failed("int", DURATION)
 
 
+def _timestamp_of_int(seconds: int) -> Timestamp:
+    return Timestamp.checked(seconds * NANOS)
+
+
 def _timestamp_of_text(text: str) -> Timestamp:
     try:
         return Timestamp.parse(text)
@@ -136,10 +144,6 @@ def _timestamp_of_text(text: str) -> Timestamp:
 
 def _same(value: object) -> object:
     return value
-
-
-def _text_cost(args: Sequence[object], result: object) -> int:
-    return traversal(args[0])
 
 
 def _encode_estimate(args: Sequence[CostNode]) -> CallEstimate:
@@ -159,116 +163,54 @@ def _wrapping(size: int) -> int:
     return size & UINT_MAX
 
 
-def _conversion(
-    result: Type, function: str, *cases: tuple[str, Type, Callable[..., object]]
-) -> Function:
-    return Function(
-        function, tuple(Overload(id_, (param,), result, run) for id_, param, run in cases)
-    )
+def _text_cost(args: Sequence[object], result: object) -> int:
+    return traversal(args[0])
+
+
+_ENCODE, _DECODE = Rule(_encode_estimate, _text_cost), Rule(_decode_estimate, _text_cost)
 
 
 CONVERSIONS = Library(
     "conversions",
     (
-        Function(
-            "type", (Overload("type", (_A,), types.type_of(_A), lambda v: TypeValue(type_name(v))),)
-        ),
-        Function("dyn", (Overload("to_dyn", (_A,), DYN, _same),)),
-        _conversion(
-            BOOL,
-            "bool",
-            ("bool_to_bool", BOOL, _same),
-            ("string_to_bool", STRING, _bool_of_text),
-        ),
-        Function(
-            "bytes",
-            (
-                Overload("bytes_to_bytes", (BYTES,), BYTES, _same),
-                Overload(
-                    "string_to_bytes",
-                    (STRING,),
-                    BYTES,
-                    lambda text: text.encode("utf-8", "surrogatepass"),
-                    estimate=_encode_estimate,
-                    cost=_text_cost,
-                ),
-            ),
-        ),
-        _conversion(
-            DOUBLE,
-            "double",
-            ("double_to_double", DOUBLE, _same),
-            ("int64_to_double", INT, float),
-            ("string_to_double", STRING, _double_of_text),
-            ("uint64_to_double", UINT, float),
-        ),
-        _conversion(
-            DURATION,
-            "duration",
-            ("duration_to_duration", DURATION, _same),
-            ("int64_to_duration", INT, _duration_of_int),
-            ("string_to_duration", STRING, _duration_of_text),
-        ),
-        _conversion(
-            INT,
-            "int",
-            ("int64_to_int64", INT, _same),
-            ("double_to_int64", DOUBLE, _int_of_double),
-            ("duration_to_int64", DURATION, lambda value: value.nanos),
-            ("string_to_int64", STRING, _int_of_text),
-            ("timestamp_to_int64", TIMESTAMP, lambda value: value.nanos // NANOS),
-            ("uint64_to_int64", UINT, lambda value: to_int(int(value))),
-        ),
-        Function(
-            "string",
-            (
-                Overload("string_to_string", (STRING,), STRING, _same),
-                Overload(
-                    "bool_to_string", (BOOL,), STRING, lambda value: "true" if value else "false"
-                ),
-                Overload(
-                    "bytes_to_string",
-                    (BYTES,),
-                    STRING,
-                    _text_of_bytes,
-                    estimate=_decode_estimate,
-                    cost=_text_cost,
-                ),
-                Overload("double_to_string", (DOUBLE,), STRING, shortest_double),
-                Overload("duration_to_string", (DURATION,), STRING, str),
-                Overload("int64_to_string", (INT,), STRING, str),
-                Overload("timestamp_to_string", (TIMESTAMP,), STRING, str),
-                Overload("uint64_to_string", (UINT,), STRING, lambda value: str(int(value))),
-            ),
-        ),
-        _conversion(
-            TIMESTAMP,
-            "timestamp",
-            ("timestamp_to_timestamp", TIMESTAMP, _same),
-            ("int64_to_timestamp", INT, lambda value: Timestamp.checked(value * NANOS)),
-            ("string_to_timestamp", STRING, _timestamp_of_text),
-        ),
-        _conversion(
-            UINT,
-            "uint",
-            ("uint64_to_uint64", UINT, _same),
-            ("double_to_uint64", DOUBLE, _uint_of_double),
-            ("int64_to_uint64", INT, to_uint),
-            ("string_to_uint64", STRING, _uint_of_text),
-        ),
+        static("type", "type", (_A,), types.type_of(_A), lambda value: TypeValue(type_name(value))),
+        static("dyn", "to_dyn", (_A,), DYN, _same),
+        static("bool", "bool_to_bool", (BOOL,), BOOL, _same),
+        static("bool", "string_to_bool", (STRING,), BOOL, _bool_of_text),
+        static("bytes", "bytes_to_bytes", (BYTES,), BYTES, _same),
+        static("bytes", "string_to_bytes", (STRING,), BYTES, _bytes_of_text, _ENCODE),
+        static("double", "double_to_double", (DOUBLE,), DOUBLE, _same),
+        static("double", "int64_to_double", (INT,), DOUBLE, float),
+        static("double", "string_to_double", (STRING,), DOUBLE, _double_of_text),
+        static("double", "uint64_to_double", (UINT,), DOUBLE, float),
+        static("duration", "duration_to_duration", (DURATION,), DURATION, _same),
+        static("duration", "int64_to_duration", (INT,), DURATION, _duration_of_int),
+        static("duration", "string_to_duration", (STRING,), DURATION, _duration_of_text),
+        static("int", "int64_to_int64", (INT,), INT, _same),
+        static("int", "double_to_int64", (DOUBLE,), INT, _int_of_double),
+        static("int", "duration_to_int64", (DURATION,), INT, lambda value: value.nanos),
+        static("int", "string_to_int64", (STRING,), INT, _int_of_text),
+        static("int", "timestamp_to_int64", (TIMESTAMP,), INT, lambda value: value.nanos // NANOS),
+        static("int", "uint64_to_int64", (UINT,), INT, lambda value: to_int(int(value))),
+        static("string", "string_to_string", (STRING,), STRING, _same),
+        static("string", "bool_to_string", (BOOL,), STRING, lambda value: str(value).lower()),
+        static("string", "bytes_to_string", (BYTES,), STRING, _text_of_bytes, _DECODE),
+        static("string", "double_to_string", (DOUBLE,), STRING, shortest_double),
+        static("string", "duration_to_string", (DURATION,), STRING, str),
+        static("string", "int64_to_string", (INT,), STRING, str),
+        static("string", "timestamp_to_string", (TIMESTAMP,), STRING, str),
+        static("string", "uint64_to_string", (UINT,), STRING, lambda value: str(int(value))),
+        static("timestamp", "timestamp_to_timestamp", (TIMESTAMP,), TIMESTAMP, _same),
+        static("timestamp", "int64_to_timestamp", (INT,), TIMESTAMP, _timestamp_of_int),
+        static("timestamp", "string_to_timestamp", (STRING,), TIMESTAMP, _timestamp_of_text),
+        static("uint", "uint64_to_uint64", (UINT,), UINT, _same),
+        static("uint", "double_to_uint64", (DOUBLE,), UINT, _uint_of_double),
+        static("uint", "int64_to_uint64", (INT,), UINT, to_uint),
+        static("uint", "string_to_uint64", (STRING,), UINT, _uint_of_text),
     ),
     types=(
-        BOOL,
-        BYTES,
-        DOUBLE,
-        DURATION,
-        INT,
+        *(BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, TYPE, UINT),
         types.list_of(_A),
         types.map_of(_A, _B),
-        NULL,
-        STRING,
-        TIMESTAMP,
-        TYPE,
-        UINT,
     ),
 )

@@ -1,10 +1,12 @@
-"""Optional values. `or` and `orValue` are lazy in their argument, which the interpreter handles."""
+"""Optional values. The interpreter runs `or`, `orValue` and indices itself; here they only have their signatures."""
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from drayman.cel import types
 from drayman.cel.errors import EvaluationError
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, member, static
 from drayman.cel.standard_macros import OPTIONALS as MACROS
 from drayman.cel.times import Duration, Timestamp
 from drayman.cel.types import BOOL, DYN, INT, STRING
@@ -15,6 +17,7 @@ from drayman.cel.values import (
     Opaque,
     OptionalValue,
     TypeValue,
+    no_such_overload,
     type_name,
 )
 
@@ -40,16 +43,8 @@ def value_of(optional: OptionalValue) -> object:
     return optional.value
 
 
-def _of_non_zero(value: object) -> OptionalValue:
+def _non_zero(value: object) -> OptionalValue:
     return NONE if is_zero(value) else OptionalValue(value)
-
-
-def _or(optional: OptionalValue, other: OptionalValue) -> OptionalValue:
-    return other if optional is NONE else optional
-
-
-def _or_value(optional: OptionalValue, other: object) -> object:
-    return other if optional is NONE else optional.value
 
 
 def _first(values: ListValue) -> OptionalValue:
@@ -70,76 +65,35 @@ def _unwrap(values: ListValue) -> list[object]:
     return found
 
 
-def _indexed(container: object, key: object) -> object:
-    raise EvaluationError("no such overload")  # the interpreter resolves indices itself
+def _only_interpreted(*args: object) -> NoReturn:
+    raise no_such_overload()
 
 
 OPTIONALS = Library(
     "optionals",
     (
-        Function("optional.of", (Overload("optional_of", (_V,), _OPTIONAL, OptionalValue),)),
-        Function(
-            "optional.ofNonZeroValue",
-            (Overload("optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero),),
-        ),
-        Function("optional.none", (Overload("optional_none", (), _OPTIONAL, lambda: NONE),)),
-        Function("value", (Overload("optional_value", (_OPTIONAL,), _V, value_of, member=True),)),
-        Function(
-            "hasValue",
-            (
-                Overload(
-                    "optional_hasValue",
-                    (_OPTIONAL,),
-                    BOOL,
-                    lambda optional: optional is not NONE,
-                    member=True,
-                ),
-            ),
-        ),
-        Function(
-            "or",
-            (
-                Overload(
-                    "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _or, member=True
-                ),
-            ),
-        ),
-        Function(
-            "orValue",
-            (Overload("optional_orValue_value", (_OPTIONAL, _V), _V, _or_value, member=True),),
-        ),
-        Function("first", (Overload("list_first", (_LIST,), _OPTIONAL, _first, member=True),)),
-        Function("last", (Overload("list_last", (_LIST,), _OPTIONAL, _last, member=True),)),
-        Function(
-            "optional.unwrap", (Overload("optional_unwrap", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),)
-        ),
-        Function(
-            "unwrapOpt",
-            (Overload("optional_unwrapOpt", (_LIST_OF_OPTIONALS,), _LIST, _unwrap, member=True),),
-        ),
-        Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL, _indexed),)),
-        Function(
-            "_[?_]",
-            (
-                Overload("list_optindex_optional_int", (_LIST, INT), _OPTIONAL, _indexed),
-                Overload(
-                    "optional_list_optindex_optional_int",
-                    (_OPTIONAL_LIST, INT),
-                    _OPTIONAL,
-                    _indexed,
-                ),
-                Overload("map_optindex_optional_value", (_MAP, _K), _OPTIONAL, _indexed),
-                Overload(
-                    "optional_map_optindex_optional_value", (_OPTIONAL_MAP, _K), _OPTIONAL, _indexed
-                ),
-            ),
-        ),
-        Function(
-            "_[_]",
-            (
-                Overload("optional_list_index_int", (_OPTIONAL_LIST, INT), _OPTIONAL, _indexed),
-                Overload("optional_map_index_value", (_OPTIONAL_MAP, _K), _OPTIONAL, _indexed),
-            ),
+        static("optional.of", "optional_of", (_V,), _OPTIONAL, OptionalValue),
+        static("optional.ofNonZeroValue", "optional_ofNonZeroValue", (_V,), _OPTIONAL, _non_zero),
+        static("optional.none", "optional_none", (), _OPTIONAL, lambda: NONE),
+        member("value", "optional_value", (_OPTIONAL,), _V, value_of),
+        member("hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda v: v is not NONE),
+        member("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, _only_interpreted),
+        member("orValue", "optional_orValue_value", (_OPTIONAL, _V), _V, _only_interpreted),
+        member("first", "list_first", (_LIST,), _OPTIONAL, _first),
+        member("last", "list_last", (_LIST,), _OPTIONAL, _last),
+        static("optional.unwrap", "optional_unwrap", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),
+        member("unwrapOpt", "optional_unwrapOpt", (_LIST_OF_OPTIONALS,), _LIST, _unwrap),
+        *(
+            static(operator, id, params, _OPTIONAL, _only_interpreted)
+            for operator, id, params in (
+                ("_?._", "select_optional_field", (DYN, STRING)),
+                ("_[?_]", "list_optindex_optional_int", (_LIST, INT)),
+                ("_[?_]", "optional_list_optindex_optional_int", (_OPTIONAL_LIST, INT)),
+                ("_[?_]", "map_optindex_optional_value", (_MAP, _K)),
+                ("_[?_]", "optional_map_optindex_optional_value", (_OPTIONAL_MAP, _K)),
+                ("_[_]", "optional_list_index_int", (_OPTIONAL_LIST, INT)),
+                ("_[_]", "optional_map_index_value", (_OPTIONAL_MAP, _K)),
+            )
         ),
     ),
     types=(_OPTIONAL,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 from drayman.cel.costs import (
@@ -14,25 +15,13 @@ from drayman.cel.costs import (
     fixed_size,
     traversal,
 )
-from drayman.cel.functions import Function, Library, Overload
+from drayman.cel.functions import Library, Rule, member, static
 from drayman.cel.regex import matches
 from drayman.cel.types import BOOL, STRING
 
 
-def _affix_estimate(args: Sequence[CostNode]) -> CallEstimate:
-    return CallEstimate(args[1].size.cost(STRING_TRAVERSAL))
-
-
-def _affix_cost(args: Sequence[object], result: object) -> int:
-    return traversal(args[0])
-
-
 def _contains_estimate(args: Sequence[CostNode]) -> CallEstimate:
     return CallEstimate(args[0].size.cost(STRING_TRAVERSAL) * args[1].size.cost(STRING_TRAVERSAL))
-
-
-def _contains_cost(args: Sequence[object], result: object) -> int:
-    return traversal(args[0]) * traversal(args[1])
 
 
 def _matches_estimate(args: Sequence[CostNode]) -> CallEstimate:
@@ -46,67 +35,20 @@ def _matches_cost(args: Sequence[object], result: object) -> int:
 
 
 _TEXTS = (STRING, STRING)
+_CONTAINS = Rule(_contains_estimate, lambda args, result: traversal(args[0]) * traversal(args[1]))
+_AFFIX = Rule(
+    lambda args: CallEstimate(args[1].size.cost(STRING_TRAVERSAL)),
+    lambda args, result: traversal(args[0]),
+)
+_MATCHES = Rule(_matches_estimate, _matches_cost)
 
 STRINGS = Library(
     "strings",
     (
-        Function(
-            "contains",
-            (
-                Overload(
-                    "contains_string",
-                    _TEXTS,
-                    BOOL,
-                    lambda text, part: part in text,
-                    member=True,
-                    estimate=_contains_estimate,
-                    cost=_contains_cost,
-                ),
-            ),
-        ),
-        Function(
-            "endsWith",
-            (
-                Overload(
-                    "ends_with_string",
-                    _TEXTS,
-                    BOOL,
-                    str.endswith,
-                    member=True,
-                    estimate=_affix_estimate,
-                    cost=_affix_cost,
-                ),
-            ),
-        ),
-        Function(
-            "startsWith",
-            (
-                Overload(
-                    "starts_with_string",
-                    _TEXTS,
-                    BOOL,
-                    str.startswith,
-                    member=True,
-                    estimate=_affix_estimate,
-                    cost=_affix_cost,
-                ),
-            ),
-        ),
-        Function(
-            "matches",
-            (
-                Overload("matches", _TEXTS, BOOL, matches, pattern=1),
-                Overload(
-                    "matches_string",
-                    _TEXTS,
-                    BOOL,
-                    matches,
-                    member=True,
-                    pattern=1,
-                    estimate=_matches_estimate,
-                    cost=_matches_cost,
-                ),
-            ),
-        ),
+        member("contains", "contains_string", _TEXTS, BOOL, operator.contains, _CONTAINS),
+        member("endsWith", "ends_with_string", _TEXTS, BOOL, str.endswith, _AFFIX),
+        member("startsWith", "starts_with_string", _TEXTS, BOOL, str.startswith, _AFFIX),
+        static("matches", "matches", _TEXTS, BOOL, matches, pattern=1),
+        member("matches", "matches_string", _TEXTS, BOOL, matches, _MATCHES, pattern=1),
     ),
 )

@@ -6,14 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from drayman.api.near_names import did_you_mean
 from drayman.cli.completing import completion_items
-from drayman.cli.connecting import client_of, cluster_options, connection_to, in_words
+from drayman.cli.connecting import Where, client_of, cluster_options, in_words
 from drayman.cli.errors import UserError, printable
 from drayman.cli.progress import is_watched
 
@@ -61,7 +60,7 @@ def bench() -> None:
     "--nodes",
     type=click.IntRange(1),
     metavar="N",
-    help="Another number of nodes; what grows with them does too.",
+    help="Another number of nodes; what grows with them is scaled too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
@@ -73,14 +72,7 @@ def bench() -> None:
 )
 @cluster_options
 def schedule(
-    name: str | None,
-    listing: bool,
-    nodes: int | None,
-    as_json: bool,
-    backend: str,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    name: str | None, listing: bool, nodes: int | None, as_json: bool, backend: str, where: Where
 ) -> None:
     """Schedule one of Kubernetes' DRA workloads, and say how many pods per second were bound.
 
@@ -103,7 +95,7 @@ def schedule(
     if backend == "embedded":
         asyncio.run(_schedule(workload, as_json, None))
         return
-    connection = connection_to(kubeconfig, data_dir, context)
+    connection = where.connection()
     with in_words(connection):
         asyncio.run(_schedule(workload, as_json, connection))
 
@@ -138,7 +130,7 @@ async def _measured(
 ) -> tuple[Measured, int | None]:
     """The figures, and the server's peak memory."""
     from drayman.cli.bench.scheduling import run
-    from drayman.cli.bench.wire import Crew, RequestError
+    from drayman.cli.bench.wire import ConnectionPool, RequestError
     from drayman.cluster import ListOptions
     from drayman.cluster.resources import NODES
 
@@ -146,8 +138,8 @@ async def _measured(
         # The first request uses the client that explains in words why there is no answer.
         await client.list(NODES, options=ListOptions(limit=1))
         try:
-            async with Crew(server.address) as crew:
-                measured = await run(workload, crew, client, progress)
+            async with ConnectionPool(server.address) as connections:
+                measured = await run(workload, connections, client, progress)
         except RequestError as error:
             raise UserError(str(error)) from error
         return measured, server.peak_memory()
@@ -184,7 +176,7 @@ async def _schedule(workload: Workload, as_json: bool, connection: Connection | 
             f"by second   p50 {figures['p50']}  p90 {figures['p90']}  p95 {figures['p95']}  p99 {figures['p99']}"
         )
     else:
-        click.echo("by second   over too soon to be counted by the second, as scheduler_perf does")
+        click.echo("by second   too short for samples by the second, as scheduler_perf takes them")
     click.echo(
         f"latency     p50 {figures['latency_p50']} s  p99 {figures['latency_p99']} s from creation to binding"
     )

@@ -13,7 +13,7 @@ import msgspec
 from drayman.api.meta import ObjectMeta
 from drayman.api.struct import ApiStruct
 from drayman.cli.bench.measuring import Measured
-from drayman.cli.bench.wire import Connection, Crew, RequestError
+from drayman.cli.bench.wire import Connection, ConnectionPool, RequestError
 from drayman.cli.bench.workloads import NAMESPACE, Object, Workload
 from drayman.cli.errors import UserError
 from drayman.cluster import Client, Informer, ListOptions, Notice, Selection
@@ -93,26 +93,28 @@ class Bindings:
                     ) from None
 
 
-async def run(workload: Workload, crew: Crew, client: Client, progress: Progress) -> Measured:
-    """Sets the workload up with the crew, and measures what the client sees of it. Raises UserError and ClusterError."""
+async def run(
+    workload: Workload, connections: ConnectionPool, client: Client, progress: Progress
+) -> Measured:
+    """Sets the workload up with the connections, and measures what the client sees of it. Raises UserError and ClusterError."""
     try:
-        await _set_up(workload, crew, progress)
+        await _set_up(workload, connections, progress)
         async with _following(client) as bindings:
             if workload.pods_before:
                 progress.begin("placing pods before the measurement", workload.pods_before)
-                await _create(workload, crew, bindings, progress, 0, workload.pods_before)
+                await _create(workload, connections, bindings, progress, 0, workload.pods_before)
             if workload.steady_s:
-                return await _steady(workload, crew, bindings, progress)
+                return await _steady(workload, connections, bindings, progress)
             progress.begin("measuring", workload.pods)
             first = workload.pods_before
-            return await _create(workload, crew, bindings, progress, first, workload.pods)
+            return await _create(workload, connections, bindings, progress, first, workload.pods)
     except* (RequestError, OSError) as errors:
         raise UserError(str(errors.exceptions[0])) from errors
 
 
-async def _set_up(workload: Workload, crew: Crew, progress: Progress) -> None:
+async def _set_up(workload: Workload, connections: ConnectionPool, progress: Progress) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    await crew.send("POST", "/api/v1/namespaces", namespace)
+    await connections.send("POST", "/api/v1/namespaces", namespace)
     for what, objects in (
         ("nodes", workload.node_objects()),
         ("device classes", workload.class_objects()),
@@ -122,12 +124,12 @@ async def _set_up(workload: Workload, crew: Crew, progress: Progress) -> None:
         found = list(objects)
         progress.begin(f"creating {what}", len(found))
         after = _untaint if what == "nodes" else None
-        await crew.create_all(_PATHS[what], found, progress.advance, after)
+        await connections.create_all(_PATHS[what], found, progress.advance, after)
     template = workload.template_object()
     if template is not None:
         path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaimtemplates"
-        await crew.send("POST", path, template)
-    await _allocate_before(workload, crew, progress)
+        await connections.send("POST", path, template)
+    await _allocate_before(workload, connections, progress)
 
 
 async def _untaint(connection: Connection, node: Any) -> None:
@@ -137,7 +139,9 @@ async def _untaint(connection: Connection, node: Any) -> None:
     await connection.send("PATCH", path, patch, "merge-patch+json")
 
 
-async def _allocate_before(workload: Workload, crew: Crew, progress: Progress) -> None:
+async def _allocate_before(
+    workload: Workload, connections: ConnectionPool, progress: Progress
+) -> None:
     progress.begin("allocating claims before the measurement", workload.claims_before)
     statuses = {claim["metadata"]["name"]: status for claim, status in workload.allocated_claims()}
 
@@ -147,7 +151,7 @@ async def _allocate_before(workload: Workload, crew: Crew, progress: Progress) -
         await connection.send("PATCH", f"{_CLAIMS}/{name}/status", patch, "merge-patch+json")
 
     claims = (claim for claim, _ in workload.allocated_claims())
-    await crew.create_all(_CLAIMS, claims, progress.advance, allocate)
+    await connections.create_all(_CLAIMS, claims, progress.advance, allocate)
 
 
 @asynccontextmanager
@@ -165,7 +169,7 @@ async def _following(client: Client) -> AsyncIterator[Bindings]:
 
 async def _create(
     workload: Workload,
-    crew: Crew,
+    connections: ConnectionPool,
     bindings: Bindings,
     progress: Progress,
     first: int,
@@ -173,7 +177,7 @@ async def _create(
 ) -> Measured:
     """Create pods as fast as the server accepts them, and wait until all are bound."""
     pods = [workload.pod_object(index, f"pod-{index}") for index in range(first, first + count)]
-    await crew.create_all(_CLAIMS, workload.shared_claims(first, count), lambda: None)
+    await connections.create_all(_CLAIMS, workload.shared_claims(first, count), lambda: None)
     measured = Measured(time.monotonic())
 
     def bound(name: str, now: float) -> None:
@@ -181,7 +185,7 @@ async def _create(
         progress.advance()
 
     bindings.expect((pod["metadata"]["name"] for pod in pods), bound)
-    await crew.create_all(_PODS, _timed(pods, measured), lambda: None)
+    await connections.create_all(_PODS, _timed(pods, measured), lambda: None)
     await bindings.all_bound()
     return measured
 
@@ -194,24 +198,24 @@ def _timed(pods: Iterable[Object], measured: Measured) -> Iterable[Object]:
 
 
 async def _steady(
-    workload: Workload, crew: Crew, bindings: Bindings, progress: Progress
+    workload: Workload, connections: ConnectionPool, bindings: Bindings, progress: Progress
 ) -> Measured:
     """Repeatedly create pods, wait until all are bound, delete them."""
     total = round(workload.steady_s)
     progress.begin("measuring", total)
     measured = Measured(time.monotonic())
     ends = measured.started + workload.steady_s
-    number = told = 0
+    number = shown = 0
     while time.monotonic() < ends:
         names = [f"pod-{number + index}" for index in range(workload.pods)]
         number += workload.pods
         pods = [workload.pod_object(index, name) for index, name in enumerate(names)]
         bindings.expect(names, measured.bind)
-        await crew.create_all(_PODS, _timed(pods, measured), lambda: None)
+        await connections.create_all(_PODS, _timed(pods, measured), lambda: None)
         await bindings.all_bound()
         options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
-        await crew.send("DELETE", _PODS, options)
-        while told < min(time.monotonic() - measured.started, total):
+        await connections.send("DELETE", _PODS, options)
+        while shown < min(time.monotonic() - measured.started, total):
             progress.advance()
-            told += 1
+            shown += 1
     return measured

@@ -13,7 +13,7 @@ from typing import Final
 
 from drayman.apiserver.instance.folder import Folder
 from drayman.cli.bench.wire import Address
-from drayman.cli.connecting import connection_to
+from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError
 from drayman.cluster.kube.connection import Connection, tls_context
 
@@ -67,7 +67,7 @@ async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
             )
         try:
             await _ready(process, Folder(data), log)
-            connection = connection_to(kubeconfig)
+            connection = Where(kubeconfig).connection()
             yield Server(connection, await address_of(connection), process.pid)
         finally:
             if process.returncode is None:

@@ -99,7 +99,7 @@ class Connection:
         return (await self._reader.readexactly(size + 2))[:-2]
 
 
-class Crew:
+class ConnectionPool:
     """Several connections that share the work."""
 
     def __init__(self, address: Address, size: int = CONNECTIONS) -> None:

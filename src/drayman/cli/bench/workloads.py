@@ -5,7 +5,7 @@ Everything is plain JSON as a client would send it, made one object at a time: t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -153,18 +153,13 @@ class Workload:
             "apiVersion": _RESOURCE,
             "kind": "ResourceClaimTemplate",
             "metadata": {"name": TEMPLATE, "namespace": NAMESPACE},
-            "spec": {"spec": {"devices": self.claim_spec()}},
+            "spec": {"spec": {"devices": _CLAIMS.get(self.kind, _ONE_DEVICE)}},
         }
-
-    def claim_spec(self) -> Object:
-        make: Callable[[], Object] = _CLAIMS.get(self.kind, _one_device)
-        return make()
 
     def allocated_claims(self) -> Iterator[tuple[Object, Object]]:
         """Claims that already hold devices, each with the status to give it."""
         for index in range(self.claims_before):
-            spec = _preallocated_spec() if self.kind == "partitionable" else _one_device()
-            claim = _claim(f"init-claim-{index}", spec)
+            claim = _claim(f"init-claim-{index}", _BEFORE.get(self.kind, _ONE_DEVICE))
             yield claim, {"allocation": self._allocation(index)}
 
     def _allocation(self, index: int) -> Object:
@@ -184,7 +179,7 @@ class Workload:
     def shared_claims(self, first: int, pods: int) -> Iterator[Object]:
         if self.kind == "shared":
             for index in range(first // 5, (first + pods + 4) // 5):
-                yield _claim(f"test-claim-{index}", _one_device())
+                yield _claim(f"test-claim-{index}", _ONE_DEVICE)
 
     def pod_object(self, index: int, name: str) -> Object:
         container: Object = {"name": "pause", "image": "registry.k8s.io/pause:3.10"}
@@ -244,54 +239,39 @@ def _request(**more: object) -> Object:
     return {"name": "req-0", "exactly": {"deviceClassName": "test-class", **more}}
 
 
-def _one_device() -> Object:
-    return {"requests": [_request()]}
-
-
-def _first_available() -> Object:
-    choices = [
-        {"name": "sub-0", "deviceClassName": "no-devices-class"},
-        {"name": "sub-1", "deviceClassName": "test-class"},
-    ]
-    return {"requests": [{"name": "req-0", "firstAvailable": choices}]}
-
-
-def _tolerating() -> Object:
-    return {
+_ONE_DEVICE: Final[Object] = {"requests": [_request()]}
+_HALF: Final[Object] = {"capacity": {"requests": {"memory": "40Gi"}}}
+_CLAIMS: Final[dict[str, Object]] = {
+    "first-available": {
+        "requests": [
+            {
+                "name": "req-0",
+                "firstAvailable": [
+                    {"name": "sub-0", "deviceClassName": "no-devices-class"},
+                    {"name": "sub-1", "deviceClassName": "test-class"},
+                ],
+            }
+        ]
+    },
+    "taints": {
         "requests": [_request(tolerations=[{"key": "example.com/taint", "operator": "Exists"}])]
-    }
-
-
-def _two_of_a_pool() -> Object:
-    same = {"requests": ["req-0"], "matchAttribute": f"{DOMAIN}/slice"}
-    return {"requests": [_request(count=2)], "constraints": [same]}
-
-
-def _seven() -> Object:
-    return {"requests": [_request(count=7)]}
-
-
-def _two_halves() -> Object:
-    capacity = {"capacity": {"requests": {"memory": "40Gi"}}}
-    second = {**_request(**capacity), "name": "req-1"}
-    return {"requests": [_request(**capacity), second]}
-
-
-def _preallocated_spec() -> Object:
-    expression = (
-        f'device.capacity["{DOMAIN}"].counters.compareTo(quantity("2")) >= 0'
-        f' && device.attributes["{DOMAIN}"].preallocate'
-    )
-    return {"requests": [_request(selectors=[{"cel": {"expression": expression}}])]}
-
-
-_CLAIMS: Final[dict[str, Callable[[], Object]]] = {
-    "first-available": _first_available,
-    "taints": _tolerating,
-    "partitionable": _two_of_a_pool,
-    "backtracking": _seven,
-    "consumable": _two_halves,
+    },
+    "partitionable": {
+        "requests": [_request(count=2)],
+        "constraints": [{"requests": ["req-0"], "matchAttribute": f"{DOMAIN}/slice"}],
+    },
+    "backtracking": {"requests": [_request(count=7)]},
+    "consumable": {"requests": [_request(**_HALF), {**_request(**_HALF), "name": "req-1"}]},
 }
+"""What the claims of a kind of workload ask for, if it is not one device."""
+_PREALLOCATED: Final = (
+    f'device.capacity["{DOMAIN}"].counters.compareTo(quantity("2")) >= 0'
+    f' && device.attributes["{DOMAIN}"].preallocate'
+)
+_BEFORE: Final[dict[str, Object]] = {
+    "partitionable": {"requests": [_request(selectors=[{"cel": {"expression": _PREALLOCATED}}])]}
+}
+"""The same for claims that are allocated before the measurement."""
 
 
 def _slice(name: str, pool: Object, **spec: object) -> Object:

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
-from drayman.cli.connecting import connection_to
+from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import data_dir_option
 from drayman.questions.errors import QuestionError
@@ -38,7 +38,7 @@ def _running(folder: Folder) -> Record:
     type=click.FloatRange(0),
     default=15.0,
     show_default=True,
-    help="Seconds to wait for its end.",
+    help="Seconds to wait for it to stop.",
 )
 def down(data_dir: Path | None, timeout: float) -> None:
     """Stop the cluster that runs on a data directory. Its state stays."""
@@ -47,7 +47,7 @@ def down(data_dir: Path | None, timeout: float) -> None:
     try:
         os.kill(record.pid, signal.SIGTERM)
     except PermissionError as error:
-        raise UserError(f"process {record.pid} belongs to somebody else") from error
+        raise UserError(f"process {record.pid} belongs to another user") from error
     deadline = time.monotonic() + timeout
     while is_alive(record.pid):
         if time.monotonic() > deadline:
@@ -75,13 +75,13 @@ def status(data_dir: Path | None, output: str) -> None:
     click.echo(f"state           {folder.path if record.durable else 'in memory only'}")
     click.echo(f"kubeconfig      {record.kubeconfig}")
     click.echo(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
-    _say_what_others_mean(record)
+    _note_other_cluster(record)
 
 
-def _say_what_others_mean(record: Record) -> None:
+def _note_other_cluster(record: Record) -> None:
     """Say so where the environment names another cluster: other commands do not talk to the one that was asked about."""
     try:
-        meant = connection_to()
+        meant = Where().connection()
     except QuestionError as error:
         click.echo(f"note: other commands do not talk to it: {in_options(error)}", err=True)
         return

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -146,7 +146,7 @@ async def show(instance: Instance, stop: asyncio.Event, until: ExitStack) -> Non
         await _draw(instance, stop, screen)
     except Exception as error:
         why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        sentence = f"the live status has ended ({printable(why)}); {instance.url} is served on"
+        sentence = f"the live status has ended ({printable(why)}); {instance.url} is still served"
         saying = asyncio.get_running_loop().run_in_executor(None, _say_last, screen, sentence)
         await stop.wait()
         saying.cancel()
@@ -199,7 +199,7 @@ def uptime(seconds: float) -> str:
 
 def counted(tally: Tally) -> str:
     """As in `12: 3 Pending, 9 Running`."""
-    parts = _listed(tally.refresh())
+    parts = ", ".join(f"{number:,} {name}" for name, number in tally.refresh().items())
     return f"{tally.total:,}{': ' if parts else ''}{parts}"
 
 
@@ -207,7 +207,3 @@ def devices(tally: Tally) -> str:
     """As in `64 in 8 slices`."""
     number = tally.refresh().get("devices", 0)
     return f"{number:,} in {tally.total:,} {'slice' if tally.total == 1 else 'slices'}"
-
-
-def _listed(sums: Mapping[str, int]) -> str:
-    return ", ".join(f"{number:,} {name}" for name, number in sums.items())

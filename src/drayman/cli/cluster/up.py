@@ -38,10 +38,10 @@ _EPILOG: Final = """\b
 Examples:
   drayman up                            serve until Ctrl-C, state is kept
   drayman up --ephemeral --port 0       keep nothing, any free port: for tests
-  drayman up --detach                   go on in the background
+  drayman up --detach                   keep running in the background
   export KUBECONFIG=$(drayman kubeconfig --path)
   kubectl get namespaces
-  drayman down                          end it; state is kept
+  drayman down                          stop it; state is kept
 """
 
 
@@ -66,7 +66,7 @@ Examples:
 @click.option(
     "--expose",
     is_flag=True,
-    help="Allow an address other machines can reach. Whoever has the token in the kubeconfig"
+    help="Allow an address other machines can reach. Anyone who has the token in the kubeconfig"
     " can do everything there.",
 )
 @click.option(
@@ -100,9 +100,9 @@ Examples:
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
 @waiting_options
 @click.option(
-    "--no-color", is_flag=True, help="Print a few plain lines, also on a terminal: no live status."
+    "--no-color", is_flag=True, help="Print a few plain lines even on a terminal: no live status."
 )
-@click.option("--detach", is_flag=True, help="Return as soon as it is ready, and go on.")
+@click.option("--detach", is_flag=True, help="Return as soon as it is ready; it keeps running.")
 def up(
     data_dir: Path | None,
     ephemeral: bool,
@@ -126,10 +126,12 @@ def up(
     State is kept in the data directory, and a kubeconfig is written there. Plain kubectl and every other Kubernetes client work against it.
     """
     if ephemeral and data_dir is not None:
-        raise click.UsageError("--ephemeral keeps nothing, so it goes with no --data-dir")
+        raise click.UsageError(
+            "--ephemeral keeps nothing, so it cannot be combined with --data-dir"
+        )
     if no_controllers and profiles:
         raise click.UsageError(
-            "--no-controllers serves the API alone, so it goes with no --profile"
+            "--no-controllers serves the API alone, so it cannot be combined with --profile"
         )
     if detach:
         _detach(folder_of(data_dir), ephemeral)
@@ -162,8 +164,8 @@ def up(
         )
         if not options.is_loopback and not expose:
             raise UserError(
-                f"{host} can be reached by other machines, and whoever has the token can do everything;"
-                " say --expose if that is meant"
+                f"{host} can be reached by other machines, and anyone who has the token can do everything;"
+                " use --expose if that is intended"
             )
         asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
     say("stopped")
@@ -271,7 +273,7 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
     """Start the same command without --detach in its own session, and wait until it is ready."""
     if ephemeral:
         raise click.UsageError(
-            "--detach needs a data directory to be found again by; leave --ephemeral out"
+            "--detach needs a data directory to be found again; leave out --ephemeral"
         )
     _refuse_running(folder)
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
@@ -313,12 +315,12 @@ def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
                 if record != seen:
                     seen, deadline = record, time.monotonic() + _PATIENCE_S
             if child.poll() is not None:
-                raise UserError(f"it did not start: {_last_words(folder, child)}")
+                raise UserError(f"it did not start: {_why_it_ended(folder, child)}")
             time.sleep(_POLL_S)
     so_far = "" if seen is None else f", when {seen.progress}"
-    raise UserError(f"it has got no further for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}")
+    raise UserError(f"it has made no progress for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}")
 
 
-def _last_words(folder: Folder, child: subprocess.Popen[bytes]) -> str:
+def _why_it_ended(folder: Folder, child: subprocess.Popen[bytes]) -> str:
     lines = folder.log.read_text(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("error: ") if lines else f"exit status {child.returncode}"

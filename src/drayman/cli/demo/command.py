@@ -26,7 +26,7 @@ Examples:
   drayman demo
   drayman demo -o yaml
 
-The manifests are ordinary ones; they lie in examples/.
+The manifests are ordinary ones; they are in examples/.
 """
 
 
@@ -55,7 +55,7 @@ def demo(output_format: str | None) -> None:
     waiting = next((act for act in acts if not act.granted), None)
     why = None if waiting is None else _explain(result, waiting)
     if output_format:
-        print_data(_as_data(acts, why), output_format)
+        print_data({"pods": [_pod_data(act, why) for act in acts]}, output_format)
         return
     out = console()
     names = [node.node.metadata.name for node in result.hardware.nodes]
@@ -65,11 +65,11 @@ def demo(output_format: str | None) -> None:
         if all(act.granted for act in pods):
             out.print(f"[bold]{manifest}  {pods[0].title}[/]")
             for act in pods:
-                _tell_granted(out, result, act)
+                _print_granted(out, result, act)
             out.print()
     _draw(out, result, acts)
     if waiting is not None and why is not None:
-        _tell_waiting(out, result, waiting, why)
+        _print_waiting(out, result, waiting, why)
 
 
 def _acts(result: Result) -> list[Act]:
@@ -80,10 +80,7 @@ def _acts(result: Result) -> list[Act]:
             if pod is None:
                 raise UserError(f"{manifest.name}: pod {name} did not come up in time")
             granted = tuple(
-                entry
-                for claim in result.claims_of(pod)
-                if claim.status.allocation is not None
-                for entry in claim.status.allocation.devices.results
+                entry for claim in result.claims_of(pod) for entry in claim.status.results
             )
             acts.append(Act(number, manifest.title, pod, granted))
     return acts
@@ -94,10 +91,6 @@ def _explain(result: Result, act: Act) -> Explanation:
     from drayman.explain.pod import explain_pod
 
     return msgspec.structs.replace(explain_pod(result.world, act.pod), evidence={})
-
-
-def _as_data(acts: list[Act], why: Explanation | None) -> dict[str, Any]:
-    return {"pods": [_pod_data(act, why) for act in acts]}
 
 
 def _pod_data(act: Act, why: Explanation | None) -> dict[str, Any]:
@@ -117,7 +110,7 @@ def _pod_data(act: Act, why: Explanation | None) -> dict[str, Any]:
     return data
 
 
-def _tell_granted(out: Console, result: Result, act: Act) -> None:
+def _print_granted(out: Console, result: Result, act: Act) -> None:
     name = act.pod.metadata.name
     out.print(f"   {name}: [green]{act.pod.status.phase}[/] on {act.pod.spec.node_name}")
     places = _places(result)
@@ -157,7 +150,7 @@ def _draw(out: Console, result: Result, acts: list[Act]) -> None:
         rows[device]: act.number
         for act in acts
         for entry in act.granted
-        if (device := DeviceId(entry.driver, entry.pool, entry.device)) in rows
+        if (device := DeviceId.of(entry)) in rows
     }
     out.print(f"[bold]{hardware.node.metadata.name}[/]")
     for line in Drawing(found.matrix, found.names, marks).lines(out.width):
@@ -165,7 +158,7 @@ def _draw(out: Console, result: Result, acts: list[Act]) -> None:
     out.print()
 
 
-def _tell_waiting(out: Console, result: Result, act: Act, why: Explanation) -> None:
+def _print_waiting(out: Console, result: Result, act: Act, why: Explanation) -> None:
     from rich.padding import Padding
 
     from drayman.cli.explain.drawing import Drawing

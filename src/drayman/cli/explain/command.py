@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
 from drayman.cli.completing import explained_kinds
-from drayman.cli.connecting import talk
+from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import no_answer
-from drayman.cli.explain.naming import subject_of
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
+from drayman.questions.errors import NamingError
 from drayman.questions.explaining import explanation_of, read_for
-from drayman.questions.subjects import everything
+from drayman.questions.subjects import Target, everything, parse_subject
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -36,9 +36,9 @@ Examples:
   drayman explain resourceclaim/gpus --namespace team-a
   drayman explain job/sweep --watch
   drayman explain deploy web            how many run, what the others wait for
-  drayman explain node/example-0        its devices, and who does not go there
-  drayman explain ns team-a             all that waits there, by reason
-  drayman explain --all                 all that waits in the cluster
+  drayman explain node/example-0        its devices, and what cannot go there
+  drayman explain ns team-a             what waits there, by reason
+  drayman explain --all                 everything that waits in the cluster
   drayman explain pod trainer -o json   the same as data
   kubectl drayman explain pod/trainer   on kubectl's cluster
 
@@ -52,9 +52,9 @@ Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
     "--all",
     "all_of_it",
     is_flag=True,
-    help="All that waits in the cluster, or with --namespace in that one, by reason.",
+    help="Everything that waits in the cluster, or in one namespace with --namespace, by reason.",
 )
-@click.option("-w", "--watch", is_flag=True, help="Explain anew whenever the answer changes.")
+@click.option("-w", "--watch", is_flag=True, help="Explain again whenever the answer changes.")
 @format_option
 @world_options
 @click.pass_context
@@ -67,11 +67,9 @@ def explain(
     output_format: str | None,
     snapshot: str | None,
     namespace: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
-    """Say why a pod, a claim or what makes pods waits, and what would help; or how a node is, and what waits in a namespace.
+    """Say why a pod, a claim or a workload waits and what would help, how a node is, or what waits in a namespace.
 
     The first line has one word for the reason, what to expect from waiting (never, not now, not here, held) and a sentence. Below it: how
     many nodes and devices each test leaves, the node that came closest, who holds what is needed, and what would make it fit, each
@@ -82,25 +80,37 @@ def explain(
     subject = everything(namespace) if all_of_it else subject_of(words)
 
     async def work(client: HttpClient) -> Answer:
-        where = subject.scope(namespace or client.default_namespace)
+        scope = subject.scope(namespace or client.default_namespace)
         if watch:
             from drayman.cli.explain.following import show_each
 
-            await show_each(client, subject, where, output_format)  # until it is ended
-        world = await read_for(client, subject, where)
-        return explanation_of(world, subject, where), world.now
+            await show_each(client, subject, scope, output_format)  # until it is ended
+        world = await read_for(client, subject, scope)
+        return explanation_of(world, subject, scope), world.now
 
     if snapshot is None:
         with nullcontext() if watch else unobtrusively():
-            found, now = talk(kubeconfig, data_dir, work, context=context)
+            found, now = talk(where, work)
     elif watch:
         raise click.UsageError("--watch follows a cluster that runs, not one in a file.")
     else:
-        world, where = load_world(snapshot, namespace, kubeconfig, data_dir, context)
-        found, now = explanation_of(world, subject, where), world.now
+        world, scope = load_world(snapshot, namespace, where)
+        found, now = explanation_of(world, subject, scope), world.now
     show(found, now, output_format)
     if found.headline.reason.kind is not None:
         ctx.exit(PENDING)
+
+
+def subject_of(words: Sequence[str]) -> Target:
+    """What to explain, from `KIND/NAME` or `KIND NAME`. Raises UsageError."""
+    if not words:
+        raise click.UsageError("what should be explained? Name it as KIND/NAME, or use --all.")
+    if len(words) > 2 or (len(words) == 2 and "/" in words[0] + words[1]):
+        raise click.UsageError("one object at a time, as KIND/NAME.")
+    try:
+        return parse_subject("/".join(words))
+    except NamingError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def show(found: Explanation, now: float, output_format: str | None) -> None:

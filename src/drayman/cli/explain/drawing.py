@@ -67,7 +67,7 @@ def _node(explanation: Explanation, now: float) -> Iterator[RenderableType]:
     yield from overview.node(explanation)
     if explanation.holders:
         yield section("who holds it", "", *holders(explanation, now))
-    yield from overview.passed_by(explanation)
+    yield from overview.kept_away(explanation)
 
 
 def _object(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
@@ -188,7 +188,7 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     if not lines and explanation.headline.reason.kind is Outlook.HELD:
         return  # the sentence already says what has to be done
     if not lines:
-        lines.append(prose("Nothing is known that a search confirms.", indent=INDENT))
+        lines.append(prose("No remedy was found that a search confirms.", indent=INDENT))
     if explanation.untried:
         lines.append(prose((plain(explanation.untried), "dim"), indent=INDENT))
     note = "each was tried by a search" if explanation.remedies else ""

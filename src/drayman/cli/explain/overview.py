@@ -50,7 +50,7 @@ def node(explanation: Explanation) -> Iterator[RenderableType]:
         yield section("devices", "", _devices(explanation.counts))
 
 
-def passed_by(explanation: Explanation) -> Iterator[RenderableType]:
+def kept_away(explanation: Explanation) -> Iterator[RenderableType]:
     """The pods that wait, and what keeps them from a node."""
     if explanation.parts:
         rows = _rows(explanation.parts, everywhere=True)

@@ -129,7 +129,7 @@ def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
 
 def _holder(holder: Holder) -> Text:
     if not holder.visible:
-        return Text("somebody you may not see", "dim")
+        return Text("hidden from you", "dim")
     if holder.count > 1:
         kind, _, name = plain(holder.workload).partition("/")
         text = Text(f"{plain(holder.namespace)}/{name}")

@@ -20,7 +20,7 @@ from drayman.placement.occupancy import DeviceStanding, State
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
 from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
-from drayman.questions.devices.rows import taint_text
+from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
 from drayman.topology import LevelKind, levels
@@ -162,7 +162,7 @@ class NodeDrawing:
         elif shares:
             line.append(", ".join(self._reading.holders(standing.id)), style=style)
         if standing.taints:
-            taints = ", ".join(taint_text(*taint) for taint in standing.taints)
+            taints = ", ".join(taint_title(*taint) for taint in standing.taints)
             line.append(f"{'  ' if shares else ''}{taints}", style="red")
         line.append(standing.why, style="dim")
         yield line

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options
+from drayman.cli.connecting import Where, cluster_options
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Picture, show, watch_option
 
@@ -50,13 +49,11 @@ def map_(
     matrix: bool,
     watch: bool,
     output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """Show where devices are and how they are used: racks and NVLink domains, or one node in detail.
 
-    A GPU counts once, also if it is offered in parts. In bars and boxes, "in part" is what is shared or partitioned.
+    A GPU counts once, even if it is offered in parts. In bars and boxes, "in part" is what is shared or partitioned.
     """
     if matrix and node_name is None:
         raise click.UsageError("--matrix is about one node: drayman map NODE --matrix")
@@ -79,4 +76,4 @@ def map_(
 
         return NodeDrawing(reading, node)
 
-    show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
+    show(Asked(where, output_format, watch), picture)

@@ -44,10 +44,10 @@ class DistanceDrawing:
         lines = [*Drawing(found.matrix, found.names, marks).lines(out.width), Text()]
         lines += [Text(f"  {number}  {', '.join(held)}") for held, number in numbers.items()]
         lines += [Text()] if numbers else []
-        lines += [Text(line, style="dim") for line in self._who_is_who(out.width)]
+        lines += [Text(line, style="dim") for line in self._full_names(out.width)]
         return Group(*lines)
 
-    def _who_is_who(self, width: int) -> list[str]:
+    def _full_names(self, width: int) -> list[str]:
         """Short names and the devices' own, as many to a line as fit."""
         entries = [f"{short} {unit.id.name}" for short, unit in zip(self._found.names, self._found.units, strict=True)]  # fmt: skip
         column = max(map(len, entries)) + 2

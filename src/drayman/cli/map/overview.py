@@ -19,6 +19,7 @@ from drayman.placement.occupancy import State
 from drayman.questions.devices.cluster_map import cluster_map
 from drayman.questions.devices.floor import Counts, Floor, NodeUse, Rack, floor, total
 from drayman.questions.devices.reading import Reading
+from drayman.reasons.wording import counted
 from drayman.topology import DeviceKind
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Overview:
         if not number:
             return []
         verb = "has" if number == 1 else "have"
-        return [Text(f"{_counted(number, 'node')} {verb} no {self._kind}", style="dim")]
+        return [Text(f"{counted(number, 'node')} {verb} no {self._kind}", style="dim")]
 
     def _all(self) -> Counter[State]:
         found: Counter[State] = Counter()
@@ -153,8 +154,8 @@ def _summary(found: Floor, *, ascii_only: bool) -> Iterator[Text]:
     nodes = sum(len(rack.nodes) for rack in found.racks)
     racks = len({(rack.block, rack.rack) for rack in found.racks if rack.rack})
     domains = len({rack.nvlink_domain for rack in found.racks if rack.nvlink_domain})
-    parts = [_counted(nodes, "node"), _counted(racks, "rack")]
-    parts += [_counted(domains, "NVLink domain")] if domains else []
+    parts = [counted(nodes, "node"), counted(racks, "rack")]
+    parts += [counted(domains, "NVLink domain")] if domains else []
     closed = _closed(sum((rack.closed for rack in found.racks), Counter[Closed]()))
     parts += [closed] if closed else []
     yield Text(", ".join(parts), style="bold")
@@ -236,7 +237,3 @@ class _Drawing:
             ("" if number is None else f"{number:,}", style if number else "dim")
             for number, style in found
         ]
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number:,} {name}{'' if number == 1 else 's'}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from drayman.cli.connecting import cluster_options
+from drayman.cli.connecting import Where, cluster_options
 from drayman.cli.filters import nothing_found
 from drayman.cli.lazy import LazyGroup
 from drayman.cli.output import format_option
@@ -76,7 +75,11 @@ class Listing:
 @click.option("--node", "node_name", metavar="NODE", help="Only devices of this node.")
 @click.option("--driver", metavar="DRIVER", help="Only devices of this driver.")
 @click.option(
-    "--state", "states", type=click.Choice(_STATES), multiple=True, help="Only devices like this."
+    "--state",
+    "states",
+    type=click.Choice(_STATES),
+    multiple=True,
+    help="Only devices in this state.",
 )
 @click.option("--sort-by", type=click.Choice(_DEVICE_ORDERS), default="node", show_default=True)
 @watch_option
@@ -89,26 +92,24 @@ def devices(
     sort_by: str,
     watch: bool,
     output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """List devices: where each is, who has it, and what is left of it.
 
     \b
-    used         somebody holds all of it
-    shared       somebody holds a share of it; LEFT says what is left
-    partitioned  parts of it are held, so nobody can have the whole
-    tainted      nobody holds it; only those get it who tolerate its taints
-    unavailable  nobody holds it and nobody can get it, for instance
+    used         a claim holds all of it
+    shared       claims hold shares of it; LEFT says what is left
+    partitioned  parts of it are held, so it cannot be allocated whole
+    tainted      not held; only requests that tolerate its taints get it
+    unavailable  not held, but cannot be allocated, for instance
                  because it overlaps something that is held, or
                  because its node is cordoned or not ready
-    free         nobody holds it, and whoever asks for it gets it
-    unknown      free, unless a claim has it that you may not see
+    free         not held, and a request for it gets it
+    unknown      free, unless held by a claim that you may not see
 
     The first that is true counts; a device that is used and tainted is used.
-    After it stands what else there is to know: "used,not-ready" is a device
-    in use on a node that is not ready.
+    Anything else to know follows it: "used,not-ready" is a device in use on a
+    node that is not ready.
     """
 
     def picture(reading: Reading) -> Picture:
@@ -130,7 +131,7 @@ def devices(
         rows = sorted_devices(rows, sort_by)
         return Listing("devices", DEVICE_COLUMNS, [device_cells(row) for row in rows], rows)
 
-    show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
+    show(Asked(where, output_format, watch), picture)
 
 
 @click.command(
@@ -148,9 +149,7 @@ def claims(
     sort_by: str,
     watch: bool,
     output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """List claims: what they have, where, and for which pods.
 
@@ -171,7 +170,7 @@ def claims(
         rows = sorted_claims(rows, sort_by)
         return Listing("claims", CLAIM_COLUMNS, [claim_cells(row, now) for row in rows], rows)
 
-    asked = Asked(kubeconfig, data_dir, context, output_format, watch, namespace, needs_claims=True)
+    asked = Asked(where, output_format, watch, namespace, needs_claims=True)
     show(asked, picture)
 
 
@@ -191,14 +190,12 @@ def pools(
     sort_by: str,
     watch: bool,
     output_format: str | None,
-    kubeconfig: Path | None,
-    data_dir: Path | None,
-    context: str,
+    where: Where,
 ) -> None:
     """List pools: whether all of their slices are there, and how their devices are used.
 
-    Only the newest generation of a pool counts. PART are devices that cannot be had whole because parts of them are held, UNAV those that
-    cannot be had at all; see `drayman top devices --help`.
+    Only the newest generation of a pool counts. PART are devices that cannot be allocated whole because parts of them are held,
+    UNAV those that cannot be allocated at all; see `drayman top devices --help`.
     """
 
     def picture(reading: Reading) -> Picture:
@@ -217,4 +214,4 @@ def pools(
         rows = sorted_pools(rows, sort_by)
         return Listing("pools", POOL_COLUMNS, [pool_cells(row) for row in rows], rows)
 
-    show(Asked(kubeconfig, data_dir, context, output_format, watch), picture)
+    show(Asked(where, output_format, watch), picture)

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 
-from drayman.cli.connecting import talk
+from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import printable
 from drayman.cli.output import Data, can_redraw, console, print_data, refuse_unread
 from drayman.cli.worlds import unobtrusively
@@ -74,9 +73,7 @@ class Nothing:
 class Asked:
     """Where to look, and how to show it."""
 
-    kubeconfig: Path | None
-    data_dir: Path | None
-    context: str = ""
+    where: Where
     output_format: str | None = None
     watch: bool = False
     namespace: str | None = None
@@ -109,7 +106,7 @@ def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
                 await asyncio.sleep(max(PAUSE_S, time.monotonic() - begun))
                 refuse_unread()
 
-        talk(asked.kubeconfig, asked.data_dir, work, context=asked.context)
+        talk(asked.where, work)
 
 
 def as_text(picture: RenderableType, out: Console) -> str:

@@ -17,7 +17,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from drayman.cluster.embedded.committing import CommitOutcome, Committer, Transaction
@@ -37,22 +36,6 @@ from drayman.cluster.embedded.model import (
 from drayman.cluster.embedded.objects import ObjectTable
 from drayman.cluster.embedded.recovery import recover
 from drayman.cluster.embedded.watching import Subscription, Watchers
-
-__all__ = [
-    "ConflictError",
-    "Constraint",
-    "Delete",
-    "Event",
-    "EventType",
-    "Key",
-    "Put",
-    "Retention",
-    "Store",
-    "StoreError",
-    "Stored",
-    "Subscription",
-    "TooOldError",
-]
 
 
 class Constraint(Protocol):
@@ -228,12 +211,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _decide(self, operations: Sequence[Operation]) -> tuple[Event, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -29,9 +29,10 @@ from drayman.cluster.options import (
 )
 from drayman.cluster.patches import Patch
 from drayman.cluster.resources import Codec, Resource, path_of
-from drayman.cluster.watching import Bookmark, Change, Watch
+from drayman.cluster.watching import Bookmark, Change
 from drayman.cluster.writes import Write
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -81,18 +82,14 @@ class HttpClient(Client):
         await self._transport.close()
 
     async def _get(self, target: Target, codec: Codec[T], options: GetOptions) -> T:
-        request = HttpRequest("GET", path_of(target), options.query())
-        return _decode(codec, request, await self._transport.send(request))
+        return await self._send(HttpRequest("GET", path_of(target), options.query()), codec.decode)
 
     async def _list(self, target: Target, codec: Codec[T], options: ListOptions) -> Page[T]:
         request = HttpRequest("GET", path_of(target), options.query())
-        return _decode_list(codec, request, await self._transport.send(request))
-
-    def _watch(self, target: Target, resource: Resource[T], options: WatchOptions) -> Watch[T]:
-        return self._open_watch(target, resource, options)
+        return Page.of(*await self._send(request, codec.decode_list))
 
     @asynccontextmanager
-    async def _open_watch(
+    async def _watch(
         self, target: Target, resource: Resource[T], options: WatchOptions
     ) -> AsyncIterator[AsyncIterator[Change[T] | Bookmark]]:
         request = HttpRequest("GET", path_of(target), options.query())
@@ -101,11 +98,11 @@ class HttpClient(Client):
 
     async def _create(self, target: Target, value: T, codec: Codec[T], options: WriteOptions) -> T:
         request = HttpRequest("POST", path_of(target), options.query(), codec.encode(value))
-        return _decode(codec, request, await self._transport.send(request))
+        return await self._send(request, codec.decode)
 
     async def _update(self, target: Target, value: T, codec: Codec[T], options: WriteOptions) -> T:
         request = HttpRequest("PUT", path_of(target), options.query(), codec.encode(value))
-        return _decode(codec, request, await self._transport.send(request))
+        return await self._send(request, codec.decode)
 
     async def _patch(
         self, target: Target, patch: Patch, codec: Codec[T], options: WriteOptions
@@ -113,43 +110,32 @@ class HttpClient(Client):
         request = HttpRequest(
             "PATCH", path_of(target), options.query(), patch.encode(), patch.media_type
         )
-        return _decode(codec, request, await self._transport.send(request))
+        return await self._send(request, codec.decode)
 
     async def _delete(self, target: Target, codec: Codec[T], options: DeleteOptions) -> T | None:
         body = objects.encode_json(options.body())
         request = HttpRequest("DELETE", path_of(target), body=body)
-        answer = await self._transport.send(request)
-        if _is_status(request, answer):
-            return None
-        return _decode(codec, request, answer)
+        return await self._send(
+            request, lambda answer: None if _is_status(answer) else codec.decode(answer)
+        )
 
     async def _delete_collection(
         self, target: Target, codec: Codec[T], options: DeleteOptions, selection: ListOptions
     ) -> tuple[T, ...]:
         body = objects.encode_json(options.body())
         request = HttpRequest("DELETE", path_of(target), selection.query(), body)
+        return await self._send(
+            request, lambda answer: () if _is_status(answer) else codec.decode_list(answer)[1]
+        )
+
+    async def _send(self, request: HttpRequest, decode: Callable[[bytes], R]) -> R:
         answer = await self._transport.send(request)
-        if _is_status(request, answer):
-            return ()
-        return _decode_list(codec, request, answer).items
+        try:
+            return decode(answer)
+        except DecodeError as error:
+            raise ProtocolError(f"{request.method} {request.path}: {error}") from error
 
 
-def _decode(codec: Codec[T], request: HttpRequest, body: bytes) -> T:
-    try:
-        return codec.decode(body)
-    except DecodeError as error:
-        raise ProtocolError(f"{request.method} {request.path}: {error}") from error
-
-
-def _decode_list(codec: Codec[T], request: HttpRequest, body: bytes) -> Page[T]:
-    try:
-        return Page.of(*codec.decode_list(body))
-    except DecodeError as error:
-        raise ProtocolError(f"{request.method} {request.path}: {error}") from error
-
-
-def _is_status(request: HttpRequest, body: bytes) -> bool:
-    try:
-        return objects.decode(_Answer, body).kind == "Status"
-    except DecodeError as error:
-        raise ProtocolError(f"{request.method} {request.path}: {error}") from error
+def _is_status(answer: bytes) -> bool:
+    """Whether an answer is a Status and not an object."""
+    return objects.decode(_Answer, answer).kind == "Status"

@@ -178,4 +178,4 @@ def _expiry(where: str, text: str) -> datetime | None:
     try:
         return msgspec.convert(text, datetime).astimezone(UTC)
     except (msgspec.ValidationError, ValueError) as error:
-        raise CredentialsError(f"{where}: expirationTimestamp {text!r} is no time") from error
+        raise CredentialsError(f"{where}: expirationTimestamp {text!r} is not a time") from error

@@ -110,7 +110,7 @@ def _is_web_address(text: str) -> bool:
 def _server(name: str, cluster: ClusterEntry) -> str:
     if not _is_web_address(cluster.server):
         raise ConfigurationError(
-            f"cluster {name!r}: server {cluster.server!r} is no http or https address"
+            f"cluster {name!r}: server {cluster.server!r} is not an http or https address"
         )
     return cluster.server.rstrip("/")
 

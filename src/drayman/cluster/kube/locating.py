@@ -37,7 +37,7 @@ def find_connection(
     if "KUBERNETES_SERVICE_HOST" in environment:
         return in_cluster_connection(environment, service_account)
     raise NoClusterError(
-        "no cluster to talk to: KUBECONFIG is not set, there is no ~/.kube/config, and this is no pod"
+        "no cluster to talk to: KUBECONFIG is not set, there is no ~/.kube/config, and this is not a pod"
     )
 
 

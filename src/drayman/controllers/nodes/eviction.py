@@ -7,26 +7,22 @@ answers or is removed. Only then is it certain that it no longer uses its device
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from drayman.api.core import Node, Pod, Taint, Toleration
 from drayman.api.pods import is_finished, is_leaving
-from drayman.api.times import seconds_of
-from drayman.cluster.client import Client
+from drayman.api.times import seconds_of, timestamp_at
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
+from drayman.cluster.patches import disruption_target
 from drayman.cluster.resources import NODES, PODS
-from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, set_condition
+from drayman.controllers.workloads.reconciling import Key, Reconciler
 from drayman.placement.fit.taints import tolerates
 
 _REASON: Final = "TaintManagerEviction"
-_CONDITION: Final = disruption(
-    "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
-)
+_MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 
 
 def leaves_at(pod: Pod, taints: Mapping[Taint, float]) -> float | None:
@@ -54,13 +50,12 @@ class TaintedNodeController(Reconciler[Node]):
     component = "taint-eviction-controller"
     workers = 2
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+    def follow_others(self) -> None:
         self._tainted: dict[str, dict[Taint, float]] = {}
         """Nodes with their NoExecute taints, and since when each is there or, where it does not say, is known."""
         self._marked: dict[str, set[str]] = {}
         """The uids of pods that are to leave later, by node."""
-        super().__init__(client, informers, clock=clock)
-        self._pods = PodsOnNodes(informers)
+        self._pods = PodsOnNodes(self.informers)
         self._pods.informer.add_handler(self._pod_changed)
 
     async def reconcile(self, key: Key) -> None:
@@ -75,7 +70,7 @@ class TaintedNodeController(Reconciler[Node]):
             moment = leaves_at(pod, taints)
             if moment is None:
                 if pod.metadata.uid in marked:
-                    self._tell(pod, "Cancelling deletion of Pod")
+                    self._record(pod, "Cancelling deletion of Pod")
             elif moment <= now:
                 await self._evict(pod, now)
             else:
@@ -107,10 +102,11 @@ class TaintedNodeController(Reconciler[Node]):
             self.queue.add(("", node))
 
     async def _evict(self, pod: Pod, now: float) -> None:
-        self._tell(pod, "Marking for deletion Pod")
-        if await set_condition(self.client, pod, _CONDITION, now):
+        self._record(pod, "Marking for deletion Pod")
+        condition = disruption_target("DeletionByTaintManager", _MESSAGE, timestamp_at(now))
+        if await set_condition(self.client, pod, condition):
             await delete(self.client, pod)
 
-    def _tell(self, pod: Pod, what: str) -> None:
+    def _record(self, pod: Pod, what: str) -> None:
         note = f"{what} {pod.metadata.namespace}/{pod.metadata.name}"
         self.recorder.record(Reference.to(PODS, pod), "Normal", _REASON, note, _REASON)

@@ -16,6 +16,7 @@ from typing import Final
 from drayman.api import codec
 from drayman.api.core import Node
 from drayman.api.node_taints import NOT_READY
+from drayman.api.times import timestamp_at
 from drayman.api.workloads import Lease
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
@@ -88,7 +89,9 @@ class NodeLifecycleController(Reconciler[Node]):
             left = heard.at + self._options.grace - now
         conditions = conditions_of(node, silent=left <= 0, now=now)
         if conditions != node.status.conditions:
-            self.tell(node, "Normal", "NodeNotReady", f"Node {key[1]} status is now: NodeNotReady")
+            self.record(
+                node, "Normal", "NodeNotReady", f"Node {key[1]} status is now: NodeNotReady"
+            )
             node = await self._write_conditions(node, [codec.to_dict(c) for c in conditions])
         taints = taints_of(node, conditions, evicting=not self._is_all_silent(now), now=now)
         if taints != node.spec.taints:
@@ -160,6 +163,7 @@ class NodeLifecycleController(Reconciler[Node]):
 
     async def _mark_pods(self, node: Node, now: float) -> None:
         """What runs on a node that is not ready cannot be relied on."""
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": timestamp_at(now)}
         for pod in self._pods.of(node.metadata.name):
             if is_pod_ready(pod):
-                await set_condition(self.client, pod, {"type": "Ready", "status": "False"}, now)
+                await set_condition(self.client, pod, condition)

@@ -12,17 +12,17 @@ import time
 from drayman.api.core import Node, Pod
 from drayman.api.node_taints import OUT_OF_SERVICE
 from drayman.api.pods import is_finished, is_leaving
+from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
+from drayman.cluster.patches import disruption_target
 from drayman.cluster.resources import NODES
 from drayman.controllers.nodes.lifecycle import NodeOptions
-from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, disruption, set_condition
+from drayman.controllers.nodes.pods_on_nodes import PodsOnNodes, delete, set_condition
 from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
 from drayman.placement.fit.readiness import is_ready
-
-_CONDITION = disruption("DeletionByPodGC", "PodGC: node no longer exists")
 
 
 class PodCollector(Reconciler[Node]):
@@ -83,8 +83,9 @@ class PodCollector(Reconciler[Node]):
     async def _remove(self, pod: Pod) -> None:
         """A pod that had not ended has failed, through no fault of its own."""
         if not is_finished(pod):
-            now = self.clock()
-            if not await set_condition(self.client, pod, _CONDITION, now, phase="Failed"):
+            when = timestamp_at(self.clock())
+            condition = disruption_target("DeletionByPodGC", "PodGC: node no longer exists", when)
+            if not await set_condition(self.client, pod, condition, phase="Failed"):
                 return
         await delete(self.client, pod, at_once=True)
 

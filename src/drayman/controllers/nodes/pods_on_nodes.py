@@ -6,13 +6,12 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.struct import Json
-from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ConflictError, NotFoundError
 from drayman.cluster.informer import Informer
 from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.patches import pod_condition_patch
 from drayman.cluster.resources import PODS
 
 _NODE: Final = "node-controllers:node"
@@ -33,22 +32,13 @@ class PodsOnNodes:
 
 
 async def set_condition(
-    client: Client, pod: Pod, condition: dict[str, Json], now: float, *, phase: str = ""
+    client: Client, pod: Pod, condition: dict[str, Json], *, phase: str = ""
 ) -> bool:
     """Sets a condition of a pod, and its phase where one is given. False where the pod is gone or another one has its name."""
-    told = {**condition, "lastTransitionTime": timestamp_at(now)}
-    status: dict[str, Json] = {"conditions": [told]}
-    if phase:
-        status["phase"] = phase
-    change = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+    metadata, status = pod.metadata, {"phase": phase} if phase else {}
+    patch = pod_condition_patch(metadata.uid, condition, **status)
     try:
-        await client.patch(
-            PODS,
-            pod.metadata.name,
-            strategic_merge_patch(change),
-            pod.metadata.namespace,
-            subresource="status",
-        )
+        await client.patch(PODS, metadata.name, patch, metadata.namespace, subresource="status")
     except (NotFoundError, ConflictError):
         return False
     return True
@@ -61,8 +51,3 @@ async def delete(client: Client, pod: Pod, *, at_once: bool = False) -> None:
         await client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options=options)
     except (NotFoundError, ConflictError):
         return
-
-
-def disruption(reason: str, message: str) -> dict[str, Json]:
-    """The condition that tells a pod's owner that the pod was not at fault."""
-    return {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}

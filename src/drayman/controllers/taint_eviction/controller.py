@@ -42,12 +42,8 @@ from drayman.controllers.taint_eviction.rule_status import (
     new_condition,
     wait_before_update,
 )
-from drayman.controllers.taint_eviction.taints import (
-    NO_EXECUTE,
-    Eviction,
-    Tainted,
-    pod_eviction,
-)
+from drayman.controllers.taint_eviction.taints import Eviction, Tainted, pod_eviction
+from drayman.inventory.taints import NO_EXECUTE
 
 _log: Final = logging.getLogger(__name__)
 
@@ -95,7 +91,7 @@ class TaintEvictionController:
         self._slices = informers.informer(RESOURCE_SLICES)
         self._known_rules: Informer[DeviceTaintRule] | None = None
         self._pods.add_handler(self._pod_changed)
-        self._claims.add_handler(self._claim_changed)
+        self._claims.add_handler(lambda notice: self._consider_users(notice.object))
         self._slices.add_handler(self._slice_changed)
 
     async def run(self) -> None:
@@ -141,9 +137,6 @@ class TaintEvictionController:
         else:
             self._consider(notice.object)
 
-    def _claim_changed(self, notice: Notice[ResourceClaim]) -> None:
-        self._consider_users(notice.object)
-
     def _slice_changed(self, notice: Notice[ResourceSlice]) -> None:
         if notice.type == "DELETED":
             changed = self._pools.remove(notice.object.metadata.name)
@@ -180,22 +173,19 @@ class TaintEvictionController:
         if not self._is_ready or not (self._tainted or self._due) or not has_claims(pod):
             return
         key = _key_of(pod)
-        eviction = self._eviction_of(pod)
+        eviction = pod_eviction(pod, self._find_claim, self._tainted)
         before = self._due.get(key)
         if eviction == before or pod.metadata.uid in self._evicted:
             return
         if eviction is None:
             del self._due[key]
             if not is_leaving(pod):
-                self._tell(pod, "Cancelling deletion")
+                self._record(pod, "Cancelling deletion")
             return
         self._due[key] = eviction
         self._queue.add_after(key, (eviction.when - self._now()).total_seconds())
         for uid in eviction.rule_uids():
             self._ask_for_status(uid)
-
-    def _eviction_of(self, pod: Pod) -> Eviction | None:
-        return pod_eviction(pod, self._find_claim, self._tainted)
 
     def _find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         return self._claims.cache.get(name, namespace)
@@ -230,7 +220,7 @@ class TaintEvictionController:
             pod = None
         if pod is not None and pod.metadata.uid == key.uid and not is_leaving(pod):
             why = "; ".join(str(reason) for reason in eviction.reasons)
-            self._tell(pod, f"Marking for deletion: {why}")
+            self._record(pod, f"Marking for deletion: {why}")
             await evict(self._client, pod, self._now())
             for uid in eviction.rule_uids():
                 self._evicted_by[uid] += 1
@@ -270,7 +260,7 @@ class TaintEvictionController:
             evicted=self._evicted_by[rule.metadata.uid],
         )
 
-    def _tell(self, pod: Pod, note: str) -> None:
+    def _record(self, pod: Pod, note: str) -> None:
         self._recorder.record(Reference.to(PODS, pod), "Normal", REASON, note, "Evict")
 
 
@@ -283,6 +273,4 @@ def _index_of(pool: PoolId) -> str:
 
 
 def _pools_of(claim: ResourceClaim) -> Iterator[str]:
-    allocation = claim.status.allocation
-    if allocation is not None:
-        yield from {_index_of((r.driver, r.pool)) for r in allocation.devices.results}
+    yield from {_index_of((r.driver, r.pool)) for r in claim.status.results}

@@ -11,14 +11,10 @@ from drayman.api.pods import has_claims
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.controllers.taint_eviction.pools import Pools
 from drayman.controllers.taint_eviction.rule_status import Counts
-from drayman.controllers.taint_eviction.taints import (
-    NO_EXECUTE,
-    FindClaim,
-    Tainted,
-    pod_eviction,
-)
+from drayman.controllers.taint_eviction.taints import Tainted, pod_eviction
 from drayman.inventory.pool import newest_slices
-from drayman.inventory.taints import selects
+from drayman.inventory.taints import NO_EXECUTE, selects
+from drayman.placement.claims import FindClaim
 
 
 def count(
@@ -77,6 +73,5 @@ def _allocated(rule: DeviceTaintRule, claims: Iterable[ResourceClaim]) -> int:
     return sum(
         selects(rule, result.driver, result.pool, result.device)
         for claim in claims
-        if claim.status.allocation is not None
-        for result in claim.status.allocation.devices.results
+        for result in claim.status.results
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from drayman.api.resource import DeviceTaint, ResourceSlice
+from drayman.inventory.taints import NO_EXECUTE
 
 PoolId = tuple[str, str]
 """Driver and pool."""
@@ -88,7 +89,7 @@ def _tainted_devices(slice_: ResourceSlice) -> dict[str, Taints]:
             taints = tuple(
                 (index, taint)
                 for index, taint in enumerate(device.taints)
-                if taint.effect == "NoExecute"
+                if taint.effect == NO_EXECUTE
             )
             if taints:
                 found[device.name] = taints

@@ -13,10 +13,3 @@ from drayman.controllers.volumes.volumes import VolumeController
 
 CONTROLLERS: Final = (VolumeClaimController, VolumeController, EphemeralVolumeController)
 """All of them; each is made with a client and informers."""
-
-__all__ = [
-    "CONTROLLERS",
-    "EphemeralVolumeController",
-    "VolumeClaimController",
-    "VolumeController",
-]

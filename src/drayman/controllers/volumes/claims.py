@@ -6,7 +6,6 @@ is made for the claim, so that there is never half a binding to clean up.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,14 +27,12 @@ from drayman.api.volume_binding import (
     names_no_class,
     reserved_for,
 )
-from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, VOLUME_CLAIMS
 from drayman.cluster.writes import CreateWrite, PartsWrite, Path, Write
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.controllers.workloads.reconciling import Key, Reconciler
 from drayman.placement.volumes import Volumes
 from drayman.workloads.volumes.deciding import Bind, Lose, Provision, Wait, next_step
 from drayman.workloads.volumes.provisioning import simulated_volume, volume_name
@@ -51,14 +48,12 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
     component = "persistentvolume-controller"
     workers = 1  # one claim after the other, so that none is promised what another has just got
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
+    def follow_others(self) -> None:
         self._volumes = Volumes()
         self._open: dict[Key, None] = {}  # claims without a volume
-        self._nodes = informers.informer(NODES).cache
-        self._classes = informers.informer(STORAGE_CLASSES)
-        self._classes.add_handler(self._class_changed)
-        informers.informer(PERSISTENT_VOLUMES).add_handler(self._volume_changed)
+        self._nodes = self.informers.informer(NODES).cache
+        self._classes = self.follow(STORAGE_CLASSES, self._class_changed)
+        self.follow(PERSISTENT_VOLUMES, self._volume_changed)
 
     async def reconcile(self, key: Key) -> None:
         claim = self.find(key)
@@ -72,7 +67,7 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
             case Provision(storage_class=storage_class):
                 await self._provision(claim, storage_class)
             case Wait(reason=reason, note=note, type=type_):
-                self.tell(claim, type_, reason, note)
+                self.record(claim, type_, reason, note)
             case Lose(reason=reason, note=note):
                 await self._lose(claim, reason, note)
 
@@ -111,7 +106,7 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
         """A claim that was made before there was a default class gets it when there is one."""
         if not names_no_class(claim):
             return False
-        chosen = default_class(self._classes.cache)
+        chosen = default_class(self._classes)
         if chosen is None:
             return False
         metadata = claim.metadata
@@ -157,14 +152,14 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
         ]
         await self._write(writes)
         note = f"Successfully provisioned volume {volume_name(claim)}"
-        self.tell(claim, "Normal", "ProvisioningSucceeded", note)
+        self.record(claim, "Normal", "ProvisioningSucceeded", note)
 
     async def _turn_down(self, claim: PersistentVolumeClaim, node: str) -> None:
         """The node is gone. Without its name on the claim the scheduler chooses another."""
         left = {k: v for k, v in claim.metadata.annotations.items() if k != SELECTED_NODE}
         await self._write([PartsWrite.of(VOLUME_CLAIMS, claim, {_ANNOTATIONS: left or None})])
         note = f"failed to get target node: node {node} not found"
-        self.tell(claim, "Warning", "ProvisioningFailed", note)
+        self.record(claim, "Warning", "ProvisioningFailed", note)
 
     async def _lose(self, claim: PersistentVolumeClaim, reason: str, note: str) -> None:
         if claim.status.phase == LOST:
@@ -180,7 +175,7 @@ class VolumeClaimController(Reconciler[PersistentVolumeClaim]):
                 self.queue.retry((claim.metadata.namespace, claim.metadata.name))
                 return
         await self._write([PartsWrite.of(VOLUME_CLAIMS, claim, {("status", "phase"): LOST})])
-        self.tell(claim, "Warning", reason, note)
+        self.record(claim, "Warning", reason, note)
 
     async def _write(self, writes: Sequence[Write]) -> None:
         if not writes:

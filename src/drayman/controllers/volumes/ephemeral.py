@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.pods import is_leaving
 from drayman.api.storage import PersistentVolumeClaim
 from drayman.api.volume_binding import volume_claims_of
-from drayman.cluster.client import Client
 from drayman.cluster.errors import AlreadyExistsError
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.resources import PODS, VOLUME_CLAIMS, JsonObject
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.controllers.workloads.reconciling import Key, Reconciler
 from drayman.workloads.volumes.ephemeral import claims_for
 
 _CLAIM_VALUES: Final = VOLUME_CLAIMS.as_values()
@@ -27,11 +24,8 @@ class EphemeralVolumeController(Reconciler[Pod]):
     component = "ephemeral-volume-controller"
     workers = 1
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
-        claims = informers.informer(VOLUME_CLAIMS)
-        claims.add_handler(self._claim_changed)
-        self._claims = claims.cache
+    def follow_others(self) -> None:
+        self._claims = self.follow(VOLUME_CLAIMS, self._claim_changed)
 
     def concerns(self, value: Pod) -> bool:
         # Few pods have such volumes, and nothing else about pods is of interest here.

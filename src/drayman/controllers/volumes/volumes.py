@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import Json
 from drayman.api.volume_binding import (
@@ -14,14 +12,12 @@ from drayman.api.volume_binding import (
     RELEASED,
     is_set_aside,
 )
-from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
 from drayman.cluster.writes import PartsWrite, Path
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.controllers.workloads.reconciling import Key, Reconciler
 
 
 class VolumeController(Reconciler[PersistentVolume]):
@@ -31,10 +27,8 @@ class VolumeController(Reconciler[PersistentVolume]):
     component = "persistentvolume-controller"
     workers = 1
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
-        self._claims = informers.informer(VOLUME_CLAIMS)
-        self._claims.add_handler(self._claim_changed)
+    def follow_others(self) -> None:
+        self._claims = self.follow(VOLUME_CLAIMS, self._claim_changed)
 
     async def reconcile(self, key: Key) -> None:
         volume = self.find(key)
@@ -62,7 +56,7 @@ class VolumeController(Reconciler[PersistentVolume]):
         ref = volume.spec.claim_ref
         if ref is None:
             return None
-        claim = self._claims.cache.get(ref.name, ref.namespace)
+        claim = self._claims.get(ref.name, ref.namespace)
         if claim is None or not is_set_aside(volume, claim):
             try:
                 claim = await self.client.get(VOLUME_CLAIMS, ref.name, ref.namespace)

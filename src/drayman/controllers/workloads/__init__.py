@@ -7,15 +7,15 @@ from typing import Final
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
 from drayman.controllers.workloads.deployments import DeploymentController
 from drayman.controllers.workloads.disruption import DisruptionController
-from drayman.controllers.workloads.jobs import JobController, JobOptions
-from drayman.controllers.workloads.pod_group_protection import PodGroupProtectionController
-from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
-from drayman.controllers.workloads.service_accounts import ServiceAccountController
-from drayman.controllers.workloads.stateful_sets import StatefulSetController
-from drayman.controllers.workloads.volume_protection import (
+from drayman.controllers.workloads.jobs import JobController
+from drayman.controllers.workloads.protection import (
+    PodGroupProtectionController,
     VolumeClaimProtectionController,
     VolumeProtectionController,
 )
+from drayman.controllers.workloads.replica_sets import ReplicaSetController, ReplicationManager
+from drayman.controllers.workloads.service_accounts import ServiceAccountController
+from drayman.controllers.workloads.stateful_sets import StatefulSetController
 
 CONTROLLERS: Final = (
     JobController,
@@ -31,19 +31,3 @@ CONTROLLERS: Final = (
     PodGroupProtectionController,
 )
 """All of them; each is made with a client and informers."""
-
-__all__ = [
-    "CONTROLLERS",
-    "DaemonSetController",
-    "DeploymentController",
-    "DisruptionController",
-    "JobController",
-    "JobOptions",
-    "PodGroupProtectionController",
-    "ReplicaSetController",
-    "ReplicationManager",
-    "ServiceAccountController",
-    "StatefulSetController",
-    "VolumeClaimProtectionController",
-    "VolumeProtectionController",
-]

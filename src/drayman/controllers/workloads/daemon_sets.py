@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 from drayman.api.core import Node
 from drayman.api.workloads import DaemonSet
-from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.resources import DAEMON_SETS, NODES
 from drayman.controllers.workloads.owning_pods import PodOwner
-from drayman.controllers.workloads.reconciling import Clock, Key
-from drayman.controllers.workloads.revisions import Present, Revisions
+from drayman.controllers.workloads.reconciling import Key
+from drayman.controllers.workloads.revisions import Revisions
 from drayman.workloads.daemon_sets.placement import node_of, pod_of
 from drayman.workloads.daemon_sets.planning import (
     DaemonPlan,
@@ -30,11 +26,10 @@ class DaemonSetController(PodOwner[DaemonSet]):
     resource = DAEMON_SETS
     component = "daemonset-controller"
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
-        self._revisions = Revisions(client, informers, self.resource.kind)
-        self._nodes = informers.informer(NODES)
-        self._nodes.add_handler(self._node_changed)
+    def follow_others(self) -> None:
+        super().follow_others()
+        self._revisions = Revisions(self.client, self.informers, self.resource.kind)
+        self._nodes = self.follow(NODES, self._node_changed)
 
     def selects(self, value: DaemonSet) -> bool:
         return value.metadata.deletion_timestamp is None
@@ -44,15 +39,16 @@ class DaemonSetController(PodOwner[DaemonSet]):
         if daemon_set is None:
             return
         await self.claim(daemon_set)
-        present = await self._present_revision(daemon_set)
+        labels = (daemon_set.spec.template.get("metadata") or {}).get("labels") or {}
+        present = await self._revisions.present(daemon_set, labels)
         revision = present.revision.metadata.labels[HASH]
         uid = daemon_set.metadata.uid
         before = len(self.holdings.of(uid))
-        ground = survey(daemon_set, self._nodes.cache, self.holdings.of(uid))
+        ground = survey(daemon_set, self._nodes, self.holdings.of(uid))
         decided = plan(daemon_set, ground, revision, self.clock())
         refusal = await self._carry_out(daemon_set, decided, revision)
         pods = self.holdings.of(uid)
-        ground = survey(daemon_set, self._nodes.cache, pods)
+        ground = survey(daemon_set, self._nodes, pods)
         status = status_of(daemon_set, ground, revision, present.collisions, self.clock())
         if status != daemon_set.status:
             await self.write_status(daemon_set, status)
@@ -65,14 +61,10 @@ class DaemonSetController(PodOwner[DaemonSet]):
         moved = bool(decided.delete) or len(pods) > before
         self.look_again(key, pods, daemon_set.spec.min_ready_seconds, at_once=moved)
 
-    async def _present_revision(self, daemon_set: DaemonSet) -> Present:
-        metadata = daemon_set.spec.template.get("metadata") or {}
-        return await self._revisions.present(daemon_set, metadata.get("labels") or {})
-
     async def _carry_out(
         self, daemon_set: DaemonSet, decided: DaemonPlan, revision: str
     ) -> ClusterError | None:
-        self._tell_of_ended(daemon_set, decided)
+        self._record_ended(daemon_set, decided)
         bodies = [pod_of(daemon_set, revision, name) for name in decided.create]
         try:
             await self.delete_pods(daemon_set, decided.delete)
@@ -81,15 +73,15 @@ class DaemonSetController(PodOwner[DaemonSet]):
             return error
         return None
 
-    def _tell_of_ended(self, daemon_set: DaemonSet, decided: DaemonPlan) -> None:
+    def _record_ended(self, daemon_set: DaemonSet, decided: DaemonPlan) -> None:
         for pod in decided.ended:
             where = f"{pod.metadata.namespace}/{pod.metadata.name} on node {node_of(pod)}"
             if pod.status.phase == "Failed":
                 note = f"Found failed daemon pod {where}, will try to kill it"
-                self.tell(daemon_set, "Warning", "FailedDaemonPod", note)
+                self.record(daemon_set, "Warning", "FailedDaemonPod", note)
             else:
                 note = f"Found succeeded daemon pod {where}, will try to delete it"
-                self.tell(daemon_set, "Normal", "SucceededDaemonPod", note)
+                self.record(daemon_set, "Normal", "SucceededDaemonPod", note)
 
     def _node_changed(self, notice: Notice[Node]) -> None:
         """A node that came, went or changed in a way that affects placement concerns every daemon set."""

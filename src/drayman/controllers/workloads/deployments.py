@@ -82,7 +82,8 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
         old = _others(sets, new)
         if new is not None:
             new = await self._refresh(deployment, new, old)
-        await self._resize(deployment, [*old, *_present(new)], scaled(deployment, new, old))
+        present = old if new is None else [*old, new]
+        await self._resize(deployment, present, scaled(deployment, new, old))
         sets = self._sets(deployment)
         new = find_new(deployment, sets)
         if deployment.spec.paused:
@@ -160,7 +161,7 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
         self.holdings.wrote(new)
         if size:
             note = f"Scaled up replica set {name} from 0 to {size}"
-            self.tell(deployment, "Normal", "ScalingReplicaSet", note)
+            self.record(deployment, "Normal", "ScalingReplicaSet", note)
         message = f'Created new replica set "{name}"'
         return self._progressed(deployment, "True", "NewReplicaSetCreated", message), new
 
@@ -177,10 +178,10 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
 
     async def _report_refusal(self, deployment: Deployment, name: str, error: ClusterError) -> None:
         message = f'Failed to create new replica set "{name}": {error}'
-        self.tell(deployment, "Warning", "ReplicaSetCreateError", message)
-        told = self._progressed(deployment, "False", "ReplicaSetCreateError", message)
-        if told.status != deployment.status:
-            await self.write_status(deployment, told.status)
+        self.record(deployment, "Warning", "ReplicaSetCreateError", message)
+        status = self._progressed(deployment, "False", "ReplicaSetCreateError", message).status
+        if status != deployment.status:
+            await self.write_status(deployment, status)
 
     def _progressed(
         self, deployment: Deployment, value: str, reason: str, message: str
@@ -213,17 +214,17 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
     async def _resize(
         self, deployment: Deployment, sets: Sequence[ReplicaSet], sizes: Sizes
     ) -> None:
-        told = size_annotations(deployment)
+        annotations = size_annotations(deployment)
         for replica_set in sets:
             size, before = sizes.get(replica_set.metadata.name), replica_set.spec.replicas
             if size is None:
                 continue
-            if size == before and told.items() <= replica_set.metadata.annotations.items():
+            if size == before and annotations.items() <= replica_set.metadata.annotations.items():
                 continue
             metadata = {
                 "uid": replica_set.metadata.uid,
                 "resourceVersion": replica_set.metadata.resource_version,
-                "annotations": told,
+                "annotations": annotations,
             }
             change = merge_patch({"metadata": metadata, "spec": {"replicas": size}})
             await self.patch_owned(replica_set, change)
@@ -231,7 +232,7 @@ class DeploymentController(Owner[Deployment, ReplicaSet]):
                 direction = "up" if size > before else "down"
                 name = replica_set.metadata.name
                 note = f"Scaled {direction} replica set {name} from {before} to {size}"
-                self.tell(deployment, "Normal", "ScalingReplicaSet", note)
+                self.record(deployment, "Normal", "ScalingReplicaSet", note)
 
     async def _forget(self, deployment: Deployment, old: Sequence[ReplicaSet]) -> None:
         for replica_set in expired(deployment, old):
@@ -270,10 +271,6 @@ def _with_conditions(deployment: Deployment, conditions: Conditions) -> Deployme
 
 def _others(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> list[ReplicaSet]:
     return [s for s in sets if new is None or s.metadata.uid != new.metadata.uid]
-
-
-def _present(new: ReplicaSet | None) -> list[ReplicaSet]:
-    return [] if new is None else [new]
 
 
 def _has_pods(replica_set: ReplicaSet) -> bool:

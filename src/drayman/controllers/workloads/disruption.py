@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -10,9 +9,7 @@ from drayman.api.core import Pod
 from drayman.api.meta import OwnerReference, controller_of
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
-from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
@@ -22,10 +19,10 @@ from drayman.cluster.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from drayman.controllers.workloads.owning import matcher_of
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.controllers.workloads.reconciling import Key, Reconciler
 from drayman.workloads.disruption import (
     NoScaleError,
+    coverage,
     expected,
     failed,
     next_change,
@@ -49,15 +46,11 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
     component = "controllermanager"
     workers = 1
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
-        self._pods = informers.informer(PODS)
-        self._pods.add_handler(self._pod_changed)
-        self._scaled: dict[str, Cache[Any]] = {}
-        for resource in _SCALED:
-            informer = informers.informer(resource)
-            informer.add_handler(self._scaled_changed)
-            self._scaled[resource.kind] = informer.cache
+    def follow_others(self) -> None:
+        self._pods = self.follow(PODS, self._pod_changed)
+        self._scaled: dict[str, Cache[Any]] = {
+            resource.kind: self.follow(resource, self._scaled_changed) for resource in _SCALED
+        }
 
     async def reconcile(self, key: Key) -> None:
         budget = self.find(key)
@@ -67,11 +60,11 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
         try:
             wanted = expected(budget, pods, self._scales(key[0], pods))
         except NoScaleError as error:
-            self.tell(budget, "Warning", "CalculateExpectedPodCountFailed", str(error))
+            self.record(budget, "Warning", "CalculateExpectedPodCountFailed", str(error))
             status = failed(budget, str(error), now)
         else:
             if not pods:
-                self.tell(budget, "Normal", "NoPods", "No matching pods found")
+                self.record(budget, "Normal", "NoPods", "No matching pods found")
             status = status_of(budget, pods, wanted, now)
         if status != budget.status:
             budget = await self.write_status(budget, status)
@@ -79,14 +72,12 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
             self.queue.add_after(key, wait)
 
     def _selected(self, budget: PodDisruptionBudget) -> Iterable[Pod]:
-        if budget.spec.selector is None:
-            return ()
-        matcher, namespace = matcher_of(budget.spec.selector), budget.metadata.namespace
+        covers, namespace = coverage(budget.spec.selector), budget.metadata.namespace
         # Budgets are few and looked at seldom, so no index is kept for them.
         return (
             pod
-            for pod in self._pods.cache
-            if pod.metadata.namespace == namespace and matcher.matches(pod.metadata.labels)
+            for pod in self._pods
+            if pod.metadata.namespace == namespace and covers(pod.metadata.labels)
         )
 
     def _scales(self, namespace: str, pods: Iterable[Pod]) -> dict[str, int] | None:
@@ -116,12 +107,9 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         metadata = notice.object.metadata
         for budget in self.in_namespace(metadata.namespace):
-            selector = budget.spec.selector
-            if selector is None:
-                continue
-            matches = matcher_of(selector).matches
+            covers = coverage(budget.spec.selector)
             old = notice.old
-            if matches(metadata.labels) or (old is not None and matches(old.metadata.labels)):
+            if covers(metadata.labels) or (old is not None and covers(old.metadata.labels)):
                 self.queue.add((metadata.namespace, budget.metadata.name))
 
     def _scaled_changed(self, notice: Notice[Any]) -> None:

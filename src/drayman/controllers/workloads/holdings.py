@@ -8,11 +8,10 @@ decides whether an answer is news at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from drayman.api.meta import ObjectMeta, controller_of
-from drayman.cluster.informer import Informer, Notice
+from drayman.cluster.informer import Handler, Informer, Notice
 
 
 class HasMetadata(Protocol):
@@ -21,7 +20,6 @@ class HasMetadata(Protocol):
 
 
 T = TypeVar("T", bound=HasMetadata)
-Told = Callable[[Notice[T]], None]
 
 
 _LOOSE: Final = "workloads:loose"
@@ -35,11 +33,11 @@ def version_of(text: str) -> int:
 class Holdings(Generic[T]):
     """Objects of one kind by the uid of their controller, for controllers of one kind."""
 
-    def __init__(self, informer: Informer[T], owner_kind: str, told: Told[T]) -> None:
-        """`told` is called for every change to objects of such controllers or of none, after it is taken in."""
+    def __init__(self, informer: Informer[T], owner_kind: str, changed: Handler[T]) -> None:
+        """`changed` is called for every change to objects of such controllers or of none, after it is taken in."""
         self._informer = informer
         self._owner_kind = owner_kind
-        self._tell = told
+        self._changed = changed
         self._objects: dict[str, T] = {}
         self._owned: dict[str, dict[str, T]] = {}
         self._gone: set[str] = set()
@@ -80,14 +78,14 @@ class Holdings(Generic[T]):
         owner = controller_of(metadata) if metadata.owner_references else None
         if (owner is None or owner.kind != self._owner_kind) and metadata.uid not in self._objects:
             if owner is None:
-                self._tell(notice)
+                self._changed(notice)
             return
         if notice.type == "DELETED":
             self._gone.discard(metadata.uid)
             self._drop(metadata.uid)
         elif metadata.uid not in self._gone and not self._is_old(notice.object):
             self._put(notice.object)
-        self._tell(notice)
+        self._changed(notice)
 
     def _is_old(self, value: T) -> bool:
         held = self._objects.get(value.metadata.uid)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -33,11 +32,6 @@ _STRAYS: Final = ""
 """The name, which no job has, under which pods of a namespace that have lost their job are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    backoff: BackoffTimes = field(default_factory=BackoffTimes)
-
-
 class JobController(PodOwner[Job]):
     """Runs jobs to their end."""
 
@@ -51,9 +45,9 @@ class JobController(PodOwner[Job]):
         informers: Informers,
         *,
         clock: Clock = time.time,
-        options: JobOptions | None = None,
+        backoff: BackoffTimes | None = None,
     ) -> None:
-        self._options = options or JobOptions()
+        self._backoff = backoff or BackoffTimes()
         self._rows: dict[str, FailureRow] = {}
         """Failures in a row by the job's uid. Kept in memory alone: after a restart a job may try again at once."""
         self._owners: dict[Key, set[str]] = {}
@@ -95,7 +89,7 @@ class JobController(PodOwner[Job]):
         pods = await self.claim(job)
         row = self._rows.get(job.metadata.uid, FailureRow())
         now = self.clock()
-        decision = decide(Census(job, tuple(pods)), row, self._options.backoff, now)
+        decision = decide(Census(job, tuple(pods)), row, self._backoff, now)
         refusal = await self._carry_out(job, decision)
         verdict = decision.verdict if refusal is None else None
         census = Census(job, tuple(self.holdings.of(job.metadata.uid)))
@@ -104,7 +98,7 @@ class JobController(PodOwner[Job]):
             await self.write_status(job, found.status)
         self._rows[job.metadata.uid] = decision.row
         for note in found.notes:
-            self.tell(job, note.type_, note.reason, note.message)
+            self.record(job, note.type_, note.reason, note.message)
         await self._untrack(found.countable)
         if found.countable:
             self.queue.add(key)

@@ -6,7 +6,6 @@ longer matches. Both are written with the uid and version of what was seen, so t
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -15,14 +14,12 @@ from drayman.api import codec
 from drayman.api.labels import LabelMatcher, compile_selector
 from drayman.api.meta import LabelSelector, ObjectMeta, controller_of
 from drayman.api.struct import Json
-from drayman.cluster.client import Client
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.patches import Patch, merge_patch, strategic_merge_patch
 from drayman.cluster.resources import Resource
 from drayman.controllers.workloads.holdings import HasMetadata, Holdings
-from drayman.controllers.workloads.reconciling import Clock, Reconciler
+from drayman.controllers.workloads.reconciling import Reconciler
 from drayman.workloads.pod_bodies import Owning, owner_reference
 
 
@@ -58,8 +55,7 @@ class Owner(Reconciler[T], Generic[T, C]):
     owned: ClassVar[Resource[Any]]
     adopted_with_finalizer: ClassVar[str] = ""
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
+    def follow_others(self) -> None:
         informer = self.informers.informer(self.owned)
         self.holdings: Holdings[C] = Holdings(informer, self.resource.kind, self._owned_changed)
 

@@ -67,13 +67,13 @@ class PodOwner(Owner[T, Pod]):
             except ClusterError as error:
                 if is_namespace_ending(error):
                     return
-                self.tell(value, "Warning", "FailedCreate", f"Error creating: {error}")
+                self.record(value, "Warning", "FailedCreate", f"Error creating: {error}")
                 raise
             for answer in made:
                 pod = codec.convert(Pod, answer)
                 self.holdings.wrote(pod)
                 note = self.creation_note(value, pod.metadata.name)
-                self.tell(value, "Normal", "SuccessfulCreate", note)
+                self.record(value, "Normal", "SuccessfulCreate", note)
             begun += len(batch)
             size = min(2 * size, LARGEST)
 
@@ -107,14 +107,14 @@ class PodOwner(Owner[T, Pod]):
             self.holdings.deleted(pod, None)
             return
         if isinstance(error, StatusError):
-            self.tell(value, "Warning", "FailedDelete", f"Error deleting: {error}")
+            self.record(value, "Warning", "FailedDelete", f"Error deleting: {error}")
         raise error
 
     def _note_deletion(self, value: T, pod: Pod, answers: Sequence[object]) -> None:
         (answer,) = answers
         self.holdings.deleted(pod, answer if isinstance(answer, Pod) else None)
         note = self.deletion_note(value, pod.metadata.name)
-        self.tell(value, "Normal", "SuccessfulDelete", note)
+        self.record(value, "Normal", "SuccessfulDelete", note)
 
 
 def is_namespace_ending(error: ClusterError) -> bool:

@@ -18,10 +18,11 @@ from drayman.api import codec
 from drayman.api.core import EventType
 from drayman.api.struct import ApiStruct
 from drayman.cluster.backoff import Backoff
+from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
-from drayman.cluster.informer import Notice
+from drayman.cluster.informer import Handler, Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.patches import json_patch
 from drayman.cluster.recording import EventRecorder
@@ -30,6 +31,7 @@ from drayman.cluster.workqueue import WorkQueue
 from drayman.controllers.workloads.holdings import HasMetadata, version_of
 
 T = TypeVar("T", bound=HasMetadata)
+U = TypeVar("U")
 Key = tuple[str, str]
 """Namespace and name."""
 _log: Final = logging.getLogger(__name__)
@@ -59,7 +61,17 @@ class Reconciler(ABC, Generic[T]):
         """Objects as our own last write left them, while the cache may not have them yet."""
         self._by_namespace: dict[str, dict[str, T]] = {}
         self.informer = self.informers.informer(self._resource)
+        self.follow_others()
         self.informer.add_handler(self._changed)
+
+    def follow_others(self) -> None:
+        """What else a controller follows, besides objects of its kind. Called once, before it hears of any object."""
+
+    def follow(self, resource: Resource[U], changed: Handler[U]) -> Cache[U]:
+        """The objects of another kind, after `changed` is registered for their changes."""
+        informer = self.informers.informer(resource)
+        informer.add_handler(changed)
+        return informer.cache
 
     @property
     def _resource(self) -> Resource[T]:
@@ -123,7 +135,7 @@ class Reconciler(ABC, Generic[T]):
         """Remembers an object as a write of ours left it."""
         self._own[value.metadata.namespace, value.metadata.name] = value
 
-    def tell(self, value: T, type_: EventType, reason: str, note: str) -> None:
+    def record(self, value: T, type_: EventType, reason: str, note: str) -> None:
         """Records an event about an object."""
         self.recorder.record(Reference.to(self._resource, value), type_, reason, note, reason)
 
@@ -146,9 +158,9 @@ class Reconciler(ABC, Generic[T]):
         self.object_changed(notice)
 
     async def _work(self) -> None:
-        while keys := await self.queue.take():
-            for key in keys:
-                await self._attend(key)
+        while True:
+            (key,) = await self.queue.take()
+            await self._attend(key)
 
     async def _attend(self, key: Key) -> None:
         try:

@@ -85,13 +85,10 @@ class Revisions:
                 made = codec.convert(ControllerRevision, await self._client.create(_BODIES, body))
             except AlreadyExistsError:
                 found = await self._client.get(CONTROLLER_REVISIONS, name, namespace)
-                if found.data == body["data"] and owner.metadata.uid in _owners(found):
+                owners = {each.uid for each in found.metadata.owner_references}
+                if found.data == body["data"] and owner.metadata.uid in owners:
                     return Present(found, collisions)
                 collisions = (collisions or 0) + 1
                 continue
             self._held.wrote(made)
             return Present(made, collisions)
-
-
-def _owners(revision: ControllerRevision) -> set[str]:
-    return {owner.uid for owner in revision.metadata.owner_references}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from drayman.api.core import Namespace
 from drayman.api.workloads import ServiceAccount
-from drayman.cluster.client import Client
 from drayman.cluster.errors import AlreadyExistsError, ClusterError
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NAMESPACES, SERVICE_ACCOUNTS
 from drayman.controllers.workloads.owning_pods import is_namespace_ending
-from drayman.controllers.workloads.reconciling import Clock, Key, Reconciler
+from drayman.controllers.workloads.reconciling import Key, Reconciler
 
 _NAME: Final = "default"
 
@@ -25,17 +22,15 @@ class ServiceAccountController(Reconciler[Namespace]):
     component = "serviceaccount-controller"
     workers = 1
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
-        self._accounts = informers.informer(SERVICE_ACCOUNTS)
-        self._accounts.add_handler(self._account_changed)
+    def follow_others(self) -> None:
+        self._accounts = self.follow(SERVICE_ACCOUNTS, self._account_changed)
 
     async def reconcile(self, key: Key) -> None:
         namespace = self.find(key)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
             return
         name = namespace.metadata.name
-        if self._accounts.cache.get(_NAME, name) is not None:
+        if self._accounts.get(_NAME, name) is not None:
             return
         try:
             await self.client.create(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 from drayman.api.core import Pod
 from drayman.api.workloads import ControllerRevision, StatefulSet
-from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
-from drayman.cluster.informers import Informers
 from drayman.cluster.resources import STATEFUL_SETS
 from drayman.controllers.workloads.owning_pods import PodOwner
-from drayman.controllers.workloads.reconciling import Clock, Key
-from drayman.controllers.workloads.revisions import Present, Revisions
+from drayman.controllers.workloads.reconciling import Key
+from drayman.controllers.workloads.revisions import Revisions
 from drayman.controllers.workloads.stateful_set_claims import VolumeClaims
 from drayman.workloads.revisions import revision_of, template_of
 from drayman.workloads.stateful_sets.identity import ordinal_of, pod_of
@@ -29,8 +25,8 @@ class StatefulSetController(PodOwner[StatefulSet]):
     resource = STATEFUL_SETS
     component = "statefulset-controller"
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
-        super().__init__(client, informers, clock=clock)
+    def follow_others(self) -> None:
+        super().follow_others()
         self._revisions = Revisions(self.client, self.informers, self.resource.kind)
         self._claims = VolumeClaims(self.client, self.informers)
 
@@ -48,7 +44,8 @@ class StatefulSetController(PodOwner[StatefulSet]):
         if stateful_set is None:
             return
         await self.claim(stateful_set)
-        updated = await self._present_revision(stateful_set)
+        labels = stateful_set.spec.selector.match_labels
+        updated = await self._revisions.present(stateful_set, labels)
         current = self._current_revision(stateful_set, updated.revision)
         before = len(self._members(stateful_set))
         decided = plan(
@@ -73,10 +70,6 @@ class StatefulSetController(PodOwner[StatefulSet]):
         pods = self.holdings.of(stateful_set.metadata.uid)
         return [pod for pod in pods if ordinal_of(name, pod.metadata.name) is not None]
 
-    async def _present_revision(self, stateful_set: StatefulSet) -> Present:
-        labels = stateful_set.spec.selector.match_labels
-        return await self._revisions.present(stateful_set, labels)
-
     def _current_revision(
         self, stateful_set: StatefulSet, updated: ControllerRevision
     ) -> ControllerRevision:
@@ -98,7 +91,7 @@ class StatefulSetController(PodOwner[StatefulSet]):
             for pod in self._members(stateful_set):
                 condemned = pod.metadata.uid in beyond
                 await self._claims.own(stateful_set, pod, condemned=condemned)
-            self._tell_of_ended(stateful_set, decided)
+            self._record_ended(stateful_set, decided)
             await self.delete_pods(stateful_set, decided.delete)
             bodies = []
             for fresh in decided.create:
@@ -111,7 +104,7 @@ class StatefulSetController(PodOwner[StatefulSet]):
             return error
         return None
 
-    def _tell_of_ended(self, stateful_set: StatefulSet, decided: SetPlan) -> None:
+    def _record_ended(self, stateful_set: StatefulSet, decided: SetPlan) -> None:
         metadata = stateful_set.metadata
         for pod in decided.recreated:
             state = "failed" if pod.status.phase == "Failed" else "terminated"
@@ -120,4 +113,4 @@ class StatefulSetController(PodOwner[StatefulSet]):
                 f"StatefulSet {metadata.namespace}/{metadata.name} is recreating {state} Pod "
                 f"{pod.metadata.name}"
             )
-            self.tell(stateful_set, "Warning", reason, note)
+            self.record(stateful_set, "Warning", reason, note)

@@ -11,9 +11,8 @@ from functools import partial
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.profiles import dranet, machines, processors
+from drayman.drivers.profiles import dranet, processors
 from drayman.drivers.profiles.hardware import (
-    HardwareNode,
     Slot,
     capacity,
     device_class,
@@ -23,13 +22,10 @@ from drayman.drivers.profiles.hardware import (
     string,
     version,
 )
-from drayman.drivers.profiles.machines import Machine, Spot
+from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.profile import Profile
 
 DRIVER: Final = "gpu.amd.com"
-CLASSES: Final = (device_class("gpu.amd.com", "device.driver == 'gpu.amd.com'"),)
-
-_MACHINE: Final = Machine("mi300x-8", 192, "2304Gi")
 _PRODUCT: Final = "AMD_Instinct_MI300X_OAM"
 _BUSES: Final = (
     ("05", 0),
@@ -139,20 +135,14 @@ def _labels(mode: _Mode) -> dict[str, str]:
     }
 
 
-def _build(spot: Spot, mode: _Mode) -> HardwareNode:
-    return HardwareNode(
-        machines.node(spot, _MACHINE, _labels(mode)),
-        (
-            *_gpus(spot.name, mode),
-            *dranet.interfaces(spot.name, _nics()),
-            *processors.numa_groups(spot.name, _MACHINE),
-        ),
-        (*CLASSES, *dranet.CLASSES, *processors.CLASSES),
-    )
+def _devices(node_name: str, mode: _Mode) -> tuple[ResourceSlice, ...]:
+    return (*_gpus(node_name, mode), *dranet.interfaces(node_name, _nics()))
 
 
 def _profile(name: str, summary: str, mode: _Mode) -> Profile:
-    return Profile(name, summary, partial(_build, mode=mode))
+    machine = Machine("mi300x-8", 192, "2304Gi", labels=_labels(mode))
+    devices, classes = partial(_devices, mode=mode), (device_class(DRIVER), *dranet.CLASSES)
+    return processors.profile(name, summary, machine, devices, classes)
 
 
 PROFILES: Final = (

@@ -20,7 +20,7 @@ from drayman.drivers.profiles import (
     intel,
     nvl72,
     own,
-    plain,
+    processors,
     tpu,
 )
 from drayman.drivers.profiles.hardware import HardwareNode
@@ -29,7 +29,7 @@ from drayman.drivers.profiles.profile import Profile, ProfileError
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {
         profile.name: profile
-        for module in (dgx, nvl72, aws, clouds, amd, intel, tpu, furiosa, plain, example)
+        for module in (dgx, nvl72, aws, clouds, amd, intel, tpu, furiosa, processors, example)
         for profile in module.PROFILES
     }
 )
@@ -91,7 +91,7 @@ def _counted(item: str) -> tuple[str, int]:
     if not equals:
         return item, 1
     if not number.isascii() or not number.isdigit():
-        raise ProfileError(f"--profile {item!r}: {number!r} is no count; write NAME=COUNT")
+        raise ProfileError(f"--profile {item!r}: {number!r} is not a count; write NAME=COUNT")
     if not name:
         raise ProfileError(f"--profile {item!r}: which profile? write NAME=COUNT")
     return name, int(number)

@@ -12,7 +12,7 @@ from typing import Final
 from drayman.drivers.profiles import dranet, machines, nvidia
 from drayman.drivers.profiles.hardware import HardwareNode, Slot
 from drayman.drivers.profiles.machines import Machine, Spot
-from drayman.drivers.profiles.nvidia_boards import Board, Mode, bus_interface, profile
+from drayman.drivers.profiles.nvidia_boards import Board, profile
 from drayman.drivers.profiles.nvidia_products import (
     A100_40GB,
     B200_SXM,
@@ -20,8 +20,6 @@ from drayman.drivers.profiles.nvidia_products import (
     H100_SXM,
     H200_SXM,
 )
-
-GPUS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,8 @@ class _Pair:
         return Slot(f"0000:{self.gpu_bus}:00.0", self.root, self.numa)
 
     def ports(self, count: int, card: dranet.Card = dranet.CONNECTX7_IB) -> list[dranet.Nic]:
-        interface = bus_interface("ibp", self.nic_bus)
+        # The kernel names interfaces by the decimal of the bus number.
+        interface = f"ibp{int(self.nic_bus, 16)}s0"
         return [
             dranet.Nic(
                 slot=Slot(f"0000:{self.nic_bus}:00.{port}", self.root, self.numa),
@@ -72,7 +71,6 @@ _AMPERE: Final = (
     _Pair("pci0000:b0", 5, "bd", "cc", 9),
 )
 _RDMA_NUMBERS: Final = 12
-_SLOTS: Final = tuple(pair.gpu_slot() for pair in _HOPPER)
 
 
 def _board(
@@ -96,14 +94,14 @@ _B200: Final = _board("DGXB200", Machine("dgx-b200", 224, "4Ti"), B200_SXM)
 
 PROFILES: Final = (
     profile("dgx-h100", "8 x H100 80 GB, 8 x 400G InfiniBand, one of each per PCIe root", _H100),
-    profile("dgx-h100-mig", "dgx-h100 with dynamic MIG: every partition of every GPU", _H100, Mode.MIG),
-    profile("dgx-h100-vfio", "dgx-h100 with the GPUs passed through to virtual machines", _H100, Mode.VFIO),
+    profile("dgx-h100-mig", "dgx-h100 with dynamic MIG: every partition of every GPU", _H100, nvidia.dividable_gpus),
+    profile("dgx-h100-vfio", "dgx-h100 with the GPUs passed through to virtual machines", _H100, nvidia.passed_through_gpus),
     profile("dgx-h200", "8 x H200 141 GB, 8 x 400G InfiniBand", _H200),
-    profile("dgx-h200-mig", "dgx-h200 with dynamic MIG", _H200, Mode.MIG),
+    profile("dgx-h200-mig", "dgx-h200 with dynamic MIG", _H200, nvidia.dividable_gpus),
     profile("dgx-a100", "8 x A100 40 GB, 8 x 200G InfiniBand, two of each per PCIe root", _A100),
-    profile("dgx-a100-mig", "dgx-a100 in MIG mode: partitions only", _A100, Mode.MIG),
+    profile("dgx-a100-mig", "dgx-a100 in MIG mode: partitions only", _A100, nvidia.dividable_gpus),
     profile("dgx-b200", "8 x B200 180 GB, 8 x 400G InfiniBand", _B200),
-    profile("dgx-b200-mig", "dgx-b200 with dynamic MIG", _B200, Mode.MIG),
+    profile("dgx-b200-mig", "dgx-b200 with dynamic MIG", _B200, nvidia.dividable_gpus),
 )  # fmt: skip
 
 
@@ -118,10 +116,10 @@ def dgx_h100(
     gpus = nvidia.dividable_gpus if mig else nvidia.whole_gpus
     nics = [nic for pair in _HOPPER for nic in pair.ports(ports_per_nic)]
     slices = (
-        *gpus(node_name, H100_SXM, _SLOTS),
+        *gpus(node_name, H100_SXM, _H100.gpus),
         *dranet.interfaces(node_name, nics),
         *(nvidia.compute_domain(node_name) if compute_domain else ()),
     )
     spot = Spot(node_name, "rack-0", "block-0")
-    node = machines.node(spot, _MACHINE_H100, nvidia.labels(H100_SXM, GPUS, "DGXH100"))
+    node = machines.node(spot, _MACHINE_H100, nvidia.labels(H100_SXM, len(_H100.gpus), "DGXH100"))
     return HardwareNode(node, slices, (*CLASSES, *dranet.CLASSES))

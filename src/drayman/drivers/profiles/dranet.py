@@ -67,11 +67,11 @@ class Nic:
 
 def interfaces(node_name: str, nics: Sequence[Nic]) -> tuple[ResourceSlice, ...]:
     """One slice with one device per interface."""
-    return pool_slices(node_name, DRIVER, [tuple(_device(node_name, nic) for nic in nics)])
-
-
-def _device(node_name: str, nic: Nic) -> Device:
-    return Device(name=f"pci-{dashed(nic.slot.bus_id)}", attributes=_attributes(node_name, nic))
+    devices = tuple(
+        Device(name=f"pci-{dashed(nic.slot.bus_id)}", attributes=_attributes(node_name, nic))
+        for nic in nics
+    )
+    return pool_slices(node_name, DRIVER, [devices])
 
 
 def _attributes(node_name: str, nic: Nic) -> dict[str, DeviceAttribute]:

@@ -28,10 +28,10 @@ from drayman.drivers.profiles.hardware import (
     HardwareNode,
     capacity,
     device_class,
-    fingerprint,
     integer,
     pool_slices,
     string,
+    uuid,
     version,
 )
 from drayman.drivers.profiles.machines import Machine, Spot
@@ -41,9 +41,9 @@ GPU: Final = "gpu.example.com"
 NET: Final = "net.example.com"
 CPU: Final = "cpu.example.com"
 CLASSES: Final = (
-    device_class(GPU, f"device.driver == '{GPU}'", extended_resource="example.com/gpu"),
-    device_class(NET, f"device.driver == '{NET}'"),
-    device_class(CPU, f"device.driver == '{CPU}'"),
+    device_class(GPU, extended_resource="example.com/gpu"),
+    device_class(NET),
+    device_class(CPU),
 )
 BINDING_CONDITION: Final = "BindingConditions"
 BINDING_FAILURE_CONDITION: Final = "BindingFailureConditions"
@@ -100,22 +100,24 @@ def _offered(
     counters_of: int | None = None,
     share: int = 1,
 ) -> Device:
-    memory = Quantity.parse(f"{_MEMORY_GIBIBYTES // share}Gi")
-    compute = Quantity.parse(str(_COMPUTE // share))
-    consumed = {"memory": Counter(value=memory), "compute": Counter(value=compute)}
+    amounts = _amounts(share)
+    counters: tuple[DeviceCounterConsumption, ...] = ()
+    if counters_of is not None:
+        counters = (
+            DeviceCounterConsumption(
+                counter_set=f"gpu-{counters_of}-counters", counters=_counters(amounts)
+            ),
+        )
     return Device(
         name=name,
         attributes=attributes,
         allow_multiple_allocations=True if setting.shared else None,
         capacity={
-            "memory": _amount(memory, "1Gi", shared=setting.shared),
-            "compute": _amount(compute, "1", shared=setting.shared),
+            # A shared device is given out in steps of which any number can be requested, and all of it by default.
+            name: _in_steps(amount, amount, step, step) if setting.shared else capacity(amount)
+            for (name, amount), step in zip(amounts.items(), ("1Gi", "1"), strict=True)
         },
-        consumes_counters=()
-        if counters_of is None
-        else (
-            DeviceCounterConsumption(counter_set=f"gpu-{counters_of}-counters", counters=consumed),
-        ),
+        consumes_counters=counters,
         binding_conditions=(BINDING_CONDITION,) if setting.binding_conditions else None,
         binding_failure_conditions=(
             (BINDING_FAILURE_CONDITION,) if setting.binding_conditions else None
@@ -123,50 +125,43 @@ def _offered(
     )
 
 
-def _amount(value: Quantity, step: str, *, shared: bool) -> DeviceCapacity:
-    """A capacity; for a shared device, in steps of which any number can be requested, and all of it by default."""
-    if not shared:
-        return DeviceCapacity(value=value)
-    unit = Quantity.parse(step)
+def _amounts(share: int = 1) -> dict[str, str]:
+    """What a GPU has, or one of so many equal parts of it."""
+    return {"memory": f"{_MEMORY_GIBIBYTES // share}Gi", "compute": str(_COMPUTE // share)}
+
+
+def _counters(amounts: dict[str, str]) -> dict[str, Counter]:
+    return {name: Counter(value=Quantity.parse(amount)) for name, amount in amounts.items()}
+
+
+def _counter_set(index: int) -> CounterSet:
+    return CounterSet(name=f"gpu-{index}-counters", counters=_counters(_amounts()))
+
+
+def _in_steps(value: str, default: str, least: str, step: str) -> DeviceCapacity:
+    """A capacity of which each request gets a part."""
+    whole = Quantity.parse(value)
     return DeviceCapacity(
-        value=value,
+        value=whole,
         request_policy=CapacityRequestPolicy(
-            default=value,
-            valid_range=CapacityRequestPolicyRange(min=unit, max=value, step=unit),
+            default=Quantity.parse(default),
+            valid_range=CapacityRequestPolicyRange(
+                min=Quantity.parse(least), max=whole, step=Quantity.parse(step)
+            ),
         ),
     )
 
 
-def _counter_set(index: int) -> CounterSet:
-    return CounterSet(
-        name=f"gpu-{index}-counters",
-        counters={
-            "memory": Counter(value=Quantity.parse(f"{_MEMORY_GIBIBYTES}Gi")),
-            "compute": Counter(value=Quantity.parse(str(_COMPUTE))),
-        },
-    )
-
-
 def _attributes(kind: str, node_name: str, index: int, model: str) -> dict[str, DeviceAttribute]:
-    digits = fingerprint("example", kind, node_name, index, size=16)
-    cuts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return {
         "index": integer(index),
-        "uuid": DeviceAttribute(string=f"{kind}-{'-'.join(cuts)}"),
+        "uuid": DeviceAttribute(string=f"{kind}-{uuid('example', kind, node_name, index)}"),
         "model": string(model),
         "driverVersion": version("1.0.0"),
     }
 
 
-_BANDWIDTH: Final = DeviceCapacity(
-    value=Quantity.parse("100G"),
-    request_policy=CapacityRequestPolicy(
-        default=Quantity.parse("1G"),
-        valid_range=CapacityRequestPolicyRange(
-            min=Quantity.parse("100M"), max=Quantity.parse("100G"), step=Quantity.parse("1M")
-        ),
-    ),
-)
+_BANDWIDTH: Final = _in_steps("100G", default="1G", least="100M", step="1M")
 _FUNCTIONS: Final = DeviceCapacity(
     value=Quantity.parse("100"),
     request_policy=CapacityRequestPolicy(
@@ -212,7 +207,7 @@ def _cpus(node_name: str) -> tuple[ResourceSlice, ...]:
 
 def _build(spot: Spot, setting: _Setting) -> HardwareNode:
     return HardwareNode(
-        machines.node(spot, _MACHINE, {}),
+        machines.node(spot, _MACHINE),
         (*_gpus(spot.name, setting), *_nics(spot.name), *_cpus(spot.name)),
         CLASSES,
     )

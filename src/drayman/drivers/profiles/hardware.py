@@ -98,12 +98,15 @@ def dashed(bus_id: str) -> str:
     return bus_id.replace(":", "-").replace(".", "-")
 
 
-def device_class(name: str, expression: str, extended_resource: str | None = None) -> DeviceClass:
-    """A class with one CEL selector."""
+def device_class(
+    name: str, expression: str = "", extended_resource: str | None = None
+) -> DeviceClass:
+    """A class with one CEL selector: by default, for all devices of the driver of that name."""
+    selector = CELDeviceSelector(expression=expression or f"device.driver == '{name}'")
     return DeviceClass(
         metadata=ObjectMeta(name=name),
         spec=DeviceClassSpec(
-            selectors=(DeviceSelector(cel=CELDeviceSelector(expression=expression)),),
+            selectors=(DeviceSelector(cel=selector),),
             extended_resource_name=extended_resource,
         ),
     )
@@ -158,3 +161,9 @@ def fingerprint(*parts: object, size: int) -> str:
     """Hexadecimal digits of a number that is always the same for the same parts, as serial numbers and UUIDs are."""
     text = "/".join(map(str, parts)).encode()
     return blake2b(text, digest_size=size).hexdigest()
+
+
+def uuid(*parts: object) -> str:
+    """A UUID that is always the same for the same parts."""
+    digits = fingerprint(*parts, size=16)
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.profiles import machines, processors
 from drayman.drivers.profiles.hardware import (
     TRUE,
-    HardwareNode,
     Slot,
     capacity,
     dashed,
@@ -20,22 +18,22 @@ from drayman.drivers.profiles.hardware import (
     pool_slices,
     string,
 )
-from drayman.drivers.profiles.machines import Machine, Spot
-from drayman.drivers.profiles.profile import Profile
+from drayman.drivers.profiles.machines import Machine
+from drayman.drivers.profiles.processors import profile
 
 GAUDI: Final = "gaudi.intel.com"
 GPU: Final = "gpu.intel.com"
 QAT: Final = "qat.intel.com"
-_GAUDI_CLASSES: Final = (device_class(GAUDI, f"device.driver == '{GAUDI}'"),)
 _GPU_CLASSES: Final = (
-    device_class(GPU, f"device.driver == '{GPU}'"),
+    device_class(GPU),
     device_class("gpu-vfio.intel.com", f"device.driver == '{GPU}'"),
 )
-_QAT_CLASSES: Final = (device_class(QAT, f"device.driver == '{QAT}'"),)
-
-_GAUDI_MACHINE: Final = Machine("gaudi3-8", 224, "2Ti")
-_GPU_MACHINE: Final = Machine("max-1550-8", 208, "1Ti")
-_QAT_MACHINE: Final = Machine("qat-4", 112, "512Gi", huge_pages="16Gi")
+_LABEL: Final = "intel.feature.node.kubernetes.io"
+_GAUDI_MACHINE: Final = Machine("gaudi3-8", 224, "2Ti", labels={f"{_LABEL}/gaudi": "true"})
+_GPU_MACHINE: Final = Machine("max-1550-8", 208, "1Ti", labels={f"{_LABEL}/gpu": "true"})
+_QAT_MACHINE: Final = Machine(
+    "qat-4", 112, "512Gi", huge_pages="16Gi", labels={f"{_LABEL}/qat": "true"}
+)
 _GAUDI_BUSES: Final = ("19", "2a", "3b", "4c", "9b", "ab", "bb", "cb")
 _GPU_BUSES: Final = ("18", "2a", "3b", "4b", "98", "a9", "bb", "cb")
 _GAUDI_ID: Final = "0x1060"
@@ -70,7 +68,9 @@ def _gaudis(node_name: str) -> tuple[ResourceSlice, ...]:
             name=f"{dashed(slot.bus_id)}-{_GAUDI_ID}",
             attributes={
                 "model": string("Gaudi3"),
-                "serial": DeviceAttribute(string=_serial(node_name, index)),
+                "serial": DeviceAttribute(
+                    string=f"AM{fingerprint('gaudi', node_name, index, size=5).upper()}"
+                ),
                 "healthy": TRUE,
                 **_roots(slot),
             },
@@ -78,10 +78,6 @@ def _gaudis(node_name: str) -> tuple[ResourceSlice, ...]:
         for index, slot in enumerate(_slots(_GAUDI_BUSES))
     )
     return pool_slices(node_name, GAUDI, [devices])
-
-
-def _serial(node_name: str, index: int) -> str:
-    return f"AM{fingerprint('gaudi', node_name, index, size=5).upper()}"
 
 
 def _gpus(node_name: str) -> tuple[ResourceSlice, ...]:
@@ -119,32 +115,8 @@ def _virtual_functions(node_name: str) -> tuple[ResourceSlice, ...]:
     return pool_slices(node_name, QAT, [devices])
 
 
-def _gaudi_node(spot: Spot) -> HardwareNode:
-    return HardwareNode(
-        machines.node(spot, _GAUDI_MACHINE, {"intel.feature.node.kubernetes.io/gaudi": "true"}),
-        (*_gaudis(spot.name), *processors.numa_groups(spot.name, _GAUDI_MACHINE)),
-        (*_GAUDI_CLASSES, *processors.CLASSES),
-    )
-
-
-def _gpu_node(spot: Spot) -> HardwareNode:
-    return HardwareNode(
-        machines.node(spot, _GPU_MACHINE, {"intel.feature.node.kubernetes.io/gpu": "true"}),
-        (*_gpus(spot.name), *processors.numa_groups(spot.name, _GPU_MACHINE)),
-        (*_GPU_CLASSES, *processors.CLASSES),
-    )
-
-
-def _qat_node(spot: Spot) -> HardwareNode:
-    return HardwareNode(
-        machines.node(spot, _QAT_MACHINE, {"intel.feature.node.kubernetes.io/qat": "true"}),
-        (*_virtual_functions(spot.name), *processors.numa_groups(spot.name, _QAT_MACHINE)),
-        (*_QAT_CLASSES, *processors.CLASSES),
-    )
-
-
 PROFILES: Final = (
-    Profile("gaudi3", "8 x Gaudi3, four per socket", _gaudi_node),
-    Profile("max-1550", "8 x Data Center GPU Max 1550 128 GB, four per socket", _gpu_node),
-    Profile("qat", "4 x QuickAssist 4xxx with 16 virtual functions each", _qat_node),
-)
+    profile("gaudi3", "8 x Gaudi3, four per socket", _GAUDI_MACHINE, _gaudis, (device_class(GAUDI),)),
+    profile("max-1550", "8 x Data Center GPU Max 1550 128 GB, four per socket", _GPU_MACHINE, _gpus, _GPU_CLASSES),
+    profile("qat", "4 x QuickAssist 4xxx with 16 virtual functions each", _QAT_MACHINE, _virtual_functions, (device_class(QAT),)),
+)  # fmt: skip

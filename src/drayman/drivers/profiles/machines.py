@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from drayman.api.core import Node, NodeCondition, NodeStatus
@@ -67,8 +68,8 @@ class Spot:
         }
 
 
-def node(spot: Spot, machine: Machine, labels: Mapping[str, str]) -> Node:
-    """The Node object, ready for work."""
+def node(spot: Spot, machine: Machine, labels: Mapping[str, str] = MappingProxyType({})) -> Node:
+    """The Node object, ready for work. `labels` are in addition to those of the machine."""
     capacity = {
         "cpu": Quantity.parse(str(machine.cpus)),
         "memory": Quantity.parse(machine.memory),

@@ -12,11 +12,11 @@ from drayman.drivers.profiles.hardware import (
     FALSE,
     Slot,
     capacity,
-    fingerprint,
     integer,
     place,
     pool_slices,
     string,
+    uuid,
     version,
 )
 
@@ -183,6 +183,4 @@ def _gpu_attributes(
 
 
 def _uuid(node_name: str, index: int) -> str:
-    digits = fingerprint("gpu", node_name, index, size=16)
-    cuts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    return "GPU-" + "-".join(cuts)
+    return f"GPU-{uuid('gpu', node_name, index)}"

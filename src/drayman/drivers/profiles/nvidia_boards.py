@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import Final
 
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.drivers.profiles import dranet, machines, nvidia, processors
@@ -15,25 +13,8 @@ from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.nvidia_products import CLASSES, DEFINITIONS
 from drayman.drivers.profiles.profile import Profile
 
-_Gpus = Callable[[str, nvidia.GpuModel, Sequence[Slot]], tuple[ResourceSlice, ...]]
-
-
-class Mode(Enum):
-    """How the driver offers the GPUs. What the administrator decides."""
-
-    WHOLE = "whole"
-    MIG = "mig"
-    VFIO = "vfio"
-
-    @property
-    def gpus(self) -> _Gpus:
-        match self:
-            case Mode.WHOLE:
-                return nvidia.whole_gpus
-            case Mode.MIG:
-                return nvidia.dividable_gpus
-            case Mode.VFIO:
-                return nvidia.passed_through_gpus
+Gpus = Callable[[str, nvidia.GpuModel, Sequence[Slot]], tuple[ResourceSlice, ...]]
+"""How the driver offers the GPUs of a node, which the administrator decides: a function of `nvidia`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +31,19 @@ class Board:
     """Besides those of the drivers."""
 
 
-def build(spot: Spot, board: Board, *, mode: Mode = Mode.WHOLE, clique: str = "") -> HardwareNode:
+def build(
+    spot: Spot, board: Board, *, gpus: Gpus = nvidia.whole_gpus, clique: str = ""
+) -> HardwareNode:
     """A node with its GPUs, network interfaces, compute domain and CPUs."""
     labels = nvidia.labels(board.model, len(board.gpus), board.name)
     if clique:
         labels["nvidia.com/gpu.clique"] = clique
-    if mode is Mode.MIG:
+    if gpus is nvidia.dividable_gpus:
         labels["nvidia.com/mig.capable"] = "true"
     return HardwareNode(
         machines.node(spot, board.machine, labels),
         (
-            *mode.gpus(spot.name, board.model, board.gpus),
+            *gpus(spot.name, board.model, board.gpus),
             *dranet.interfaces(spot.name, board.nics),
             *nvidia.compute_domain(spot.name),
             *processors.numa_groups(spot.name, board.machine),
@@ -70,15 +53,6 @@ def build(spot: Spot, board: Board, *, mode: Mode = Mode.WHOLE, clique: str = ""
     )
 
 
-def profile(name: str, summary: str, board: Board, mode: Mode = Mode.WHOLE) -> Profile:
+def profile(name: str, summary: str, board: Board, gpus: Gpus = nvidia.whole_gpus) -> Profile:
     """A profile of machines that stand by themselves."""
-    return Profile(name, summary, partial(build, board=board, mode=mode))
-
-
-INTERFACE_NUMBER: Final = 16
-"""The kernel names interfaces by the decimal of a bus number that PCI addresses have in hexadecimal."""
-
-
-def bus_interface(prefix: str, bus: str) -> str:
-    """`ibp24s0` for the InfiniBand card on bus 18."""
-    return f"{prefix}{int(bus, INTERFACE_NUMBER)}s0"
+    return Profile(name, summary, partial(build, board=board, gpus=gpus))

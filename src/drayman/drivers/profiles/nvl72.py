@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.drivers.profiles import dranet
-from drayman.drivers.profiles.hardware import HardwareNode, Slot, fingerprint
+from drayman.drivers.profiles.hardware import HardwareNode, Slot, uuid
 from drayman.drivers.profiles.machines import RACKS_PER_BLOCK, Machine, Spot
 from drayman.drivers.profiles.nvidia_boards import Board, build
 from drayman.drivers.profiles.nvidia_products import GB200
@@ -44,14 +44,8 @@ _BOARD: Final = Board(
 
 
 def _tray(spot: Spot) -> HardwareNode:
-    return build(spot, _BOARD, clique=_clique(spot.rack))
-
-
-def _clique(rack: str) -> str:
-    """The id of the rack's NVLink fabric and of the clique in it: `<uuid>.<number>`."""
-    digits = fingerprint("clique", rack, size=16)
-    cuts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    return "-".join(cuts) + ".32766"
+    # The id of the rack's NVLink fabric and of the clique in it: `<uuid>.<number>`.
+    return build(spot, _BOARD, clique=f"{uuid('clique', spot.rack)}.32766")
 
 
 def _rack(profile: str, unit: int) -> tuple[Spot, ...]:

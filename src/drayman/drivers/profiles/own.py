@@ -27,7 +27,6 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.api.resource import CounterSet, Device, DeviceClass, ResourceSlice
 from drayman.api.struct import ApiStruct, Int32, Json, always
-from drayman.api.validation import SelectorProblem
 from drayman.cel.device import check_selector
 from drayman.drivers.profiles import machines
 from drayman.drivers.profiles.hardware import HardwareNode, fingerprint, pool_slices
@@ -255,16 +254,11 @@ def _check(node: HardwareNode, own: OwnProfile, reading: _Reading) -> None:
     """Apply the rules of the API to what a node would publish."""
     paths = {driver.name: f"spec.drivers[{at}]" for at, driver in enumerate(own.spec.drivers)}
     for each in node.slices:
-        for error in validation.validate(each, _problem):
+        for error in validation.validate(each, check_selector):
             raise reading.error(paths[each.spec.driver], f"{each.metadata.name}: {error}")
     for index, item in enumerate(node.classes):
-        for error in validation.validate(item, _problem):
+        for error in validation.validate(item, check_selector):
             raise reading.error(_below(f"spec.deviceClasses[{index}]", error.path), error.body)
-
-
-def _problem(expression: str, stored: bool) -> SelectorProblem | None:
-    problem = check_selector(expression, stored=stored)
-    return None if problem is None else SelectorProblem(problem.kind.value, problem.detail)
 
 
 def _below(path: str, rest: str) -> str:

@@ -1,24 +1,51 @@
-"""What `dra.cpu` publishes: by default one device per NUMA node, shared by capacity, or else one per CPU."""
+"""What `dra.cpu` publishes: by default one device per NUMA node, shared by capacity, or else one per CPU.
+
+Machines without accelerators have nothing else, and most others have it besides their devices.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from drayman.api.quantity import Quantity
-from drayman.api.resource import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
+from drayman.api.resource import Device, DeviceAttribute, DeviceClass, ResourceSlice
+from drayman.drivers.profiles import machines
 from drayman.drivers.profiles.hardware import (
     FALSE,
     TRUE,
+    HardwareNode,
+    capacity,
     device_class,
     integer,
     pool_slices,
     string,
 )
-from drayman.drivers.profiles.machines import Machine
+from drayman.drivers.profiles.machines import Machine, Spot
+from drayman.drivers.profiles.profile import Profile
 
 DRIVER: Final = "dra.cpu"
-CLASSES: Final = (device_class("dra.cpu", "device.driver == 'dra.cpu'"),)
+CLASSES: Final = (device_class(DRIVER),)
 _CORES_PER_CACHE: Final = 8
+_MACHINE: Final = Machine("cpu-128", 128, "512Gi")
+
+
+def profile(
+    name: str,
+    summary: str,
+    machine: Machine,
+    devices: Callable[[str], tuple[ResourceSlice, ...]],
+    classes: tuple[DeviceClass, ...],
+) -> Profile:
+    """A profile of machines with these devices, by the name of the node, besides their CPUs."""
+
+    def build(spot: Spot) -> HardwareNode:
+        return HardwareNode(
+            machines.node(spot, machine),
+            (*devices(spot.name), *numa_groups(spot.name, machine)),
+            (*classes, *CLASSES),
+        )
+
+    return Profile(name, summary, build)
 
 
 def numa_groups(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
@@ -28,11 +55,8 @@ def numa_groups(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
         Device(
             name=f"cpudevnuma{numa:03}",
             allow_multiple_allocations=True,
-            attributes={
-                "numCPUs": integer(cpus),
-                **_where(machine, numa),
-            },
-            capacity={"dra.cpu/cpu": DeviceCapacity(value=Quantity.parse(str(cpus)))},
+            attributes={"numCPUs": integer(cpus), **_where(machine, numa)},
+            capacity={"dra.cpu/cpu": capacity(str(cpus))},
         )
         for numa in range(machine.numa_nodes)
     )
@@ -70,3 +94,14 @@ def _where(machine: Machine, numa: int) -> dict[str, DeviceAttribute]:
         "dra.net/numaNode": integer(numa),
         "resource.kubernetes.io/numaNode": integer(numa),
     }
+
+
+def _individual(spot: Spot) -> HardwareNode:
+    slices = single_cpus(spot.name, _MACHINE)
+    return HardwareNode(machines.node(spot, _MACHINE), slices, CLASSES)
+
+
+PROFILES: Final = (
+    profile("cpu", "128 CPUs and 512 GiB, a dra.cpu device per socket", _MACHINE, lambda _: (), ()),
+    Profile("cpu-individual", "cpu with a dra.cpu device per CPU", _individual),
+)  # fmt: skip

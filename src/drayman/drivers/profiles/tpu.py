@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.profiles import machines, processors
+from drayman.drivers.profiles import processors
 from drayman.drivers.profiles.hardware import (
-    HardwareNode,
     device_class,
     fingerprint,
     integer,
     pool_slices,
     string,
 )
-from drayman.drivers.profiles.machines import Machine, Spot
+from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.profile import Profile
 
 DRIVER: Final = "tpu.google.com"
-CLASSES: Final = (device_class(DRIVER, f"device.driver == '{DRIVER}'"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,9 @@ class _Host:
     """A machine type with chips."""
 
     machine: Machine
+    version: str
     generation: str
+    """The version, as the driver has it."""
     accelerator: str
     chips: int
     topology: str
@@ -66,45 +66,25 @@ def _chips(node_name: str, host: _Host) -> tuple[ResourceSlice, ...]:
     return pool_slices(node_name, DRIVER, [devices])
 
 
-def _build(spot: Spot, host: _Host) -> HardwareNode:
-    return HardwareNode(
-        machines.node(spot, host.machine, host.labels()),
-        (*_chips(spot.name, host), *processors.numa_groups(spot.name, host.machine)),
-        (*CLASSES, *processors.CLASSES),
+def _profile(name: str, host: _Host) -> Profile:
+    machine = replace(host.machine, labels=host.labels())
+    return processors.profile(
+        name,
+        f"{machine.instance_type}: {host.chips} chips {host.version}, {host.topology}",
+        machine,
+        partial(_chips, host=host),
+        (device_class(DRIVER),),
     )
 
 
-def _profile(name: str, summary: str, host: _Host) -> Profile:
-    return Profile(name, summary, partial(_build, host=host))
-
-
 _V5E: Final = "tpu-v5-lite-podslice"
+_V5P: Final = "tpu-v5p-slice"
 _V6E: Final = "tpu-v6e-slice"
 
 PROFILES: Final = (
-    _profile(
-        "tpu-v5e",
-        "ct5lp-hightpu-4t: 4 chips v5e, 2x2",
-        _Host(Machine("ct5lp-hightpu-4t", 112, "192Gi"), "v5litepod", _V5E, 4, "2x2"),
-    ),
-    _profile(
-        "tpu-v5e-8",
-        "ct5lp-hightpu-8t: 8 chips v5e, 2x4",
-        _Host(Machine("ct5lp-hightpu-8t", 224, "384Gi"), "v5litepod", _V5E, 8, "2x4"),
-    ),
-    _profile(
-        "tpu-v5p",
-        "ct5p-hightpu-4t: 4 chips v5p, 2x2x1",
-        _Host(Machine("ct5p-hightpu-4t", 208, "448Gi"), "v5p", "tpu-v5p-slice", 4, "2x2x1"),
-    ),
-    _profile(
-        "tpu-v6e",
-        "ct6e-standard-4t: 4 chips v6e, 2x2",
-        _Host(Machine("ct6e-standard-4t", 180, "720Gi"), "v6e", _V6E, 4, "2x2"),
-    ),
-    _profile(
-        "tpu-v6e-8",
-        "ct6e-standard-8t: 8 chips v6e, 2x4",
-        _Host(Machine("ct6e-standard-8t", 180, "1440Gi"), "v6e", _V6E, 8, "2x4"),
-    ),
-)
+    _profile("tpu-v5e", _Host(Machine("ct5lp-hightpu-4t", 112, "192Gi"), "v5e", "v5litepod", _V5E, 4, "2x2")),
+    _profile("tpu-v5e-8", _Host(Machine("ct5lp-hightpu-8t", 224, "384Gi"), "v5e", "v5litepod", _V5E, 8, "2x4")),
+    _profile("tpu-v5p", _Host(Machine("ct5p-hightpu-4t", 208, "448Gi"), "v5p", "v5p", _V5P, 4, "2x2x1")),
+    _profile("tpu-v6e", _Host(Machine("ct6e-standard-4t", 180, "720Gi"), "v6e", "v6e", _V6E, 4, "2x2")),
+    _profile("tpu-v6e-8", _Host(Machine("ct6e-standard-8t", 180, "1440Gi"), "v6e", "v6e", _V6E, 8, "2x4")),
+)  # fmt: skip

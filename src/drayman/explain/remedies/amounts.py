@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from drayman.api.quantity import Quantity
 from drayman.explain.answer import Remedy
-from drayman.explain.remedies.case import Ask, Case, Written
-from drayman.explain.remedies.patching import Patch, cut, put
+from drayman.explain.remedies.case import Ask, Case, Written, or_else
+from drayman.explain.remedies.patching import cut, put
 from drayman.inventory.device import Amount
 
 _ALL: Final = "All"
@@ -25,17 +26,10 @@ def lower_counts(case: Case) -> Iterator[Remedy]:
     """The most devices that a request can have; if no single one is enough, the most that all of a claim can have."""
     for written in case.written:
         asks = [a for a in written.asks() if a.spec.allocation_mode != _ALL and a.spec.count > 1]
-        helped = False
-        for ask in asks:
-            found = _best(range(1, ask.spec.count), _with_count(case, written, ask))
-            if found is not None:
-                helped = True
-                yield found
-        if not helped and len(asks) > 1:
-            most = max(ask.spec.count for ask in asks)
-            found = _best(range(1, most), _with_counts(case, written, asks))
-            if found is not None:
-                yield found
+        singly = (_best(range(1, a.spec.count), partial(_counted, case, written, a)) for a in asks)
+        most = max((ask.spec.count for ask in asks), default=1) if len(asks) > 1 else 1
+        together = _best(range(1, most), partial(_all_counted, case, written, asks))
+        yield from or_else(chain.from_iterable(singly), together)
 
 
 def fixed_counts(case: Case) -> Iterator[Remedy]:
@@ -44,94 +38,66 @@ def fixed_counts(case: Case) -> Iterator[Remedy]:
         for ask in written.asks():
             if ask.spec.allocation_mode == _ALL:
                 counts = range(1, _MOST_OF_A_CLAIM + 1)
-                found = _best(counts, _with_number(case, written, ask))
-                if found is not None:
-                    yield found
+                yield from _best(counts, partial(_fixed, case, written, ask))
 
 
 def lower_capacities(case: Case) -> Iterator[Remedy]:
-    """The most of a capacity that some device can give."""
+    """The most of a capacity that some device can give, or none of a capacity that no device has."""
     for written in case.written:
         for ask in written.asks():
             wanted = {} if ask.spec.capacity is None else ask.spec.capacity.requests
             for name, quantity in wanted.items():
                 offered = _offered(case, name)
                 amounts = [a for a in offered if 0 < a < quantity.amount]
-                found = (
-                    _best(amounts, _with_capacity(case, written, ask, name))
-                    if offered
-                    else _without_capacity(case, written, ask, name)
-                )
-                if found is not None:
-                    yield found
+                yield from _best(amounts, partial(_with_capacity, case, written, ask, name))
+                if not offered:
+                    sentence = f"do not ask for {name} in {written.naming(ask)}"
+                    step = cut(*ask.path, "capacity", "requests", name)
+                    yield from case.with_spec(written, sentence, step)
 
 
-def _best(values: Sequence[V], attempt: Callable[[V], Remedy | None]) -> Remedy | None:
+def _best(values: Sequence[V], attempt: Callable[[V], Iterator[Remedy]]) -> Iterator[Remedy]:
     """The result for the last of the ascending values that helps. If one helps, so do those before it."""
     low, high = 0, len(values)
-    best = attempt(values[0]) if values else None
+    best = next(attempt(values[0]), None) if values else None
     if best is None:
-        return None
+        return
     while high - low > 1:
         middle = (low + high) // 2
-        found = attempt(values[middle])
+        found = next(attempt(values[middle]), None)
         if found is None:
             high = middle
         else:
             low, best = middle, found
-    return best
+    yield best
 
 
-def _with_count(case: Case, written: Written, ask: Ask) -> Callable[[int], Remedy | None]:
-    def attempt(count: int) -> Remedy | None:
-        sentence = f"ask for {count} instead of {ask.spec.count} in {written.naming(ask)}"
-        return case.with_spec(written, sentence, (put(count, *ask.path, "count"),))
-
-    return attempt
+def _counted(case: Case, written: Written, ask: Ask, count: int) -> Iterator[Remedy]:
+    sentence = f"ask for {count} instead of {ask.spec.count} in {written.naming(ask)}"
+    return case.with_spec(written, sentence, put(count, *ask.path, "count"))
 
 
-def _with_counts(
-    case: Case, written: Written, asks: Sequence[Ask]
-) -> Callable[[int], Remedy | None]:
+def _all_counted(case: Case, written: Written, asks: Sequence[Ask], count: int) -> Iterator[Remedy]:
     names = ", ".join(ask.name for ask in asks)
-
-    def attempt(count: int) -> Remedy | None:
-        patch: Patch = tuple(put(min(count, ask.spec.count), *ask.path, "count") for ask in asks)
-        sentence = f"ask for at most {count} in each of the requests {names} of {written.title}"
-        return case.with_spec(written, sentence, patch)
-
-    return attempt
+    sentence = f"ask for at most {count} in each of the requests {names} of {written.title}"
+    steps = (put(min(count, ask.spec.count), *ask.path, "count") for ask in asks)
+    return case.with_spec(written, sentence, *steps)
 
 
-def _with_number(case: Case, written: Written, ask: Ask) -> Callable[[int], Remedy | None]:
-    def attempt(count: int) -> Remedy | None:
-        patch = (put(_EXACT, *ask.path, "allocationMode"), put(count, *ask.path, "count"))
-        sentence = f"ask for {count} instead of all in {written.naming(ask)}"
-        return case.with_spec(written, sentence, patch)
-
-    return attempt
+def _fixed(case: Case, written: Written, ask: Ask, count: int) -> Iterator[Remedy]:
+    sentence = f"ask for {count} instead of all in {written.naming(ask)}"
+    mode = put(_EXACT, *ask.path, "allocationMode")
+    return case.with_spec(written, sentence, mode, put(count, *ask.path, "count"))
 
 
 def _with_capacity(
-    case: Case, written: Written, ask: Ask, name: str
-) -> Callable[[Amount], Remedy | None]:
+    case: Case, written: Written, ask: Ask, name: str, amount: Amount
+) -> Iterator[Remedy]:
     assert ask.spec.capacity is not None
     asked = ask.spec.capacity.requests[name]
-
-    def attempt(amount: Amount) -> Remedy | None:
-        less = str(Quantity(amount, asked.format))
-        sentence = f"ask for {less} instead of {asked} of {name} in {written.naming(ask)}"
-        return case.with_spec(
-            written, sentence, (put(less, *ask.path, "capacity", "requests", name),)
-        )
-
-    return attempt
-
-
-def _without_capacity(case: Case, written: Written, ask: Ask, name: str) -> Remedy | None:
-    """For a capacity that no device has."""
-    sentence = f"do not ask for {name} in {written.naming(ask)}"
-    return case.with_spec(written, sentence, (cut(*ask.path, "capacity", "requests", name),))
+    less = str(Quantity(amount, asked.format))
+    sentence = f"ask for {less} instead of {asked} of {name} in {written.naming(ask)}"
+    return case.with_spec(written, sentence, put(less, *ask.path, "capacity", "requests", name))
 
 
 def _offered(case: Case, name: str) -> list[Amount]:
@@ -139,7 +105,7 @@ def _offered(case: Case, name: str) -> list[Amount]:
     found: set[Amount] = set()
     for node in islice(case.nodes, _MOST_NODES):
         view = case.state.inventory.view(node.node, case.state.ledger)
-        for kind, left, _ in view.capacity_groups:
+        for kind, left, _ in view.usage.capacity_groups:
             capacities = view.hardware.capacity_kinds[kind]
             found.update(
                 amount

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.pods import entry_claims
-from drayman.api.resource import (
-    DeviceSubRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimSpec,
-)
+from drayman.api.resource import RequestSpec, ResourceClaim, ResourceClaimSpec
 from drayman.explain.answer import Operation, Remedy
-from drayman.explain.remedies.patching import Patch, patch_of, patched, under
+from drayman.explain.remedies.linked_pods import PodIndex
+from drayman.explain.remedies.patching import Patch, Step, patch_of, patched, under
 from drayman.explain.remedies.trying import Fit, Trials
-from drayman.explain.remedies.users import Users
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 
-RequestSpec: TypeAlias = ExactDeviceRequest | DeviceSubRequest
 _CLAIM: Final = "ResourceClaim"
 _TEMPLATE: Final = "ResourceClaimTemplate"
 
@@ -51,11 +45,9 @@ class Written(Struct, frozen=True):
 
     def asks(self) -> Iterator[Ask]:
         for i, request in enumerate(self.spec.devices.requests):
-            if request.exactly is not None:
-                yield Ask(request.name, request.exactly, ("devices", "requests", i, "exactly"))
-            for j, sub in enumerate(request.first_available):
-                path = ("devices", "requests", i, "firstAvailable", j)
-                yield Ask(f"{request.name}/{sub.name}", sub, path)
+            for j, (name, spec) in enumerate(request.alternatives()):
+                where = ("firstAvailable", j) if request.exactly is None else ("exactly",)
+                yield Ask(name, spec, ("devices", "requests", i, *where))
 
     def naming(self, ask: Ask) -> str:
         return f"request {ask.name} of {self.title}"
@@ -70,9 +62,6 @@ class Rephrasing(Struct, frozen=True):
     claims: tuple[ResourceClaim, ...]
     commands: tuple[str, ...] = ()
 
-    def helping(self, fit: Fit) -> Remedy:
-        return remedy(self.words, self.operations, fit, self.commands)
-
 
 @dataclass(slots=True, eq=False)
 class Case:
@@ -86,33 +75,37 @@ class Case:
     """All candidates, the nearest first."""
     trials: Trials
     written: tuple[Written, ...]
-    users: Users
+    pods: PodIndex
 
     @property
     def state(self) -> ClusterState:
         return self.world.state
 
-    def with_spec(self, written: Written, words: str, patch: Patch) -> Remedy | None:
-        """What helps if the claims ask like this; None where it does not."""
+    def with_spec(self, written: Written, words: str, *patch: Step) -> Iterator[Remedy]:
+        """This change of what the claims ask for, if it helps."""
         claims = self.claims_with(written, patch)
-        return self.tried(Rephrasing(words, self.rewriting(written, patch), self.pod, claims))
+        operations = self.rewriting(written, patch)
+        yield from self.tried(Rephrasing(words, operations, self.pod, claims))
 
     def with_pod(
         self,
         words: str,
-        patch: Patch,
+        *patch: Step,
         nodes: Sequence[NodeState] | None = None,
         commands: tuple[str, ...] = (),
-    ) -> Remedy | None:
-        """What helps if the pod is like this; None where it does not."""
+    ) -> Iterator[Remedy]:
+        """This change of the pod, if it helps."""
         pod = patched(self.pod, patch)
         change = Rephrasing(words, (self.pod_patch(patch),), pod, self.demand.claims, commands)
-        return self.tried(change, nodes)
+        yield from self.tried(change, nodes)
 
-    def tried(self, change: Rephrasing, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
-        """Whether the pod fits if it asks differently."""
+    def tried(
+        self, change: Rephrasing, nodes: Sequence[NodeState] | None = None
+    ) -> Iterator[Remedy]:
+        """The change, if the pod fits with it."""
         fit = self.trials.ask(change.pod, change.claims, nodes)
-        return None if fit is None else change.helping(fit)
+        if fit is not None:
+            yield remedy(change.words, change.operations, fit, change.commands)
 
     def claims_with(self, written: Written, patch: Patch) -> tuple[ResourceClaim, ...]:
         """The claims of the pod, with a patch of their spec."""
@@ -146,6 +139,16 @@ def remedy(
         devices=fit.devices,
         commands=commands,
     )
+
+
+def or_else(first: Iterable[Remedy], second: Iterable[Remedy]) -> Iterator[Remedy]:
+    """The first remedies, or the second where none of the first helps."""
+    helped = False
+    for found in first:
+        helped = True
+        yield found
+    if not helped:
+        yield from second
 
 
 def as_sentence(words: str) -> str:

@@ -22,6 +22,7 @@ from drayman.explain.remedies.constraints import dropped_constraints, relaxed_co
 from drayman.explain.remedies.device_taints import removed_taints, tolerated_taints
 from drayman.explain.remedies.ending import ended_jobs
 from drayman.explain.remedies.freeing import freed_pods, released_claims, removed_leftovers
+from drayman.explain.remedies.linked_pods import PodIndex
 from drayman.explain.remedies.nearness import nearest_first
 from drayman.explain.remedies.neighbours import dropped_affinity, loosened_spread
 from drayman.explain.remedies.node_rules import (
@@ -46,7 +47,6 @@ from drayman.explain.remedies.rewriting import corrected_values
 from drayman.explain.remedies.rooms import rooms
 from drayman.explain.remedies.selectors import without_conditions
 from drayman.explain.remedies.trying import MOST_NODES, MOST_SEARCHES, Trials
-from drayman.explain.remedies.users import Users
 from drayman.explain.values import Mistake
 from drayman.placement.demand import Demand
 from drayman.placement.nodes import NodeState
@@ -56,6 +56,8 @@ from drayman.placement.world import World
 MOST_REMEDIES: Final = 8
 _MOST_OF_A_FAMILY: Final = 2
 
+_ONE_IS_ENOUGH: Final = (uncordoned_nodes, untainted_nodes, labelled_nodes, lower_requests)
+"""Families whose further remedies are the same for another node."""
 _BEFORE_NODES: Final = (opened_gates, other_scheduler, other_claims, other_groups)
 
 
@@ -88,8 +90,8 @@ def remedies_for(
     nodes = nearest_first(state, not_found.verdicts, demand.only_node)
     trials = Trials(state, world.now, nodes, MOST_SEARCHES)
     written = written_of(pod, demand, world)
-    users = Users(world, pod)
-    case = Case(world, pod, demand, not_found.verdicts, nodes, trials, written, users)
+    pods = PodIndex(world, pod)
+    case = Case(world, pod, demand, not_found.verdicts, nodes, trials, written, pods)
     report = _report(_families(case, spelling, mistakes), nodes, trials)
     if report.remedies:
         return report
@@ -128,7 +130,7 @@ def _families(
 
 def _each(case: Case, *families: Callable[[Case], Iterator[Remedy]]) -> Iterator[Iterator[Remedy]]:
     for family in families:
-        yield family(case)
+        yield islice(family(case), 1) if family in _ONE_IS_ENOUGH else family(case)
 
 
 def _report(
@@ -146,7 +148,7 @@ def _report(
 
 def _untried(nodes: list[NodeState], trials: Trials) -> str:
     if trials.is_spent:
-        return f"The search for remedies was ended after {MOST_SEARCHES} attempts."
+        return f"The search for remedies stopped after {MOST_SEARCHES} attempts."
     if trials.left_out:
         return (
             f"Each remedy was tried on the {MOST_NODES} nodes that came closest, of {len(nodes)}."

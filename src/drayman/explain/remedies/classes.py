@@ -28,10 +28,9 @@ def other_classes(case: Case) -> Iterator[Remedy]:
                 sentence = (
                     f"ask for class {name} instead of {asked or 'none'} in {written.naming(ask)}"
                 )
-                patch = (put(name, *ask.path, "deviceClassName"),)
-                found = case.with_spec(written, sentence, patch)
-                if found is not None:
-                    yield found
+                yield from case.with_spec(
+                    written, sentence, put(name, *ask.path, "deviceClassName")
+                )
 
 
 def dropped_alternatives(case: Case) -> Iterator[Remedy]:
@@ -50,10 +49,8 @@ def dropped_alternatives(case: Case) -> Iterator[Remedy]:
                 if is_needed or not is_missing:
                     continue
                 sentence = f"leave out alternative {sub.name} of request {request.name}"
-                patch = (cut("devices", "requests", i, "firstAvailable", j),)
-                found = case.with_spec(written, f"{sentence} of {written.title}", patch)
-                if found is not None:
-                    yield found
+                step = cut("devices", "requests", i, "firstAvailable", j)
+                yield from case.with_spec(written, f"{sentence} of {written.title}", step)
 
 
 def alike(one: str, other: str) -> float:

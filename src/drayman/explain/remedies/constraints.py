@@ -7,7 +7,7 @@ from typing import Final
 
 from drayman.api.resource import DeviceConstraint
 from drayman.explain.answer import Remedy
-from drayman.explain.remedies.case import Case
+from drayman.explain.remedies.case import Case, Written, or_else
 from drayman.explain.remedies.patching import cut, put
 
 _STANDARD: Final = "resource.kubernetes.io/"
@@ -26,29 +26,27 @@ def relaxed_constraints(case: Case) -> Iterator[Remedy]:
                 f"match {_short(looser)} instead of {_short(constraint.match_attribute or '')}"
                 f" in {written.title}"
             )
-            patch = (put(looser, "devices", "constraints", index, "matchAttribute"),)
-            found = case.with_spec(written, sentence, patch)
-            if found is not None:
-                yield found
+            step = put(looser, "devices", "constraints", index, "matchAttribute")
+            yield from case.with_spec(written, sentence, step)
 
 
 def dropped_constraints(case: Case) -> Iterator[Remedy]:
     """Constraints without which the pod fits; all of a claim together if no single one is enough."""
     for written in case.written:
-        constraints = written.spec.devices.constraints
-        helped = False
-        for index, constraint in enumerate(constraints):
-            sentence = f"drop {_naming(constraint)} of {written.title}"
-            patch = (cut("devices", "constraints", index),)
-            found = case.with_spec(written, sentence, patch)
-            if found is not None:
-                helped = True
-                yield found
-        if not helped and len(constraints) > 1:
-            sentence = f"drop all {len(constraints)} constraints of {written.title}"
-            found = case.with_spec(written, sentence, (cut("devices", "constraints"),))
-            if found is not None:
-                yield found
+        yield from or_else(_without_one(case, written), _without_all(case, written))
+
+
+def _without_one(case: Case, written: Written) -> Iterator[Remedy]:
+    for index, constraint in enumerate(written.spec.devices.constraints):
+        sentence = f"drop {_naming(constraint)} of {written.title}"
+        yield from case.with_spec(written, sentence, cut("devices", "constraints", index))
+
+
+def _without_all(case: Case, written: Written) -> Iterator[Remedy]:
+    number = len(written.spec.devices.constraints)
+    if number > 1:
+        sentence = f"drop all {number} constraints of {written.title}"
+        yield from case.with_spec(written, sentence, cut("devices", "constraints"))
 
 
 def _naming(constraint: DeviceConstraint) -> str:

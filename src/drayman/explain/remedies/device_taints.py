@@ -23,7 +23,8 @@ from drayman.inventory.device import DeviceRecord
 from drayman.inventory.taints import Taints
 from drayman.inventory.view import NodeView
 from drayman.placement.nodes import NodeState
-from drayman.reasons.wording import and_list
+from drayman.reasons.naming import taint_title
+from drayman.reasons.wording import and_list, named
 
 _Taints: TypeAlias = tuple[tuple[str, str, str], ...]
 _MOST_LOOKED_AT: Final = 512
@@ -53,9 +54,7 @@ def tolerated_taints(case: Case) -> Iterator[Remedy]:
             for _, view in _tainted(case, ask.spec.tolerations):
                 kinds.update(taints for _, taints in _untolerated(view, ask.spec.tolerations))
             for taints, _ in kinds.most_common(_MOST_KINDS):
-                found = _tolerating(case, written, ask, taints)
-                if found is not None:
-                    yield found
+                yield from _tolerating(case, written, ask, taints)
 
 
 def removed_taints(case: Case) -> Iterator[Remedy]:
@@ -69,7 +68,7 @@ def removed_taints(case: Case) -> Iterator[Remedy]:
             return
 
 
-def _tolerating(case: Case, written: Written, ask: Ask, taints: _Taints) -> Remedy | None:
+def _tolerating(case: Case, written: Written, ask: Ask, taints: _Taints) -> Iterator[Remedy]:
     known = [to_dict(toleration) for toleration in ask.spec.tolerations]
     added = [
         {"key": key, "operator": "Equal", "value": value, "effect": effect}
@@ -77,9 +76,9 @@ def _tolerating(case: Case, written: Written, ask: Ask, taints: _Taints) -> Reme
         else {"key": key, "operator": "Exists", "effect": effect}
         for key, value, effect in taints
     ]
-    noun = "taint" if len(taints) == 1 else "taints"
-    sentence = f"tolerate the {noun} {_listed(taints)} of devices in {written.naming(ask)}"
-    return case.with_spec(written, sentence, (put([*known, *added], *ask.path, "tolerations"),))
+    names = named("taint", [taint_title(*taint) for taint in taints])
+    sentence = f"tolerate the {names} of devices in {written.naming(ask)}"
+    return case.with_spec(written, sentence, put([*known, *added], *ask.path, "tolerations"))
 
 
 def _tainted(
@@ -158,9 +157,8 @@ def _without(
     commands = [f"kubectl delete devicetaintrule {rule.metadata.name}" for rule in rules]
     parts = []
     if rules:
-        noun = "rule" if len(rules) == 1 else "rules"
-        names = and_list([rule.metadata.name for rule in rules])
-        parts.append(f"delete the device taint {noun} {names}")
+        names = named("rule", [rule.metadata.name for rule in rules])
+        parts.append(f"delete the device taint {names}")
     if records:
         names = and_list([f"{record.id.device} of {record.id.pool}" for record in records])
         parts.append(f"have driver {records[0].id.driver} take the taints off {names}")
@@ -193,9 +191,3 @@ def _slices(culprits: Sequence[_Rule | _Published]) -> list[tuple[ResourceSlice,
 def _blocking(record: DeviceRecord, *rules: DeviceTaintRule) -> _Taints:
     """The taints of a device that keep pods away: its own, and those of these rules."""
     return Taints((record,), rules).blocking(record)
-
-
-def _listed(taints: _Taints) -> str:
-    return and_list(
-        [f"{key}={value}:{effect}" if value else f"{key}:{effect}" for key, value, effect in taints]
-    )

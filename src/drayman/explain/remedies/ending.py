@@ -14,11 +14,11 @@ from drayman.api.times import parse_duration, seconds_of, timestamp_at
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.commands import wait_command
+from drayman.explain.remedies.linked_pods import LinkedPods
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
-from drayman.explain.remedies.users import User
 from drayman.placement.nodes import NodeState
-from drayman.reasons.wording import and_list
+from drayman.reasons.wording import named
 
 RUN_FOR: Final = "drayman.dev/run-for"
 """Annotation of a pod: how long its containers run."""
@@ -30,7 +30,7 @@ class _Ending(Struct, frozen=True):
     """A job, what is freed with it, and when that will be at the latest."""
 
     job: Job
-    users: tuple[User, ...]
+    linked: tuple[LinkedPods, ...]
     end: float
 
     @property
@@ -39,7 +39,7 @@ class _Ending(Struct, frozen=True):
         return f"{metadata.namespace}/{metadata.name}"
 
     def nodes(self, case: Case) -> list[NodeState]:
-        names = {pod.spec.node_name: None for user in self.users for pod in user.pods}
+        names = {pod.spec.node_name: None for linked in self.linked for pod in linked.pods}
         return [case.state.nodes[name] for name in names if name in case.state.nodes]
 
 
@@ -55,7 +55,7 @@ def ended_jobs(case: Case, found: Sequence[Room]) -> Iterator[Remedy]:
     if helped:
         return
     for room in found:
-        names = [_job_of(pod) for user in room.users for pod in user.pods]
+        names = [_job_of(pod) for linked in room.victims for pod in linked.pods]
         jobs = {uid: endings[uid] for uid in names if uid in endings}
         if len(jobs) > 1 and None not in names and len(jobs) == len(set(names)):
             fit = _fit_after(case, list(jobs.values()))
@@ -69,31 +69,30 @@ def _endings(case: Case, found: Sequence[Room]) -> dict[str, _Ending]:
     jobs = {job.metadata.uid: job for job in case.world.objects.jobs}
     endings: dict[str, _Ending] = {}
     for room in found:
-        for pod in case.users.pods_on(room.node.facts.name):
+        for pod in case.pods.on(room.node.facts.name):
             uid = _job_of(pod)
             if uid is None or uid in endings or uid not in jobs:
                 continue
-            pods = case.users.pods_owned_by("Job", uid)
-            going = case.users.of_pods(pods)
+            pods = case.pods.owned_by("Job", uid)
+            going = case.pods.linked_to_any(pods)
             # What the pods share with others is not given back when the job ends.
-            if all(_job_of(each) == uid for user in going for each in user.pods):
+            if all(_job_of(each) == uid for linked in going for each in linked.pods):
                 endings[uid] = _Ending(jobs[uid], tuple(going), _end(jobs[uid], pods))
     return endings
 
 
 def _fit_after(case: Case, endings: Sequence[_Ending]) -> Fit | None:
     with case.state.trial() as trial:
-        for user in (user for ending in endings for user in ending.users):
-            user.leave(trial)
+        for linked in (linked for ending in endings for linked in ending.linked):
+            linked.leave(trial)
         nodes = [node for ending in endings for node in ending.nodes(case)]
         return case.trials.first_fit(case.demand, nodes)
 
 
 def _waiting(endings: Sequence[_Ending], fit: Fit) -> Remedy:
-    noun = "job" if len(endings) == 1 else "jobs"
     end = max(ending.end for ending in endings)
     when = "" if end == _FAR else f", which is at {timestamp_at(end)} at the latest"
-    names = and_list([ending.name for ending in endings])
+    jobs = named("job", [ending.name for ending in endings])
     metadata = [ending.job.metadata for ending in endings]
     operations = tuple(
         Operation(verb="wait", kind="Job", name=m.name, namespace=m.namespace) for m in metadata
@@ -101,7 +100,7 @@ def _waiting(endings: Sequence[_Ending], fit: Fit) -> Remedy:
     commands = tuple(
         wait_command("Job", m.name, m.namespace, "condition=complete") for m in metadata
     )
-    return remedy(f"wait for the end of {noun} {names}{when}", operations, fit, commands)
+    return remedy(f"wait for the end of {jobs}{when}", operations, fit, commands)
 
 
 def _job_of(pod: Pod) -> str | None:

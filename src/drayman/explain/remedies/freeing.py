@@ -13,35 +13,35 @@ from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.commands import delete_commands
+from drayman.explain.remedies.linked_pods import LinkedPods
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
-from drayman.explain.remedies.users import User
-from drayman.reasons.wording import and_list
+from drayman.reasons.wording import and_list, named
 from drayman.workloads.makers import maker_of
 
 
 def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:
     """The cheapest room."""
     for room in found[:1]:
-        yield _deleting(room.users, room.fit, "")
+        yield _deleting(room.victims, room.fit, "")
 
 
 def released_claims(case: Case) -> Iterator[Remedy]:
     """Claims that have their devices where the pod cannot go: without the pods that use them, they are allocated again."""
     for claim in case.demand.held:
-        user = case.users.of_claim(claim)
-        if user is None or not user.pods:
+        linked = case.pods.linked_to_claim(claim)
+        if linked is None or not linked.pods:
             continue
-        released = {each.metadata.uid for each in user.claims}
+        released = {each.metadata.uid for each in linked.claims}
         claims = [
             replace(each, status=ResourceClaimStatus()) if each.metadata.uid in released else each
             for each in case.demand.claims
         ]
         with case.state.trial() as trial:
-            user.leave(trial)
+            linked.leave(trial)
             fit = case.trials.ask(case.pod, claims, list(case.state.nodes.values()))
         if fit is not None:
-            yield _deleting([user], fit, f" so that claim {claim.metadata.name} can move")
+            yield _deleting([linked], fit, f" so that claim {claim.metadata.name} can move")
 
 
 def removed_leftovers(case: Case) -> Iterator[Remedy]:
@@ -62,11 +62,11 @@ def removed_leftovers(case: Case) -> Iterator[Remedy]:
         )
 
 
-def _deleting(users: Sequence[User], fit: Fit, purpose: str) -> Remedy:
-    pods = sorted((pod for user in users for pod in user.pods), key=_full_name)
+def _deleting(victims: Sequence[LinkedPods], fit: Fit, purpose: str) -> Remedy:
+    pods = sorted((pod for linked in victims for pod in linked.pods), key=_full_name)
     leaving = [pod for pod in pods if is_leaving(pod)]
     deleted = [pod for pod in pods if not is_leaving(pod)]
-    unused = [claim for user in users if not user.pods for claim in user.claims]
+    unused = [claim for linked in victims if not linked.pods for claim in linked.claims]
     operations = [_operation("wait", pod.kind, pod.metadata) for pod in leaving]
     operations += [_operation("delete", pod.kind, pod.metadata) for pod in deleted]
     operations += [_operation("delete", claim.kind, claim.metadata) for claim in unused]
@@ -77,9 +77,8 @@ def _deleting(users: Sequence[User], fit: Fit, purpose: str) -> Remedy:
     if deleted:
         parts.append(f"delete {_listed(deleted)}")
     if unused:
-        names = and_list([_full_name(claim) for claim in unused])
-        noun = "claim" if len(unused) == 1 else "claims"
-        parts.append(f"delete {noun} {names}, which no pod uses")
+        claims = named("claim", [_full_name(claim) for claim in unused])
+        parts.append(f"delete {claims}, which no pod uses")
     commands = [*delete_commands(deleted), *(_delete_command(claim) for claim in unused)]
     sentence = f"{', and '.join(parts)}{purpose}{_returning(deleted)}"
     return remedy(sentence, tuple(operations), fit, tuple(commands))
@@ -100,7 +99,7 @@ def _returning(pods: Sequence[Pod]) -> str:
         for verb, names in (("suspend", jobs), ("scale down", others))
         if names
     ]
-    return f", and {' and '.join(parts)}, which would make {again} anew" if parts else ""
+    return f", and {' and '.join(parts)}, which would recreate {again}" if parts else ""
 
 
 def _operation(verb: str, kind: str, metadata: ObjectMeta) -> Operation:
@@ -108,8 +107,7 @@ def _operation(verb: str, kind: str, metadata: ObjectMeta) -> Operation:
 
 
 def _listed(pods: Sequence[Pod]) -> str:
-    noun = "pod" if len(pods) == 1 else "pods"
-    return f"{noun} {and_list([_full_name(pod) for pod in pods])}"
+    return named("pod", [_full_name(pod) for pod in pods])
 
 
 def _full_name(owned: Pod | ResourceClaim) -> str:

@@ -27,7 +27,7 @@ def nearest_first(
 def free_devices(state: ClusterState, node: NodeState) -> int:
     """How many devices of a node are entirely free."""
     view = state.inventory.view(node.node, state.ledger)
-    return len(view.hardware.records) - (view.in_use | view.shared).bit_count()
+    return len(view.hardware.records) - (view.usage.in_use | view.usage.shared).bit_count()
 
 
 def _distance(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from drayman.api.core import PodAffinityTerm
 from drayman.explain.answer import Remedy
-from drayman.explain.remedies.case import Case
-from drayman.explain.remedies.patching import Step, cut, put
+from drayman.explain.remedies.case import Case, or_else
+from drayman.explain.remedies.patching import cut, put
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _STRICT: Final = "DoNotSchedule"
@@ -31,38 +32,33 @@ def dropped_affinity(case: Case) -> Iterator[Remedy]:
 def loosened_spread(case: Case) -> Iterator[Remedy]:
     """Spread constraints that the pod could have as preferences."""
     constraints = case.pod.spec.topology_spread_constraints
-    strict = [i for i, each in enumerate(constraints) if each.when_unsatisfiable == _STRICT]
-    helped = False
-    for index in strict:
-        key = constraints[index].topology_key
-        sentence = f"let the pod be spread over {key} only where that can be (ScheduleAnyway)"
-        found = case.with_pod(sentence, (_loose(index),))
-        if found is not None:
-            helped = True
-            yield found
-    if not helped and len(strict) > 1:
-        sentence = "let the pod be spread only where that can be (ScheduleAnyway)"
-        found = case.with_pod(sentence, tuple(_loose(index) for index in strict))
-        if found is not None:
-            yield found
+    looser = [
+        (
+            each.topology_key,
+            put("ScheduleAnyway", "spec", "topologySpreadConstraints", index, "whenUnsatisfiable"),
+        )
+        for index, each in enumerate(constraints)
+        if each.when_unsatisfiable == _STRICT
+    ]
+    singly = (
+        case.with_pod(
+            f"let the pod be spread over {key} only where possible (ScheduleAnyway)", step
+        )
+        for key, step in looser
+    )
+    sentence = "let the pod be spread only where possible (ScheduleAnyway)"
+    together = case.with_pod(sentence, *(step for _, step in looser))
+    yield from or_else(chain.from_iterable(singly), together if len(looser) > 1 else ())
 
 
 def _without_terms(
     case: Case, name: str, words: str, terms: tuple[PodAffinityTerm, ...]
 ) -> Iterator[Remedy]:
-    helped = False
-    for index, term in enumerate(terms if len(terms) > 1 else ()):
-        sentence = f"drop the pod's required {words} by {term.topology_key}"
-        found = case.with_pod(sentence, (cut("spec", "affinity", name, _REQUIRED, index),))
-        if found is not None:
-            helped = True
-            yield found
-    if terms and not helped:
-        sentence = f"drop the pod's required {words}"
-        found = case.with_pod(sentence, (cut("spec", "affinity", name, _REQUIRED),))
-        if found is not None:
-            yield found
-
-
-def _loose(index: int) -> Step:
-    return put("ScheduleAnyway", "spec", "topologySpreadConstraints", index, "whenUnsatisfiable")
+    path = ("spec", "affinity", name, _REQUIRED)
+    sentence = f"drop the pod's required {words}"
+    singly = (
+        case.with_pod(f"{sentence} by {term.topology_key}", cut(*path, index))
+        for index, term in enumerate(terms if len(terms) > 1 else ())
+    )
+    together = case.with_pod(sentence, cut(*path))
+    yield from or_else(chain.from_iterable(singly), together if terms else ())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from drayman.api.codec import to_dict
 from drayman.api.core import NodeSelectorTerm, Taint, Toleration
 from drayman.explain.answer import Remedy
-from drayman.explain.remedies.case import Case, remedy
+from drayman.explain.remedies.case import Case, or_else, remedy
 from drayman.explain.remedies.commands import patch_command
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.placement.fit.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from drayman.placement.nodes import NodeState
-from drayman.reasons.wording import and_list
+from drayman.reasons.naming import taint_title
+from drayman.reasons.wording import and_list, named
 
 _MOST_NODES: Final = 8
 _MOST_KINDS: Final = 4
@@ -34,10 +35,7 @@ def uncordoned_nodes(case: Case) -> Iterator[Remedy]:
             patch = (*patch, put([to_dict(taint) for taint in taints], "spec", "taints"))
         name = node.facts.name
         commands = (f"kubectl uncordon {name}",)
-        found = _with_node(case, node, f"uncordon node {name}", patch, commands)
-        if found is not None:
-            yield found
-            return
+        yield from _with_node(case, node, f"uncordon node {name}", patch, commands)
 
 
 def tolerated_node_taints(case: Case) -> Iterator[Remedy]:
@@ -51,13 +49,10 @@ def tolerated_node_taints(case: Case) -> Iterator[Remedy]:
         taints = _repelling(case, nodes[0])
         known = [to_dict(toleration) for toleration in case.pod.spec.tolerations]
         added = [to_dict(_tolerating(taint)) for taint in taints]
-        noun = "taint" if len(taints) == 1 else "taints"
         patch: Patch = (put([*known, *added], "spec", "tolerations"),)
-        sentence = f"tolerate the {noun} {_listed(taints)} of nodes in the pod"
+        sentence = f"tolerate the {_named(taints)} of nodes in the pod"
         commands = (patch_command(case.pod_patch(patch)),)
-        found = case.with_pod(sentence, patch, nodes, commands)
-        if found is not None:
-            yield found
+        yield from case.with_pod(sentence, *patch, nodes=nodes, commands=commands)
 
 
 def untainted_nodes(case: Case) -> Iterator[Remedy]:
@@ -67,29 +62,22 @@ def untainted_nodes(case: Case) -> Iterator[Remedy]:
         taints, name = _repelling(case, node), node.facts.name
         kept = [to_dict(taint) for taint in node.node.spec.taints if taint not in taints]
         patch = (put(kept, "spec", "taints") if kept else cut("spec", "taints"),)
-        noun = "taint" if len(taints) == 1 else "taints"
         commands = tuple(f"kubectl taint nodes {name} {_text(taint)}-" for taint in taints)
-        sentence = f"take the {noun} {_listed(taints)} off node {name}"
-        found = _with_node(case, node, sentence, patch, commands)
-        if found is not None:
-            yield found
-            return
+        sentence = f"take the {_named(taints)} off node {name}"
+        yield from _with_node(case, node, sentence, patch, commands)
 
 
 def dropped_node_selectors(case: Case) -> Iterator[Remedy]:
     """Labels that the pod wants nodes to have, and that are in its way."""
     selector = case.pod.spec.node_selector
-    helped = False
-    for key, value in selector.items():
-        sentence = f"drop {key}={value} from the pod's node selector"
-        found = case.with_pod(sentence, (cut("spec", "nodeSelector", key),))
-        if found is not None:
-            helped = True
-            yield found
-    if not helped and len(selector) > 1:
-        found = case.with_pod("drop the pod's node selector", (cut("spec", "nodeSelector"),))
-        if found is not None:
-            yield found
+    singly = (
+        case.with_pod(
+            f"drop {key}={value} from the pod's node selector", cut("spec", "nodeSelector", key)
+        )
+        for key, value in selector.items()
+    )
+    together = case.with_pod("drop the pod's node selector", cut("spec", "nodeSelector"))
+    yield from or_else(chain.from_iterable(singly), together if len(selector) > 1 else ())
 
 
 def dropped_node_affinity(case: Case) -> Iterator[Remedy]:
@@ -100,18 +88,13 @@ def dropped_node_affinity(case: Case) -> Iterator[Remedy]:
     if required is None:
         return
     path = ("spec", "affinity", "nodeAffinity", _REQUIRED)
-    helped = False
-    for i, term in enumerate(required.node_selector_terms):
-        for j, sentence in _conditions(term):
-            steps = (*path, "nodeSelectorTerms", i, "matchExpressions", j)
-            found = case.with_pod(sentence, (cut(*steps),))
-            if found is not None:
-                helped = True
-                yield found
-    if not helped:
-        found = case.with_pod("drop the pod's required node affinity", (cut(*path),))
-        if found is not None:
-            yield found
+    singly = (
+        case.with_pod(sentence, cut(*path, "nodeSelectorTerms", i, "matchExpressions", j))
+        for i, term in enumerate(required.node_selector_terms)
+        for j, sentence in _conditions(term)
+    )
+    whole = case.with_pod("drop the pod's required node affinity", cut(*path))
+    yield from or_else(chain.from_iterable(singly), whole)
 
 
 def labelled_nodes(case: Case) -> Iterator[Remedy]:
@@ -124,21 +107,17 @@ def labelled_nodes(case: Case) -> Iterator[Remedy]:
         commands = (f"kubectl label node {name} {' '.join(texts)}",)
         sentence = f"label node {name} with {and_list(texts)}"
         patch = (put(labels, "metadata", "labels"),)
-        found = _with_node(case, node, sentence, patch, commands)
-        if found is not None:
-            yield found
-            return
+        yield from _with_node(case, node, sentence, patch, commands)
 
 
 def _with_node(
     case: Case, node: NodeState, sentence: str, patch: Patch, commands: tuple[str, ...]
-) -> Remedy | None:
+) -> Iterator[Remedy]:
     with case.state.trial():
         case.state.set_node(patched(node.node, patch))
         fit = case.trials.first_fit(case.demand, [node])
-    if fit is None:
-        return None
-    return remedy(sentence, (patch_of("Node", node.facts.name, patch),), fit, commands)
+    if fit is not None:
+        yield remedy(sentence, (patch_of("Node", node.facts.name, patch),), fit, commands)
 
 
 def _repelling(case: Case, node: NodeState) -> list[Taint]:
@@ -181,9 +160,8 @@ def _tolerating(taint: Taint) -> Toleration:
 
 
 def _text(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
+    return taint_title(taint.key, taint.value, taint.effect)
 
 
-def _listed(taints: list[Taint]) -> str:
-    return and_list([_text(taint) for taint in taints])
+def _named(taints: list[Taint]) -> str:
+    return named("taint", [_text(taint) for taint in taints])

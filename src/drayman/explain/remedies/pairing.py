@@ -60,7 +60,7 @@ def paired(
     case: Case, spelling: Sequence[Spelling], mistakes: Sequence[Mistake] = ()
 ) -> Iterator[Remedy]:
     """Pairs of changes that help: one for the first change of each family that allows one, and no pair in both orders."""
-    told: set[frozenset[str]] = set()
+    known: set[frozenset[str]] = set()
     tried = 0
     for changes in _changes(case, spelling, mistakes):
         for change in changes[: _MOST_CHANGES - tried]:
@@ -69,8 +69,8 @@ def paired(
             if found is None:
                 continue
             both = frozenset((as_sentence(change.words), found.sentence))
-            if both not in told:
-                told.add(both)
+            if both not in known:
+                known.add(both)
                 yield _joined(change, found)
             break
 
@@ -85,13 +85,15 @@ def _with_second(case: Case, change: Rephrasing) -> Remedy | None:
 
 @dataclass(slots=True, eq=False)
 class _Collector(Case):
-    """Takes note of changes instead of trying them."""
+    """Records changes instead of trying them."""
 
     changes: list[Rephrasing] = field(default_factory=list)
 
-    def tried(self, change: Rephrasing, nodes: Sequence[NodeState] | None = None) -> Remedy | None:
+    def tried(
+        self, change: Rephrasing, nodes: Sequence[NodeState] | None = None
+    ) -> Iterator[Remedy]:
         self.changes.append(change)
-        return None
+        return iter(())
 
 
 def _changes(
@@ -106,7 +108,7 @@ def _changes(
         case.nodes,
         case.trials,
         case.written,
-        case.users,
+        case.pods,
     )
     corrections: tuple[_Family, ...] = (
         lambda each: respelt_names(each, spelling),
@@ -122,7 +124,7 @@ def _after(case: Case, change: Rephrasing) -> Case:
     """The case of a pod that asks differently. What nodes would say to that is not known."""
     demand = case.trials.demand_with(change.pod, change.claims)
     written = written_of(change.pod, demand, case.world)
-    return Case(case.world, change.pod, demand, {}, case.nodes, case.trials, written, case.users)
+    return Case(case.world, change.pod, demand, {}, case.nodes, case.trials, written, case.pods)
 
 
 def _families(case: Case) -> Iterator[Iterator[Remedy]]:

@@ -20,8 +20,9 @@ from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Trials
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.world import World
-from drayman.reasons.waiting import waiting
-from drayman.reasons.wording import and_list
+from drayman.reasons.reason import Headline
+from drayman.reasons.waiting import demand_of
+from drayman.reasons.wording import named
 
 _MOST_NAMES: Final = 2
 
@@ -30,8 +31,7 @@ def opened_gates(world: World, pod: Pod, trials: Trials) -> Iterator[Remedy]:
     """A gated pod that would fit."""
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     if gates:
-        noun = "gate" if len(gates) == 1 else "gates"
-        sentence = f"remove the scheduling {noun} {and_list(gates)}"
+        sentence = f"remove the scheduling {named('gate', gates)}"
         yield from _changed(
             world, pod, trials, sentence, (cut("spec", "schedulingGates"),), by_patch=True
         )
@@ -51,9 +51,8 @@ def resumed_job(world: World, job: Job, trials: Trials) -> Iterator[Remedy]:
             "spec": template.get("spec") or {},
         },
     )
-    if waiting(world, pod) is not None:
-        return
-    fit = trials.first_fit(trials.demand(pod))
+    demand = demand_of(world, trials.round, pod)
+    fit = None if isinstance(demand, Headline) else trials.first_fit(demand)
     if fit is not None:
         patch = (put(False, "spec", "suspend"),)
         operation = patch_of("Job", metadata.name, patch, metadata.namespace)
@@ -112,7 +111,7 @@ def _renamings(
             sentence = f"use claim {name} in entry {entry.name}, as there is no {claim}"
             yield sentence, (put(name, *path, "resourceClaimName"),)
         if claim in templates:
-            sentence = f"name {claim} as a template in entry {entry.name}, as it is no claim"
+            sentence = f"name {claim} as a template in entry {entry.name}, as it is not a claim"
             steps = cut(*path, "resourceClaimName"), put(claim, *path, "resourceClaimTemplateName")
             yield sentence, steps
     if template and template not in templates:
@@ -120,7 +119,7 @@ def _renamings(
             sentence = f"use template {name} in entry {entry.name}, as there is no {template}"
             yield sentence, (put(name, *path, "resourceClaimTemplateName"),)
         if template in claims:
-            sentence = f"name {template} as a claim in entry {entry.name}, as it is no template"
+            sentence = f"name {template} as a claim in entry {entry.name}, as it is not a template"
             steps = (
                 cut(*path, "resourceClaimTemplateName"),
                 put(template, *path, "resourceClaimName"),
@@ -133,9 +132,9 @@ def _changed(
 ) -> Iterator[Remedy]:
     """The change, if the pod fits with it. `by_patch`: Kubernetes allows the change on an existing pod."""
     changed = patched(pod, patch)
-    if waiting(world, changed) is not None:
-        return  # for something else as well
-    fit = trials.first_fit(trials.demand(changed))
+    demand = demand_of(world, trials.round, changed)
+    # It may wait for something else as well.
+    fit = None if isinstance(demand, Headline) else trials.first_fit(demand)
     if fit is not None:
         metadata = pod.metadata
         operation: Operation = patch_of("Pod", metadata.name, patch, metadata.namespace)

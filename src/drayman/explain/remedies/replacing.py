@@ -36,12 +36,12 @@ def replaced_pod(world: World, pod: Pod, reason: Reason) -> Iterator[Remedy]:
     if fit is None:
         return
     metadata = pod.metadata
-    anew = (
-        "and create it anew"
+    next_step = (
+        "and create it again"
         if maker is None
         else f"so that {maker.kind.lower()}/{maker.name} makes another"
     )
-    sentence = f"delete pod {metadata.namespace}/{metadata.name} {anew}"
+    sentence = f"delete pod {metadata.namespace}/{metadata.name} {next_step}"
     operation = Operation(
         verb="delete", kind=pod.kind, name=metadata.name, namespace=metadata.namespace
     )

@@ -14,7 +14,7 @@ from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case
 from drayman.explain.remedies.patching import Patch, Step, cut, put
 from drayman.placement.fit import FITS
-from drayman.placement.fit.requests import CPU, MEMORY, STORAGE
+from drayman.placement.fit.requests import CPU, MEMORY, STORAGE, in_units
 from drayman.placement.nodes import NodeState
 from drayman.reasons.wording import and_list
 
@@ -33,7 +33,7 @@ class _Room(Struct, frozen=True):
 
 
 def lower_requests(case: Case) -> Iterator[Remedy]:
-    """The resources of which a pod asks for more than any node has left, lowered to what one has: the least reduction."""
+    """The resources of which a pod asks for more than any node has left, lowered to what one has: the least reduction first."""
     rooms = [room for node in case.nodes if (room := _room(case, node)) is not None]
     rooms.sort(key=lambda room: (room.reduction, room.node.index))
     for room in rooms[:_MOST_NODES]:
@@ -41,12 +41,9 @@ def lower_requests(case: Case) -> Iterator[Remedy]:
         found = [change for change in changes if change is not None]
         if len(found) < len(changes):
             continue
-        patch: Patch = tuple(step for steps, _ in found for step in steps)
+        steps = (step for patch, _ in found for step in patch)
         sentence = f"ask for {and_list([words for _, words in found])}"
-        remedy = case.with_pod(sentence, patch, [room.node])
-        if remedy is not None:
-            yield remedy
-            return
+        yield from case.with_pod(sentence, *steps, nodes=[room.node])
 
 
 def lower_extended(case: Case) -> Iterator[Remedy]:
@@ -58,7 +55,7 @@ def lower_extended(case: Case) -> Iterator[Remedy]:
             for less in range(count - 1, 0, -1):
                 patch = _set(group, index, container, name, str(less))
                 sentence = f"ask for {less} instead of {count} {name} in container {container.name}"
-                found = case.with_pod(sentence, patch)
+                found = next(case.with_pod(sentence, *patch), None)
                 if found is not None:
                     yield found
                     break
@@ -71,9 +68,7 @@ def dropped_ports(case: Case) -> Iterator[Remedy]:
             if port.host_port:
                 sentence = f"do without host port {port.host_port} in container {container.name}"
                 path = ("spec", group, index, "ports", number, "hostPort")
-                found = case.with_pod(sentence, (cut(*path),))
-                if found is not None:
-                    yield found
+                yield from case.with_pod(sentence, cut(*path))
 
 
 def _room(case: Case, node: NodeState) -> _Room | None:
@@ -111,7 +106,7 @@ def _lowering(case: Case, name: str, left: int) -> tuple[Patch, str] | None:
     total = _total(case, name)
     pod_level = case.pod.spec.resources
     if pod_level is not None and name in pod_level.requests:
-        amount = _quantity(name, _units(name, pod_level.requests[name]) - (total - left))
+        amount = _quantity(name, in_units(name, pod_level.requests[name].amount) - (total - left))
         return (
             (put(str(amount), "spec", "resources", "requests", name),),
             f"{amount} instead of {pod_level.requests[name]} of {name} for the pod",
@@ -121,7 +116,7 @@ def _lowering(case: Case, name: str, left: int) -> tuple[Patch, str] | None:
         return None
     group, index, container = max(asking, key=lambda each: each[2].resources.requests[name].amount)
     asked = container.resources.requests[name]
-    less = _units(name, asked) - (total - left)
+    less = in_units(name, asked.amount) - (total - left)
     if less <= 0:
         return None
     amount = _quantity(name, less)
@@ -149,10 +144,6 @@ def _total(case: Case, name: str) -> int:
     shape = case.demand.needs.shape
     named = {CPU: shape.cpu, MEMORY: shape.memory, STORAGE: shape.storage}
     return named[name] if name in named else dict(shape.extended)[name]
-
-
-def _units(name: str, quantity: Quantity) -> int:
-    return quantity.milli() if name == CPU else quantity.rounded_up()
 
 
 def _quantity(name: str, units: int) -> Quantity:

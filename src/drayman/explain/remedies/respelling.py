@@ -61,10 +61,8 @@ def _in_constraints(case: Case, text: str, corrections: Mapping[str, str]) -> It
                 if value is None or text != f"{field}: {value}" or value not in corrections:
                     continue
                 sentence = f"{_words(corrections)} in a constraint of {written.title}"
-                patch = (put(corrections[value], "devices", "constraints", index, field),)
-                found = case.with_spec(written, sentence, patch)
-                if found is not None:
-                    yield found
+                step = put(corrections[value], "devices", "constraints", index, field)
+                yield from case.with_spec(written, sentence, step)
 
 
 def _corrected(token: Token, corrections: Mapping[str, str]) -> str:

@@ -16,19 +16,19 @@ def corrected_values(case: Case, mistakes: Sequence[Mistake]) -> Iterator[Remedy
     """Values that devices have in place of values that none has. Where several are wrong in one selector, all are corrected at once."""
     together: dict[str, list[Mistake]] = {}
     for mistake in mistakes:
-        if mistake.told.among == ALL:
-            together.setdefault(mistake.told.selector, []).append(mistake)
+        if mistake.value.among == ALL:
+            together.setdefault(mistake.value.selector, []).append(mistake)
     for selector, members in together.items():
         if len(members) > 1:
             yield from _tried(case, selector, [each.corrections[0] for each in members])
     for mistake in mistakes:
-        if len(together.get(mistake.told.selector, ())) < 2:
+        if len(together.get(mistake.value.selector, ())) < 2:
             yield from _one_by_one(case, mistake)
 
 
 def _one_by_one(case: Case, mistake: Mistake) -> Iterator[Remedy]:
     for correction in mistake.corrections:
-        found = list(_tried(case, mistake.told.selector, [correction]))
+        found = list(_tried(case, mistake.value.selector, [correction]))
         yield from found
         if found and mistake.is_bound:
             return
@@ -48,9 +48,7 @@ def in_requests(case: Case, rewriting: Rewriting) -> Iterator[Remedy]:
             for index in _places(ask.spec.selectors, rewriting.before):
                 sentence = f"{rewriting.words} in the selector of {written.naming(ask)}"
                 path = (*ask.path, "selectors", index, "cel", "expression")
-                found = case.with_spec(written, sentence, (put(rewriting.after, *path),))
-                if found is not None:
-                    yield found
+                yield from case.with_spec(written, sentence, put(rewriting.after, *path))
 
 
 def in_classes(case: Case, rewriting: Rewriting) -> Iterator[Remedy]:

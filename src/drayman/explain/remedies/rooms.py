@@ -1,6 +1,6 @@
 """Room for a pod on a node where others are in the way: the fewest and least important of them that would have to go.
 
-As in preemption, but for a person to decide, so priority is no limit: all users are removed, and the most important are put back first.
+As in preemption, but for a person to decide, so priority is not a limit: all pods are removed, and the most important are put back first.
 Among equals both orders are tried: putting back those with few devices first leaves the fewest victims, putting back those with many first
 frees no more than is needed.
 """
@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from drayman.api.pods import priority_of
 from drayman.explain.remedies.case import Case
+from drayman.explain.remedies.linked_pods import LinkedPods
 from drayman.explain.remedies.nearness import free_devices
 from drayman.explain.remedies.trying import Fit
-from drayman.explain.remedies.users import User
 from drayman.placement.fit import FITS
 from drayman.placement.nodes import NodeState
 from drayman.placement.victims import RoomSearch, ways
@@ -25,27 +25,27 @@ from drayman.placement.victims import RoomSearch, ways
 MOST_NODES: Final = 6
 _MOST_WEIGHED: Final = 512
 """Nodes among which those are chosen."""
-_MOST_USERS: Final = 40
-"""On a node with more users than this, the choice is left to people."""
+_MOST_PRESENT: Final = 40
+"""On a node with more linked pods than this, the choice is left to people."""
 _MOST_TWICE: Final = 16
-"""With more users than this, they are put back in one order only."""
+"""With more than this, they are put back in one order only."""
 
 
 class Room(Struct, frozen=True):
-    """The users that would have to leave a node, and what the pod then gets there."""
+    """The pods that would have to leave a node, and what the pod then gets there."""
 
     node: NodeState
-    users: tuple[User, ...]
+    victims: tuple[LinkedPods, ...]
     fit: Fit
 
     def cost(self, namespace: str) -> tuple[int, int, int, int, int]:
         """Less is better: the least important, the fewest, the pod's own namespace, and no more devices than needed."""
-        pods = [pod for user in self.users for pod in user.pods]
+        pods = [pod for linked in self.victims for pod in linked.pods]
         return (
-            max(user.priority for user in self.users),
+            max(linked.priority for linked in self.victims),
             len(pods),
             sum(pod.metadata.namespace != namespace for pod in pods),
-            sum(user.devices for user in self.users),
+            sum(linked.devices for linked in self.victims),
             self.node.index,
         )
 
@@ -57,7 +57,7 @@ def rooms(case: Case) -> list[Room]:
 
 
 def _promising(case: Case) -> list[NodeState]:
-    """Nodes where the users in the way seem to be least important."""
+    """Nodes where the pods in the way seem to be least important."""
     resolvable = (node for node in case.nodes if _is_resolvable(case, node))
     wanted = sum(
         max((sub.count for sub in request.first_available), default=1)
@@ -69,7 +69,7 @@ def _promising(case: Case) -> list[NodeState]:
 
     def importance(node: NodeState) -> tuple[int, int, int]:
         missing = max(wanted - free_devices(case.state, node), 1)
-        pods = case.users.pods_on(node.facts.name)
+        pods = case.pods.on(node.facts.name)
         ranks = sorted(priority_of(p) for p in pods if p.spec.resource_claims or not wanted)
         in_the_way = ranks[:missing] or [0]
         return in_the_way[-1], len(in_the_way), node.index
@@ -86,14 +86,14 @@ def _is_resolvable(case: Case, node: NodeState) -> bool:
 
 
 def _room(case: Case, node: NodeState) -> Iterator[Room]:
-    present = case.users.on(node)
-    if not present or len(present) > _MOST_USERS:
+    present = case.pods.linked_on(node)
+    if not present or len(present) > _MOST_PRESENT:
         return
     orders = [_order(present, 1)]
     if len(present) <= _MOST_TWICE:
         orders.append(_order(present, -1))
-    # A user with none of what is missing is hardly ever in the way.
-    idle = [user for user in present if not user.devices] if case.demand.open else []
+    # Pods with none of what is missing are hardly ever in the way.
+    idle = [linked for linked in present if not linked.devices] if case.demand.open else []
     attempts = (RoomSearch(node, tuple(order), unlikely=tuple(idle)) for order in orders)
     found = [
         Room(way.node, way.victims, way.found)
@@ -104,6 +104,6 @@ def _room(case: Case, node: NodeState) -> Iterator[Room]:
         yield min(found, key=lambda room: room.cost(case.pod.metadata.namespace))
 
 
-def _order(users: Sequence[User], sign: int) -> list[User]:
-    """The order in which users are put back: pods that are being deleted anyway come last."""
-    return sorted(users, key=lambda u: (u.is_leaving, -u.priority, sign * u.devices, u.age))
+def _order(present: Sequence[LinkedPods], sign: int) -> list[LinkedPods]:
+    """The order in which they are put back: pods that are being deleted anyway come last."""
+    return sorted(present, key=lambda p: (p.is_leaving, -p.priority, sign * p.devices, p.age))

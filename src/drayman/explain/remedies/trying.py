@@ -15,6 +15,7 @@ from msgspec import Struct
 from drayman.allocator import Policy, signature
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
+from drayman.inventory.identity import DeviceId
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.nodes import NodeState
@@ -43,7 +44,7 @@ class Trials:
         self, state: ClusterState, now: float, nodes: Sequence[NodeState], searches: int
     ) -> None:
         self._state = state
-        self._round = Decider(state).round(now)
+        self.round = Decider(state).round(now)
         self._placer = Placer(state, Policy.BEST)
         self._nodes = nodes
         self._left = searches
@@ -56,12 +57,8 @@ class Trials:
         """Whether the limit of searches has been reached."""
         return self._left <= 0 or self._looks_left <= 0
 
-    def demand(self, pod: Pod) -> Demand:
-        """What a pod asks for. Raises ClaimsNotReadyError."""
-        return self._round.demand(pod)
-
     def demand_with(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Demand:
-        return self._round.demand_with(pod, claims)
+        return self.round.demand_with(pod, claims)
 
     def ask(
         self, pod: Pod, claims: Sequence[ResourceClaim], nodes: Sequence[NodeState] | None = None
@@ -98,7 +95,7 @@ class Trials:
             return None
         given = () if found.plan is None else found.plan.claims
         results = (r for item in given for r in item.allocation.devices.results)
-        return Fit(node.facts.name, tuple(f"{r.driver}/{r.pool}/{r.device}" for r in results))
+        return Fit(node.facts.name, tuple(str(DeviceId.of(r)) for r in results))
 
     def _looks(self, demand: Demand, node: NodeState) -> Hashable:
         """Equal for nodes that give equal answers."""

@@ -78,24 +78,24 @@ def write_documents(
     """The text of a file after changes to its documents, and which of them had to be rewritten without comments."""
     if not any(_is_change(each, change) for each, change in zip(documents, changes, strict=True)):
         return original, []
-    anew: list[int] = []
+    rewritten: list[int] = []
     if documents[0].is_json:
         written = _write_json(documents, changes)
     else:
-        written = _write_yaml(documents, changes, anew)
+        written = _write_yaml(documents, changes, rewritten)
     if original.startswith(_MARK):
         written = _MARK + written
-    return (written.replace("\n", "\r\n") if "\r\n" in original else written), anew
+    return (written.replace("\n", "\r\n") if "\r\n" in original else written), rewritten
 
 
 def _write_yaml(
-    documents: Sequence[Document], changes: Sequence[DocumentEdit], anew: list[int]
+    documents: Sequence[Document], changes: Sequence[DocumentEdit], rewritten: list[int]
 ) -> str:
     parts: list[str] = []
     for index, (document, change) in enumerate(zip(documents, changes, strict=True)):
         body, is_faithful = _body(document, change)
         if not is_faithful:
-            anew.append(index)
+            rewritten.append(index)
         parts.append(_joined(document, change, body, is_first=index == 0))
     return "".join(parts)
 

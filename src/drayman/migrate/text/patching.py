@@ -121,9 +121,9 @@ class _Patch:
             start = text.first_line(value)
             header = [self._from(first, column), *text.lines[first + 1 : start]]
             return [*header, *self._collection(value, old, new)]
-        return self._entry_anew(entry, column, new)
+        return self._rendered_entry(entry, column, new)
 
-    def _entry_anew(self, entry: MappingEntry, column: int, new: Json) -> _Lines:
+    def _rendered_entry(self, entry: MappingEntry, column: int, new: Json) -> _Lines:
         text, value = self._text, entry.value
         first, last = text.first_line(entry), text.last_line(entry)
         if first == last and _fits_in_line(value, new):

@@ -20,7 +20,7 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
-from drayman.placement.claims import ClaimsNotReadyError
+from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimsNotReadyError
 from drayman.placement.decision.drafting import drafted
 from drayman.placement.decision.gathering import Suffix, counting, gathered
 from drayman.placement.decision.outcomes import (
@@ -40,8 +40,6 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
 
-BINDING_TIMEOUT_S: Final = 600.0
-"""How long drivers may take to make devices ready, unless the scheduler is configured otherwise."""
 _MOST_PLACERS: Final = 256
 _NOT_THE_ONE: Final = Verdict.refusal(Cause.NODE_AFFINITY, NODE_AFFINITY)
 
@@ -225,7 +223,7 @@ def find_a_node(round_: Round, attempt: Attempt) -> NoNode | None:
 def do_without_promises(round_: Round, attempt: Attempt) -> NoNode | None:
     """The pod must fit even if the pods for which room is kept never arrive: it may depend on their presence."""
     decider, demand = round_.decider, attempt.demand
-    if not decider.nominations or not demand.needs.shape.social:
+    if not decider.nominations or not demand.needs.shape.depends_on_pods:
         return None
     with decider.nominations.ignored():
         verdict = decider.placer(demand).verdict_on(demand, attempt.found.node)

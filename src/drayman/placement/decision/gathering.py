@@ -20,25 +20,41 @@ def gathered(
 ) -> tuple[ResourceClaim, ...]:
     """The claims that the pod's entries stand for, in order. Raises ClaimsNotReadyError.
 
-    With `suffix`, claims that are still to be made from templates are drafted; without it, making them is left to others.
+    With `suffix`, claims that are still to be made from templates are drafted; without it, making them is left to others. Those that
+    the pod shares with its group are always made by the controller, for the group.
     """
     if not pod.spec.resource_claims:
         return ()
+    group = state.groups.of(pod)
+    lacks_group = group is None and pod.spec.scheduling_group is not None
 
     def draft(pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
         name = entry.resource_claim_template_name or ""
+        if lacks_group:
+            raise _no_group(pod)
+        if group is not None and entry in group.spec.resource_claims:
+            raise ClaimsNotReadyError(
+                f"waiting for the claim of entry {entry.name}, which the pod shares with its group,"
+                f" to be made from template {name}",
+                ClaimLack.GENERATED,
+                name,
+            )
         template = state.find_template(pod.metadata.namespace, name)
         if template is None or suffix is None:
             return None
         return make_claim(pod, entry, template, suffix())
 
     claims = claims_of(pod, state.find_claim, draft)
-    group = pod.spec.scheduling_group
-    if group is not None and claims and state.groups.of(pod) is None:
-        # Only the group knows which of the claims are its own.
-        name = group.pod_group_name or ""
-        raise ClaimsNotReadyError(f'pod group "{name}" does not exist', ClaimLack.GROUP, name)
+    if lacks_group and claims:
+        raise _no_group(pod)
     return claims
+
+
+def _no_group(pod: Pod) -> ClaimsNotReadyError:
+    """Only the group knows which of the claims are its own."""
+    group = pod.spec.scheduling_group
+    name = "" if group is None else group.pod_group_name or ""
+    return ClaimsNotReadyError(f'pod group "{name}" does not exist', ClaimLack.GROUP, name)
 
 
 def counting() -> Suffix:

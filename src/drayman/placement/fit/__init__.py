@@ -7,16 +7,15 @@ number of volumes, image locality, and the resizing of running pods, which count
 Pure: changing state is passed in as `NodeUsage` and `Neighbourhood`, which the scheduler keeps up to date.
 """
 
-from drayman.placement.fit.needs import PodNeeds, PodShape, VolumeRef
+from drayman.placement.fit.needs import PodNeeds, PodShape
 from drayman.placement.fit.neighbour_check import NO_NEIGHBOURS, NeighbourCheck
-from drayman.placement.fit.neighbourhood import Deserted, Neighbourhood
+from drayman.placement.fit.neighbourhood import EmptyNeighbourhood, Neighbourhood
 from drayman.placement.fit.node import NodeFacts, NodeShape
 from drayman.placement.fit.scores import balance, has_preferences, preferences
-from drayman.placement.fit.static import StaticVerdicts, static_cache_key, static_verdict
+from drayman.placement.fit.static import StaticVerdicts, static_verdict
 from drayman.placement.fit.usage import NodeUsage, usage_verdict
 from drayman.placement.fit.verdict import (
     FITS,
-    NO_NODES,
     Cause,
     Verdict,
     refused_everywhere,
@@ -34,10 +33,9 @@ from drayman.placement.fit.volumes import (
 __all__ = [
     "FITS",
     "NO_NEIGHBOURS",
-    "NO_NODES",
     "NO_VOLUMES",
     "Cause",
-    "Deserted",
+    "EmptyNeighbourhood",
     "NeighbourCheck",
     "Neighbourhood",
     "NodeFacts",
@@ -49,14 +47,12 @@ __all__ = [
     "Verdict",
     "VolumeCheck",
     "VolumeChoice",
-    "VolumeRef",
     "VolumeView",
     "balance",
     "claim_name",
     "has_preferences",
     "preferences",
     "refused_everywhere",
-    "static_cache_key",
     "static_verdict",
     "unschedulable_message",
     "usage_verdict",

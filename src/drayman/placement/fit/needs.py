@@ -57,7 +57,7 @@ class PodShape(Struct, frozen=True, eq=False, weakref=True):
         return self.nodes.by_name or bool(self.node_name)
 
     @property
-    def social(self) -> bool:
+    def depends_on_pods(self) -> bool:
         """Whether it matters to the pod where other pods are."""
         return self.affinity is not None or bool(self.spread)
 
@@ -90,7 +90,7 @@ class PodNeeds(Struct, frozen=True):
         return self.shape
 
     @property
-    def social_key(self) -> Hashable:
+    def neighbour_key(self) -> Hashable:
         """Equal for pods that neither nodes nor other pods can distinguish."""
         return self.shape, self.namespace, frozenset(self.labels.items())
 

@@ -96,7 +96,7 @@ class Neighbourhood:
         """A pod is placed. Raises ValueError if it is placed already."""
         if needs.uid in self._placed:
             raise ValueError(f"pod {needs.namespace}/{needs.name} is placed already")
-        if needs.shape.social:
+        if needs.shape.depends_on_pods:
             self._start_counting()
         self._placed[needs.uid] = (needs, node)
         if self._is_counting:
@@ -157,7 +157,7 @@ class Neighbourhood:
         for tally in self._tallies.values():
             if tally.wants(placed.crowd):
                 tally.count(facts, change)
-        if placed.needs.shape.social:
+        if placed.needs.shape.depends_on_pods:
             for term in placed.terms.anti_affinity:
                 _count_term(self._anti, term, term, facts, change)
             for weighed in placed.terms.attraction:
@@ -169,7 +169,7 @@ class Neighbourhood:
 
     def concerns(self, needs: PodNeeds) -> bool:
         """Whether it matters to this pod, or to a placed one, where it goes."""
-        return bool(needs.shape.social or self._anti or self._attraction)
+        return bool(needs.shape.depends_on_pods or self._anti or self._attraction)
 
     def prepare(self, needs: PodNeeds) -> NeighbourCheck:
         """Everything that decides where the pod may go, as of now. Valid until the next placement."""
@@ -211,14 +211,14 @@ class Neighbourhood:
         return tally
 
 
-class Deserted:
+class EmptyNeighbourhood:
     """The same nodes and namespaces without any pod: what the rules about other pods say there."""
 
     def __init__(self, real: Neighbourhood) -> None:
         self._real = real
 
     def concerns(self, needs: PodNeeds) -> bool:
-        return needs.shape.social
+        return needs.shape.depends_on_pods
 
     def prepare(self, needs: PodNeeds) -> NeighbourCheck:
         return NeighbourCheck.of(needs, terms_of(needs), self)

@@ -38,15 +38,11 @@ class NodeFacts(Struct, frozen=True):
     name: str
     labels: Mapping[str, str]
     shape: NodeShape
+    """The same for nodes that pods can distinguish only by name."""
 
     @staticmethod
     def of(node: Node) -> NodeFacts:
         return NodeFacts(node.metadata.name, node.metadata.labels, _shape_of(node))
-
-    @property
-    def static_key(self) -> NodeShape:
-        """Equal for nodes that pods can distinguish only by name."""
-        return self.shape
 
 
 _shapes: WeakValueDictionary[Hashable, NodeShape] = WeakValueDictionary()

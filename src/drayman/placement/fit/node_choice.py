@@ -52,7 +52,9 @@ ANY_NODE: Final = NodeChoice()
 def node_choice(selector: Mapping[str, str], affinity: Affinity | None) -> NodeChoice:
     node_affinity = affinity.node_affinity if affinity is not None else None
     if node_affinity is None:
-        return _with_labels(selector) if selector else ANY_NODE
+        if not selector:
+            return ANY_NODE
+        return NodeChoice(tuple(sorted(selector.items())), by_name=HOSTNAME in selector)
     required = node_affinity.required_during_scheduling_ignored_during_execution
     preferred = node_affinity.preferred_during_scheduling_ignored_during_execution
     return NodeChoice(
@@ -61,10 +63,6 @@ def node_choice(selector: Mapping[str, str], affinity: Affinity | None) -> NodeC
         _preferred(preferred),
         HOSTNAME in selector or _looks_at_names(node_affinity),
     )
-
-
-def _with_labels(selector: Mapping[str, str]) -> NodeChoice:
-    return NodeChoice(tuple(sorted(selector.items())), by_name=HOSTNAME in selector)
 
 
 def _required(selector: NodeSelector) -> tuple[TermMatcher, ...]:

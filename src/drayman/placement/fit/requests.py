@@ -59,6 +59,11 @@ def whole_amounts(quantities: Mapping[str, Quantity]) -> Amounts:
     return _whole(_exact(quantities))
 
 
+def in_units(name: str, amount: int | Fraction) -> int:
+    """An amount of a resource in the units that it is counted in, rounded up: cpu in thousandths, everything else as it is."""
+    return -(-(amount * 1000 if name == CPU else amount) // 1)
+
+
 def is_counted(name: str) -> bool:
     """Whether a resource other than cpu, memory and storage is one that nodes can run out of."""
     return "/" in name or name.startswith((_HUGE_PAGES, _ATTACHABLE))
@@ -134,7 +139,4 @@ def _raise_to(total: _Exact, least: _Exact) -> None:
 
 
 def _whole(amounts: _Exact) -> Amounts:
-    return {
-        name: -(-(amount * 1000 if name == CPU else amount) // 1)
-        for name, amount in amounts.items()
-    }
+    return {name: in_units(name, amount) for name, amount in amounts.items()}

@@ -87,7 +87,7 @@ NO_TERMS: Final = PodTerms()
 
 def terms_of(needs: PodNeeds) -> PodTerms:
     """The terms of a pod, or the problem with them."""
-    if not needs.shape.social:
+    if not needs.shape.depends_on_pods:
         return NO_TERMS
     try:
         return _parse(needs)

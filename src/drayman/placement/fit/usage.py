@@ -25,7 +25,7 @@ NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class NodeUsage:
-    """The pods of a node and what they use. `revision` changes with each change and never repeats."""
+    """The pods of a node and what they use."""
 
     __slots__ = (
         "cpu",
@@ -33,7 +33,6 @@ class NodeUsage:
         "memory",
         "pods",
         "ports",
-        "revision",
         "scoring_cpu",
         "scoring_memory",
         "storage",
@@ -48,7 +47,6 @@ class NodeUsage:
         self.scoring_memory = 0
         self.ports = UsedPorts()
         self.pods: dict[str, PodNeeds] = {}
-        self.revision = 0
 
     def add(self, needs: PodNeeds) -> None:
         """Count a pod in. Raises ValueError if it is counted already."""
@@ -70,7 +68,6 @@ class NodeUsage:
         return needs
 
     def _count(self, pod: PodShape, sign: int) -> None:
-        self.revision += 1
         self.cpu += sign * pod.cpu
         self.memory += sign * pod.memory
         self.storage += sign * pod.storage

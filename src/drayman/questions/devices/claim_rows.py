@@ -47,9 +47,8 @@ def claim_rows(
 def claim_row(claim: ResourceClaim, reading: Reading) -> ClaimRow:
     """The row of a claim."""
     allocation = claim.status.allocation
-    results = () if allocation is None else allocation.devices.results
     devices = reading.occupancy.devices
-    keys = tuple(DeviceId(result.driver, result.pool, result.device) for result in results)
+    keys = tuple(map(DeviceId.of, claim.status.results))
     on = {devices[key].node for key in keys if key in devices}
     node = "" if allocation is None else only_node_of(allocation.node_selector) or _only(on)
     closed = {each: None for key in keys if key in devices for each in devices[key].closed}

@@ -60,7 +60,7 @@ async def find_device(client: Client, name: str) -> PublishedDevice:
     """The device that is meant, as POOL/NAME or DRIVER/POOL/NAME. Raises QuestionError if there is none, or more than one."""
     parts = name.split("/")
     if len(parts) not in (2, 3) or not all(parts):
-        raise NamingError(f"{name!r} is no device; write POOL/NAME or DRIVER/POOL/NAME")
+        raise NamingError(f"{name!r} is not a device; write POOL/NAME or DRIVER/POOL/NAME")
     every = await devices(client)
     fitting = [found for found in every if list(found.key[-len(parts) :]) == parts]
     if len(fitting) == 1:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from drayman.api.resource import DeviceTaintRule, ResourceClaim
+from drayman.api.resource import DeviceTaintRule
 from drayman.api.struct import ApiStruct
 from drayman.cluster import Client
 from drayman.cluster.errors import ForbiddenError
 from drayman.cluster.resources import NODES, RESOURCE_CLAIMS
-from drayman.questions.devices.finding import PublishedDevice, devices, is_about, taint_rules
-from drayman.questions.devices.rows import taint_text
+from drayman.inventory.identity import DeviceId
+from drayman.questions.devices.finding import (
+    PublishedDevice,
+    devices,
+    is_about,
+    taint_rules,
+)
+from drayman.questions.devices.reading import allocated
 from drayman.questions.errors import no_such_node
+from drayman.reasons.naming import taint_title
 
 
 class HeldDevice(ApiStruct):
@@ -42,7 +49,9 @@ async def held_devices(
     ]
     if not chosen:
         await _refuse_unknown(client, node, {found.node for found in every})
-    holders = _holders((await client.list_all(RESOURCE_CLAIMS)).items)
+    holders: dict[DeviceId, list[str]] = {}
+    for device, claim, _ in allocated((await client.list_all(RESOURCE_CLAIMS)).items):
+        holders.setdefault(device, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
     rules = await taint_rules(client)
     rows = tuple(_row(found, holders, rules) for found in chosen)
     return HeldDevices(devices=rows), {found.driver for found in every}
@@ -63,7 +72,7 @@ async def _refuse_unknown(client: Client, node: str | None, with_devices: set[st
 
 def _row(
     found: PublishedDevice,
-    holders: Mapping[tuple[str, str, str], list[str]],
+    holders: Mapping[DeviceId, list[str]],
     rules: Sequence[DeviceTaintRule],
 ) -> HeldDevice:
     taints = [*found.taints, *(rule.spec.taint for rule in rules if is_about(rule, found))]
@@ -72,16 +81,6 @@ def _row(
         pool=found.pool,
         device=found.name,
         node=found.node,
-        claims=tuple(holders.get(found.key, ())),
-        taints=tuple(taint_text(each.key, each.value, each.effect) for each in taints),
+        claims=tuple(holders.get(DeviceId(*found.key), ())),
+        taints=tuple(taint_title(each.key, each.value, each.effect) for each in taints),
     )
-
-
-def _holders(claims: Sequence[ResourceClaim]) -> Mapping[tuple[str, str, str], list[str]]:
-    holders: dict[tuple[str, str, str], list[str]] = {}
-    for claim in claims:
-        allocation = claim.status.allocation
-        for result in () if allocation is None else allocation.devices.results:
-            key = (result.driver, result.pool, result.device)
-            holders.setdefault(key, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
-    return holders

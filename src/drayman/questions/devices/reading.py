@@ -7,13 +7,14 @@ be listed, devices that the user's own claims do not hold may be free or used, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from drayman.api.core import Node
 from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
+from drayman.api.resource import DeviceRequestAllocationResult as Result
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.cluster import Client, HttpClient
 from drayman.cluster.errors import ForbiddenError, NotFoundError
@@ -31,7 +32,7 @@ from drayman.questions.reading import IN_PAGES, denied
 
 T = TypeVar("T")
 
-UNSEEN_HOLDER = "(not yours to see)"
+UNSEEN_HOLDER = "(hidden from you)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +171,18 @@ async def _claims(
     return found, (remark,)
 
 
+def allocated(claims: Iterable[ResourceClaim]) -> Iterator[tuple[DeviceId, ResourceClaim, Result]]:
+    """Every device that is allocated, the claim that has it, and the entry of the claim that says so."""
+    for claim in claims:
+        for result in claim.status.results:
+            yield DeviceId.of(result), claim, result
+
+
 def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ...]]:
     """The holders of each device. Admin access takes nothing."""
     found: dict[DeviceId, tuple[Share, ...]] = {}
-    for claim in claims:
-        allocation = claim.status.allocation
-        for result in () if allocation is None else allocation.devices.results:
-            if not result.admin_access:
-                device = DeviceId(result.driver, result.pool, result.device)
-                share = Share(claim, result.consumed_capacity)
-                found[device] = (*found.get(device, ()), share)
+    for device, claim, result in allocated(claims):
+        if not result.admin_access:
+            share = Share(claim, result.consumed_capacity)
+            found[device] = (*found.get(device, ()), share)
     return found

@@ -10,6 +10,7 @@ from drayman.api.struct import ApiStruct
 from drayman.inventory.published import PublishedPool
 from drayman.placement.occupancy import DeviceStanding, State, tally
 from drayman.questions.devices.reading import Reading
+from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.topology import Locality, kind
 
@@ -99,7 +100,7 @@ def device_row(
         node=standing.node or None,
         kind=kind(record.id.driver, record.device).value,
         state=standing.state,
-        taints=tuple(taint_text(*taint) for taint in standing.taints),
+        taints=tuple(taint_title(*taint) for taint in standing.taints),
         holders=reading.holders(standing.id),
         unit=standing.unit.name,
         capacity=_left_of(standing),
@@ -123,11 +124,6 @@ def _place(locality: Locality) -> DevicePlace:
     return DevicePlace(
         numa_node=locality.numa, pcie_root=locality.pcie_root, pci_bus_id=locality.bus_id
     )
-
-
-def taint_text(key: str, value: str, effect: str) -> str:
-    """A taint as kubectl writes it."""
-    return f"{key}{'=' if value else ''}{value}:{effect}"
 
 
 def pool_rows(

@@ -14,9 +14,8 @@ from enum import Enum, auto
 from typing import Literal, NamedTuple
 
 from drayman.api.claim_generation import owning_group, owning_pod
-from drayman.api.pod_groups import GROUP_API
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
-from drayman.placement.claims import FINALIZER
+from drayman.placement.claims import FINALIZER, resource_of
 
 
 class Use(Enum):
@@ -100,9 +99,7 @@ def _owner_is_over(claim: ResourceClaim, use_of: FindUse) -> bool:
 
 def _user(claim: ResourceClaim, consumer: ResourceClaimConsumerReference) -> Consumer | None:
     """A consumer of a kind that is known here."""
-    namespace = claim.metadata.namespace
-    if not consumer.api_group and consumer.resource == "pods":
-        return Consumer("pods", namespace, consumer.name, consumer.uid)
-    if consumer.api_group == GROUP_API and consumer.resource == "podgroups":
-        return Consumer("podgroups", namespace, consumer.name, consumer.uid)
-    return None
+    resource = resource_of(consumer)
+    if resource is None:
+        return None
+    return Consumer(resource, claim.metadata.namespace, consumer.name, consumer.uid)

@@ -110,8 +110,8 @@ def with_failure(status: DeploymentStatus, sets: Sequence[ReplicaSet]) -> Deploy
     for replica_set in reversed(sets):
         failure = find(replica_set.status.conditions, "ReplicaFailure")
         if failure is not None:
-            told = msgspec.structs.replace(failure, last_update_time=failure.last_transition_time)
-            return _set(status, (*rest, told))
+            copied = msgspec.structs.replace(failure, last_update_time=failure.last_transition_time)
+            return _set(status, (*rest, copied))
     return _set(status, rest)
 
 
@@ -123,12 +123,12 @@ def with_pause(deployment: Deployment, now: float) -> Conditions:
     if not has_deadline(deployment) or reason == TIMED_OUT:
         return conditions
     if deployment.spec.paused and reason != PAUSED:
-        told = (PAUSED, "Deployment is paused")
+        change = (PAUSED, "Deployment is paused")
     elif not deployment.spec.paused and reason == PAUSED:
-        told = ("DeploymentResumed", "Deployment is resumed")
+        change = ("DeploymentResumed", "Deployment is resumed")
     else:
         return conditions
-    return with_condition(conditions, PROGRESSING, "Unknown", *told, now, updates=True)
+    return with_condition(conditions, PROGRESSING, "Unknown", *change, now, updates=True)
 
 
 def until_stuck(deployment: Deployment, status: DeploymentStatus, now: float) -> float | None:

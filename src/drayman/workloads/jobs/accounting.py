@@ -72,7 +72,8 @@ def account(census: Census, verdict: JobVerdict | None, now: float) -> Account:
         status, notes = _with_suspension(job, status, now)
     else:
         status = _with(status, verdict.type_, "True", verdict.reason, verdict.message, now)
-        if not (tally.is_full or tally.succeeded or tally.failed) and _is_over(status):
+        is_counted = not (tally.is_full or tally.succeeded or tally.failed)
+        if is_counted and not status.active and not status.terminating:
             status, notes = _ended(job, status, verdict, now)
     return Account(status, tuple(tally.countable), notes)
 
@@ -164,10 +165,6 @@ def _with_suspension(job: Job, status: JobStatus, now: float) -> tuple[JobStatus
     if status.start_time is None:
         status = msgspec.structs.replace(status, start_time=moment)
     return status, ()
-
-
-def _is_over(status: JobStatus) -> bool:
-    return not status.active and not status.terminating
 
 
 def _ended(

@@ -14,7 +14,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, JobCondition, UncountedPods
-from drayman.api.pods import is_active
+from drayman.api.pods import is_active, is_terminating
 from drayman.workloads.jobs.failures import has_failed, judge
 from drayman.workloads.jobs.indexes import NONE, IndexSet
 from drayman.workloads.jobs.pods import (
@@ -24,7 +24,7 @@ from drayman.workloads.jobs.pods import (
     index_of,
     is_tracked,
 )
-from drayman.workloads.pod_state import finished_at, is_terminating
+from drayman.workloads.pod_state import finished_at
 
 _OURS: Final = (None, "kubernetes.io/job-controller")
 

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, SuccessRule
+from drayman.api.pods import is_terminating
 from drayman.api.times import seconds_of
 from drayman.workloads.jobs.census import Census
 from drayman.workloads.jobs.failures import (
@@ -30,11 +31,7 @@ from drayman.workloads.jobs.pods import (
     index_of,
 )
 from drayman.workloads.pod_bodies import MOST_PER_ROUND
-from drayman.workloads.pod_state import (
-    expendable_first,
-    finished_at,
-    is_terminating,
-)
+from drayman.workloads.pod_state import expendable_first, finished_at
 
 FAILING: Final = "FailureTarget"
 SUCCEEDING: Final = "SuccessCriteriaMet"

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from drayman.api.core import ContainerStatus, Pod
 from drayman.api.jobs import ExitCodes, Job, PodFailurePolicy, PodFailureRule
+from drayman.api.pods import is_terminating
 from drayman.workloads.pod_state import finished_at, restarts
 
 FIRST_BACKOFF_S: Final = 10.0
@@ -67,7 +68,7 @@ def has_failed(job: Job, pod: Pod) -> bool:
         return True
     if replaces_failed_only(job):
         return False
-    return pod.metadata.deletion_timestamp is not None and pod.status.phase != "Succeeded"
+    return is_terminating(pod)
 
 
 def judge(policy: PodFailurePolicy | None, pod: Pod) -> Judgement:

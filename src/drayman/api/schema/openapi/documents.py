@@ -5,7 +5,6 @@ Version 2 is version 3 rewritten, so that they cannot disagree.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -82,7 +81,7 @@ def _message_of(group: str, version: str, resource: ServedResource) -> Message |
         return None
     message = schema_for(group, version, resource.kind)
     if message is None:
-        raise KeyError(f"{resource.kind} of {group}/{version} is no built-in kind")
+        raise KeyError(f"{resource.kind} of {group}/{version} is not a built-in kind")
     return message
 
 
@@ -106,11 +105,6 @@ def _custom_schema(group: str, version: str, resource: ServedResource) -> Schema
         "properties": dict(sorted(properties.items())),
         GVK: [gvk(group, version, resource.kind)],
     }
-
-
-def document_hash(data: bytes) -> str:
-    """What distinguishes one version of a document from the next."""
-    return hashlib.sha512(data).hexdigest().upper()
 
 
 def openapi_v3_index(hashes: Mapping[str, str]) -> Document:

@@ -12,17 +12,10 @@ from typing import Final
 
 import msgspec
 
-from drayman.apiserver.extensions.definition import GROUP, HUB
-from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.protocol.options import WriteOptions
-from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.extensions.definition import HUB
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.core import Core
-from drayman.apiserver.verbs.creating import create
 
 _FILES: Final = ("scheduling.json", "kueue.json")
-_MANAGER: Final = "drayman"
-_CONFLICT: Final = 409
 
 
 @cache
@@ -52,28 +45,3 @@ def _definition(one: Object) -> Object:
         "metadata": {"name": f"{one['names']['plural']}.{one['group']}"},
         "spec": {**spec, "versions": versions},
     }
-
-
-async def install_builtin_definitions(core: Core) -> None:
-    """Create the definitions that are missing."""
-    resource = core.resources.find(GROUP, HUB.version, "customresourcedefinitions")
-    if resource is None:
-        raise LookupError("definitions are not served: the extensions are not installed")
-    for obj in builtin_definitions():
-        name = obj["metadata"]["name"]
-        call = Call(
-            core,
-            resource,
-            HUB.version,
-            "create",
-            name=name,
-            body=obj,
-            write=WriteOptions(manager=_MANAGER),
-        )
-        if core.store.latest(call.key) is not None:
-            continue
-        try:
-            await create(call)
-        except StatusError as error:
-            if error.code != _CONFLICT:
-                raise

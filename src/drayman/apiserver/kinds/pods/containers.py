@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
     not_found,
-    not_supported,
     required,
     too_many,
 )
-from drayman.apiserver.kinds.checks import one_of, port_name, port_number
+from drayman.api.validation.names import required_dns_label
+from drayman.apiserver.kinds.checks import one_of, port_name, port_number, supported
 from drayman.apiserver.kinds.pods.defaults import PROBES
 from drayman.apiserver.kinds.pods.environment import check_environment
 from drayman.apiserver.kinds.pods.mounts import Volumes, check_mounts
@@ -113,11 +111,7 @@ def _unique_name(container: Object, names: set[str], path: str) -> Errors:
 
 
 def _common(container: Object, pod: ContainerContext, path: str) -> Errors:
-    name = text_at(container, "name")
-    if name:
-        yield from invalid_each(f"{path}.name", name, formats.dns_label_problems(name))
-    else:
-        yield required(f"{path}.name")
+    yield from required_dns_label(text_at(container, "name"), f"{path}.name")
     image = text_at(container, "image")
     if not image:
         yield required(f"{path}.image")
@@ -176,24 +170,20 @@ def _restarts(container: Object, path: str) -> Errors:
     """Whether a container starts again when it ends, and for which exit codes."""
     policy = container.get("restartPolicy")
     rules = items_at(container, "restartPolicyRules")
-    if policy is None:
-        if rules:
-            detail = "must specify restartPolicy when restart rules are used"
-            yield required(f"{path}.restartPolicy", detail)
-    elif policy not in RESTART_POLICIES:
-        yield not_supported(f"{path}.restartPolicy", policy, RESTART_POLICIES)
+    if policy is None and rules:
+        detail = "must specify restartPolicy when restart rules are used"
+        yield required(f"{path}.restartPolicy", detail)
+    yield from supported(policy, f"{path}.restartPolicy", RESTART_POLICIES)
     if len(rules) > _MOST_RULES:
         yield too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES)
     for where, rule in each_at(container, path, "restartPolicyRules"):
         action, codes = text_at(rule, "action"), rule.get("exitCodes")
-        if action not in _RESTART_ACTIONS:
-            yield not_supported(f"{where}.action", action, _RESTART_ACTIONS)
+        yield from supported(action, f"{where}.action", _RESTART_ACTIONS)
         if codes is None:
             yield required(f"{where}.exitCodes", "must be specified")
             continue
         operator, values = text_at(codes, "operator"), items_at(codes, "values")
-        if operator not in _EXIT_CODE_OPERATORS:
-            yield not_supported(f"{where}.exitCodes.operator", operator, _EXIT_CODE_OPERATORS)
+        yield from supported(operator, f"{where}.exitCodes.operator", _EXIT_CODE_OPERATORS)
         if len(values) > _MOST_EXIT_CODES:
             yield too_many(f"{where}.exitCodes.values", len(values), _MOST_EXIT_CODES)
 

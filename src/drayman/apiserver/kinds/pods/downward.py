@@ -6,23 +6,16 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.quantity import Quantity
-from drayman.api.validation.field_errors import invalid, invalid_each, not_supported, required
+from drayman.api.validation.field_errors import invalid, not_supported, required
+from drayman.api.validation.names import label_key
 from drayman.apiserver.kinds.reading import text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object
 
-ENVIRONMENT_FIELDS: Final = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
+ENVIRONMENT_FIELDS: Final = tuple(
+    "metadata.name metadata.namespace metadata.uid spec.nodeName spec.serviceAccountName status.hostIP status.hostIPs"
+    " status.podIP status.podIPs".split()
 )
 FILE_FIELDS: Final = (
     "metadata.annotations",
@@ -74,7 +67,7 @@ def field_reference(reference: Object, allowed: Collection[str], path: str) -> E
     elif subscripted:
         name, key = subscripted.groups()
         key = key.lower() if name == "metadata.annotations" else key
-        yield from invalid_each(path, key, formats.label_key_problems(key))
+        yield from label_key(key, path)
     elif (known := _RENAMED.get(field, field)) not in allowed:
         yield not_supported(f"{path}.fieldPath", known, allowed)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import invalid, invalid_each, not_found, required
-from drayman.apiserver.kinds.checks import data_key
+from drayman.api.validation.field_errors import invalid, not_found
+from drayman.api.validation.names import dns_label, dns_subdomain
+from drayman.apiserver.kinds.checks import data_key, required_name
 from drayman.apiserver.kinds.pods.downward import (
     ENVIRONMENT_FIELDS,
     amount_reference,
@@ -45,10 +45,7 @@ def check_environment(container: Object, volumes: list[Json], path: str) -> Erro
 
 
 def _variable(variable: Object, path: str) -> Errors:
-    if name := text_at(variable, "name"):
-        yield from _name(name, f"{path}.name")
-    else:
-        yield required(f"{path}.name")
+    yield from required_name(text_at(variable, "name"), f"{path}.name", _name)
     if isinstance(source := variable.get("valueFrom"), dict):
         yield from _value_source(source, text_at(variable, "value"), f"{path}.valueFrom")
 
@@ -80,23 +77,13 @@ def _reference(name: str, reference: Object, path: str) -> Errors:
         case "fileKeyRef":
             yield from _file_key(reference, path)
         case _:
-            target, key = text_at(reference, "name"), text_at(reference, "key")
-            problems = formats.dns_subdomain_problems(target)
-            yield from invalid_each(f"{path}.name", target, problems)
-            yield from data_key(key, f"{path}.key") if key else (required(f"{path}.key"),)
+            yield from dns_subdomain(text_at(reference, "name"), f"{path}.name")
+            yield from required_name(text_at(reference, "key"), f"{path}.key", data_key)
 
 
 def _file_key(reference: Object, path: str) -> Errors:
-    key, volume = text_at(reference, "key"), text_at(reference, "volumeName")
-    yield from _name(key, f"{path}.key") if key else (required(f"{path}.key"),)
-    if volume:
-        yield from invalid_each(f"{path}.volumeName", volume, formats.dns_label_problems(volume))
-    else:
-        yield required(f"{path}.volumeName")
-    if place := text_at(reference, "path"):
-        yield from without_backsteps(place, f"{path}.path")
-    else:
-        yield required(f"{path}.path")
+    for member, form in (("key", _name), ("volumeName", dns_label), ("path", without_backsteps)):
+        yield from required_name(text_at(reference, member), f"{path}.{member}", form)
 
 
 def _file_volume(name: str, volumes: list[Json], path: str) -> Errors:
@@ -113,11 +100,8 @@ def _all_of(source: Object, path: str, list_path: str) -> Errors:
         yield from _name(prefix, f"{path}.prefix")
     given = [name for name in _ALL_SOURCES if source.get(name) is not None]
     for name in given:
-        if target := text_at(source, name, "name"):
-            problems = formats.dns_subdomain_problems(target)
-            yield from invalid_each(f"{path}.{name}.name", target, problems)
-        else:
-            yield required(f"{path}.{name}.name")
+        target = text_at(source, name, "name")
+        yield from required_name(target, f"{path}.{name}.name", dns_subdomain)
     if not given:
         # As upstream, the error is on the list and not on its item.
         yield invalid(list_path, "", "must specify one of: `configMapRef` or `secretRef`")

@@ -12,6 +12,7 @@ from drayman.api.validation.field_errors import (
     not_supported,
     required,
 )
+from drayman.apiserver.kinds.checks import supported
 from drayman.apiserver.kinds.pods.paths import descending
 from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -67,8 +68,7 @@ def _options(container: Object, mount: Object, path: str, list_path: str) -> Err
     propagation = mount.get("mountPropagation")
     if propagation is not None:
         place = f"{list_path}.mountPropagation"
-        if propagation not in _PROPAGATIONS:
-            yield not_supported(place, propagation, _PROPAGATIONS)
+        yield from supported(propagation, place, _PROPAGATIONS)
         if propagation == "Bidirectional" and not at(container, "securityContext", "privileged"):
             detail = "Bidirectional mount propagation is available only to privileged containers"
             yield forbidden(place, detail)

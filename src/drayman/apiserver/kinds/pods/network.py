@@ -6,13 +6,8 @@ import re
 from typing import Final
 
 from drayman.api import formats
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    invalid_each,
-    required,
-    too_long,
-)
+from drayman.api.validation.field_errors import forbidden, invalid, required, too_long
+from drayman.api.validation.names import dns_subdomain
 from drayman.apiserver.kinds.checks import ip_address
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -35,8 +30,7 @@ def check_names(spec: Object, path: str) -> Errors:
         for where, alias in each_at(spec, path, "hostAliases"):
             yield from ip_address(text_at(alias, "ip"), f"{where}.ip")
             for index, name in enumerate(items_at(alias, "hostnames")):
-                problems = formats.dns_subdomain_problems(name)
-                yield from invalid_each(f"{where}.hostnames[{index}]", name, problems)
+                yield from dns_subdomain(name, f"{where}.hostnames[{index}]")
     if spec.get("hostnameOverride") is not None:
         yield from _override(spec, f"{path}.hostnameOverride")
 
@@ -100,4 +94,4 @@ def _override(spec: Object, path: str) -> Errors:
         yield forbidden(path, "may not be specified when hostNetwork is true")
     if formats.byte_length(name) > _LONGEST_HOST_NAME:
         yield too_long(path, _LONGEST_HOST_NAME)
-    yield from invalid_each(path, name, formats.dns_subdomain_problems(name))
+    yield from dns_subdomain(name, path)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import add
+
 from drayman.api.quantity import Quantity
 from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, not_supported
 from drayman.apiserver.kinds.pods.resources import (
@@ -49,29 +52,22 @@ def containers_together(spec: Object, member: str) -> Amounts:
     lasting: Amounts = {}
     peak: Amounts = {}
     for container in items_at(spec, "containers"):
-        total = _added(total, parse_amounts(map_at(container, "resources", member)))
+        total = _combined(total, parse_amounts(map_at(container, "resources", member)), add)
     for container in items_at(spec, "initContainers"):
         own = parse_amounts(map_at(container, "resources", member))
         if container.get("restartPolicy") == "Always":
-            total, lasting = _added(total, own), _added(lasting, own)
-            peak = _larger(peak, lasting)
+            total, lasting = _combined(total, own, add), _combined(lasting, own, add)
+            peak = _combined(peak, lasting, max)
         else:
-            peak = _larger(peak, _added(own, lasting))
-    return _larger(total, peak)
+            peak = _combined(peak, _combined(own, lasting, add), max)
+    return _combined(total, peak, max)
 
 
-def _added(one: Amounts, other: Amounts) -> Amounts:
-    return {
-        name: one[name] + other[name] if name in one and name in other else (one | other)[name]
-        for name in one | other
-    }
-
-
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return {
-        name: max(one[name], other[name]) if name in one and name in other else (one | other)[name]
-        for name in one | other
-    }
+def _combined(
+    one: Amounts, other: Amounts, combine: Callable[[Quantity, Quantity], Quantity]
+) -> Amounts:
+    both = {name: combine(one[name], other[name]) for name in one if name in other}
+    return one | other | both
 
 
 def _is_supported(name: str) -> bool:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
-from drayman.apiserver.kinds.checks import not_negative, port_number, port_number_or_name
+from drayman.api.validation.field_errors import forbidden, invalid, required
+from drayman.apiserver.kinds.checks import not_negative, port_number, port_number_or_name, supported
 from drayman.apiserver.kinds.pods.defaults import PROBES
 from drayman.apiserver.kinds.reading import at, each_at, items_at, number_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -93,7 +88,7 @@ def _action(name: str, action: Object, grace: int | None, path: str) -> Errors:
             seconds = number_at(action, "seconds")
             if grace is not None and not 0 <= seconds <= grace:
                 detail = (
-                    "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                    f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
                 )
                 yield invalid(path, seconds, detail)
 
@@ -107,9 +102,7 @@ def _http_get(action: Object, path: str) -> Errors:
     if not text_at(action, "path"):
         yield required(f"{path}.path")
     yield from port_number_or_name(_port(action), f"{path}.port")
-    scheme = text_at(action, "scheme")
-    if scheme not in _SCHEMES:
-        yield not_supported(f"{path}.scheme", scheme, _SCHEMES)
+    yield from supported(text_at(action, "scheme"), f"{path}.scheme", _SCHEMES)
     for _, header in each_at(action, path, "httpHeaders"):
         name = text_at(header, "name")
         if not _HEADER.fullmatch(name):

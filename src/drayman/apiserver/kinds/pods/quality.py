@@ -6,13 +6,13 @@ from typing import Final
 
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
+from drayman.apiserver.kinds.pods.resources import COMPUTE
 from drayman.apiserver.kinds.reading import items_at, map_at
 from drayman.apiserver.served.strategy import Object
 
 BEST_EFFORT: Final = "BestEffort"
 BURSTABLE: Final = "Burstable"
 GUARANTEED: Final = "Guaranteed"
-_COMPUTE: Final = ("cpu", "memory")
 _ZERO: Final = Quantity(0)
 
 
@@ -35,7 +35,7 @@ def _class_of(resources: list[dict[str, Json]]) -> str:
         own_limits = _compute(requirement, "limits")
         for name, amount in own_limits.items():
             limits[name] = limits.get(name, _ZERO) + amount
-        limited = limited and len(own_limits) == len(_COMPUTE)
+        limited = limited and len(own_limits) == len(COMPUTE)
     if not requests and not limits:
         return BEST_EFFORT
     if (
@@ -49,5 +49,5 @@ def _class_of(resources: list[dict[str, Json]]) -> str:
 
 def _compute(requirement: dict[str, Json], member: str) -> dict[str, Quantity]:
     found = map_at(requirement, member)
-    amounts = {name: Quantity.parse(str(found[name])) for name in _COMPUTE if name in found}
+    amounts = {name: Quantity.parse(str(found[name])) for name in COMPUTE if name in found}
     return {name: amount for name, amount in amounts.items() if amount > _ZERO}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
 
 from drayman.api import formats
@@ -11,7 +11,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
 from drayman.api.validation.device_class import is_extended_resource_name
 from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, required
-from drayman.apiserver.kinds.checks import NOT_NEGATIVE
+from drayman.apiserver.kinds.checks import NOT_NEGATIVE, CheckText
 from drayman.apiserver.kinds.reading import map_at
 from drayman.apiserver.kinds.rules import Errors
 
@@ -40,9 +40,6 @@ QUOTA_RESOURCES: Final = frozenset(
 """What quotas can limit besides resources with a domain in their names."""
 _MILLI: Final = 1000
 
-CheckName = Callable[[str, str], Errors]
-"""Takes the name of a resource and the path of its amount, and returns what is wrong with the name."""
-
 
 def is_native_resource(name: str) -> bool:
     """Whether a resource is Kubernetes' own. Only those can be overcommitted."""
@@ -62,14 +59,11 @@ def can_overcommit(name: str) -> bool:
     return is_native_resource(name) and not is_huge_pages(name)
 
 
-def _is_standard(name: str) -> bool:
-    return name in QUOTA_RESOURCES or name == "storage" or is_quota_huge_pages(name)
-
-
 def resource_name_problems(name: str) -> formats.Problems:
     """Why a name is not a valid resource name."""
     problems = formats.label_key_problems(name)
-    if not problems and "/" not in name and not _is_standard(name):
+    standard = name in QUOTA_RESOURCES or name == "storage" or is_quota_huge_pages(name)
+    if not problems and "/" not in name and not standard:
         return ("must be a standard resource type or fully qualified",)
     return problems
 
@@ -91,7 +85,7 @@ def quantity_value(name: str, amount: Quantity, path: str) -> Errors:
         yield invalid(path, str(amount), "must be an integer")
 
 
-def parse_amounts(amounts: dict[str, Json]) -> dict[str, Quantity]:
+def parse_amounts(amounts: Mapping[str, Json]) -> dict[str, Quantity]:
     return {name: Quantity.parse(str(amount)) for name, amount in amounts.items()}
 
 
@@ -100,7 +94,7 @@ def container_resources(resources: Json, path: str) -> Errors:
     yield from requirements(resources, path, container_resource_name)
 
 
-def requirements(resources: Json, path: str, check_name: CheckName) -> Errors:
+def requirements(resources: Json, path: str, check_name: CheckText) -> Errors:
     """Limits and requests, with resource names checked by `check_name`."""
     limits = parse_amounts(map_at(resources, "limits"))
     requests = parse_amounts(map_at(resources, "requests"))
@@ -114,7 +108,7 @@ def requirements(resources: Json, path: str, check_name: CheckName) -> Errors:
         yield forbidden(path, "HugePages require cpu or memory")
 
 
-def _amount(name: str, amount: Quantity, path: str, check_name: CheckName) -> Errors:
+def _amount(name: str, amount: Quantity, path: str, check_name: CheckText) -> Errors:
     yield from check_name(name, path)
     yield from quantity_value(name, amount, path)
     if is_huge_pages(name) and not _is_whole_pages(name, amount):

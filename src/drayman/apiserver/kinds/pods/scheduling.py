@@ -13,12 +13,12 @@ from drayman.api.validation.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    invalid_each,
     not_supported,
     required,
 )
+from drayman.api.validation.names import dns_label, label_key
 from drayman.api.validation.node_selectors import check_node_selector
-from drayman.apiserver.kinds.checks import label_selector, one_of, positive
+from drayman.apiserver.kinds.checks import label_selector, one_of, positive, supported
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object
@@ -74,13 +74,12 @@ def _pod_term(term: Object, path: str) -> Errors:
     yield from label_selector(term.get("labelSelector"), f"{path}.labelSelector")
     yield from label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for namespace in items_at(term, "namespaces"):
-        problems = formats.dns_label_problems(namespace)
-        yield from invalid_each(f"{path}.namespace", namespace, problems)
+        yield from dns_label(namespace, f"{path}.namespace")
     yield from _label_keys(term, path)
     key = text_at(term, "topologyKey")
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
-    yield from invalid_each(f"{path}.topologyKey", key, formats.label_key_problems(key))
+    yield from label_key(key, f"{path}.topologyKey")
 
 
 def _label_keys(term: Object, path: str) -> Errors:
@@ -95,7 +94,7 @@ def _label_keys(term: Object, path: str) -> Errors:
             yield forbidden(f"{path}.{name}", detail)
             continue
         for index, key in enumerate(keys):
-            yield from invalid_each(f"{path}.{name}[{index}]", key, formats.label_key_problems(key))
+            yield from label_key(key, f"{path}.{name}[{index}]")
     seen = set(map_at(selector, "matchLabels"))
     for expression in items_at(selector, "matchExpressions"):
         key = text_at(expression, "key")
@@ -122,7 +121,7 @@ def _toleration(toleration: Object, path: str) -> Errors:
     key, operator = text_at(toleration, "key"), text_at(toleration, "operator")
     value, effect = text_at(toleration, "value"), text_at(toleration, "effect")
     if key:
-        yield from invalid_each(f"{path}.key", key, formats.label_key_problems(key))
+        yield from label_key(key, f"{path}.key")
     elif operator != "Exists":
         detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield invalid(f"{path}.operator", operator, detail)
@@ -154,15 +153,13 @@ def check_spreading(spec: Object, path: str) -> Errors:
         if not text_at(item, "topologyKey"):
             yield required(f"{where}.topologyKey", "can not be empty")
         action = text_at(item, "whenUnsatisfiable")
-        if action not in _UNSATISFIABLE:
-            yield not_supported(f"{where}.whenUnsatisfiable", action, _UNSATISFIABLE)
+        yield from supported(action, f"{where}.whenUnsatisfiable", _UNSATISFIABLE)
         if seen[index] in seen[index + 1 :]:
             key, then = seen[index]
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {then}}}")
         yield from _minimum_domains(item, action, where)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            if item.get(name) is not None and item[name] not in _INCLUSION:
-                yield not_supported(f"{where}.{name}", item[name], _INCLUSION)
+            yield from supported(item.get(name), f"{where}.{name}", _INCLUSION)
         yield from _label_keys(item, where)
         yield from label_selector(item.get("labelSelector"), f"{where}.labelSelector")
 
@@ -180,7 +177,7 @@ def check_gates(spec: Object, path: str) -> Errors:
     seen: set[str] = set()
     for where, gate in each_at(spec, path, "schedulingGates"):
         name = text_at(gate, "name")
-        yield from invalid_each(where, name, formats.label_key_problems(name))
+        yield from label_key(name, where)
         if name in seen:
             yield duplicate(where, name)
         seen.add(name)
@@ -192,7 +189,7 @@ def check_taints(taints: Json, path: str) -> Errors:
     for where, taint in each_at({"taints": taints}, "", "taints"):
         place = f"{path}{where.removeprefix('taints')}"
         key, effect = text_at(taint, "key"), text_at(taint, "effect")
-        yield from invalid_each(f"{place}.key", key, formats.label_key_problems(key))
+        yield from label_key(key, f"{place}.key")
         value = text_at(taint, "value")
         if problems := formats.label_value_problems(value):
             yield invalid(f"{place}.value", value, ";".join(problems))

@@ -14,7 +14,7 @@ from drayman.api.validation.field_errors import (
     required,
     too_long,
 )
-from drayman.apiserver.kinds.checks import MAX_INT32
+from drayman.apiserver.kinds.checks import MAX_INT32, supported
 from drayman.apiserver.kinds.pods.paths import descending
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -45,8 +45,7 @@ def check_pod_security(spec: Object, path: str) -> Errors:
             yield from _id(group, f"{place}.supplementalGroups[{index}]")
         yield from _sysctls(context, place)
         for name, choices in _CHOICES.items():
-            if context.get(name) is not None and context[name] not in choices:
-                yield not_supported(f"{place}.{name}", context[name], choices)
+            yield from supported(context.get(name), f"{place}.{name}", choices)
         yield from _profiles(context, place)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-)
+from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
 from drayman.api.validation.metadata import check_annotations, check_labels
+from drayman.api.validation.names import dns_label, dns_subdomain, label_key
 from drayman.api.validation.pod import MIRROR_ANNOTATION, validate_pod
 from drayman.apiserver.kinds.checks import MAX_INT32, one_of
 from drayman.apiserver.kinds.pods.containers import check_containers
@@ -168,14 +162,13 @@ def _system(name: str, path: str) -> Errors:
 def _names(spec: Object, path: str) -> Errors:
     for name in _LABELS:
         if value := text_at(spec, name):
-            yield from invalid_each(f"{path}.{name}", value, formats.dns_label_problems(value))
+            yield from dns_label(value, f"{path}.{name}")
     for name in _SUBDOMAINS:
         if value := text_at(spec, name):
-            yield from invalid_each(f"{path}.{name}", value, formats.dns_subdomain_problems(value))
+            yield from dns_subdomain(value, f"{path}.{name}")
     for where, gate in each_at(spec, path, "readinessGates"):
         condition = text_at(gate, "conditionType")
-        problems = formats.label_key_problems(condition)
-        yield from invalid_each(f"{where}.conditionType", condition, problems)
+        yield from label_key(condition, f"{where}.conditionType")
 
 
 def _claims(spec: Object, path: str, metadata: Json) -> Errors:

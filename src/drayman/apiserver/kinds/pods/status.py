@@ -5,14 +5,15 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import forbidden, invalid, invalid_each, required
+from drayman.api.validation.field_errors import forbidden, invalid, required
+from drayman.api.validation.metadata import IMMUTABLE
+from drayman.api.validation.names import dns_subdomain, label_key
 from drayman.api.validation.pod import validate_pod_status
-from drayman.apiserver.kinds.checks import IMMUTABLE, ip_address
+from drayman.apiserver.kinds.checks import ip_address
 from drayman.apiserver.kinds.pods.resources import is_native_resource
 from drayman.apiserver.kinds.pods.updating import check_annotation_changes
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
@@ -60,7 +61,7 @@ def _conditions(status: Object) -> Errors:
         kind = text_at(condition, "type")
         if kind not in _OWN_CONDITIONS:
             # The capital letter is upstream's.
-            yield from invalid_each(f"{where}.Type", kind, formats.label_key_problems(kind))
+            yield from label_key(kind, f"{where}.Type")
 
 
 def _nominated_node(new: Object, old: Object) -> Errors:
@@ -68,7 +69,7 @@ def _nominated_node(new: Object, old: Object) -> Errors:
     name, before = text_at(new, "status", "nominatedNodeName"), text_at(old, *path.split("."))
     if not name or name == before:
         return
-    yield from invalid_each(path, name, formats.dns_subdomain_problems(name))
+    yield from dns_subdomain(name, path)
     if text_at(old, "spec", "nodeName"):
         yield forbidden(path, "may not be set on pods that are already bound to a node")
 

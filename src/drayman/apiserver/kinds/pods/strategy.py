@@ -70,13 +70,12 @@ class PodStrategy(Strategy):
         ]
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
-        return [
-            *_unconditional(new, old),
-            *check_pod_update(new, old),
-        ]
+        return [*_unconditional(new, old), *check_pod_update(new, old)]
 
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
-        return _warnings.of(map_at(new, "spec"), _own_warnings) if old is None else []
+        if old is not None:
+            return []
+        return _warnings.of(map_at(new, "spec"), lambda spec: pod_warnings(spec, "spec"))
 
     def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
         """A pod that is not running needs no grace period."""
@@ -120,8 +119,6 @@ def _gated_condition(context: Context) -> Object:
 
 class EphemeralContainersStrategy(Strategy):
     """Only the ephemeral containers change."""
-
-    reset_fields: ClassVar = (("status",),)
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         containers = at(new, "spec", "ephemeralContainers")
@@ -228,10 +225,6 @@ def pod_warnings(spec: Object, path: str) -> list[str]:
         for index, container in enumerate(items_at(spec, name)):
             found += _repeated_variables(container, f"{path}.{name}[{index}]")
     return found
-
-
-def _own_warnings(spec: Object) -> list[str]:
-    return pod_warnings(spec, "spec")
 
 
 def _repeated_variables(container: Object, path: str) -> list[str]:

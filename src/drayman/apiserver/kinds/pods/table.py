@@ -9,15 +9,7 @@ from typing import Final
 from drayman.api.pods import FINISHED
 from drayman.api.struct import Json
 from drayman.apiserver.kinds.reading import at, items_at, number_at, text_at
-from drayman.apiserver.kinds.tables import (
-    AGE,
-    NAME,
-    NONE,
-    column,
-    human_duration,
-    moment_of,
-    text,
-)
+from drayman.apiserver.kinds.tables import AGE, NAME, NONE, column, human_duration, moment_of, text
 from drayman.apiserver.served.strategy import Object
 
 
@@ -37,9 +29,9 @@ class Summary:
             self.last_restart = ended
 
 
-def has_condition(obj: Json, kind: str, status: str = "True") -> bool:
+def has_condition(obj: Json, kind: str) -> bool:
     return any(
-        text_at(condition, "type") == kind and text_at(condition, "status") == status
+        text_at(condition, "type") == kind and text_at(condition, "status") == "True"
         for condition in items_at(obj, "status", "conditions")
     )
 

@@ -13,7 +13,7 @@ from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.resources import COMPUTE
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
-from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.served.strategy import Object, restore
 
 _NO_FIELD: Final = "[]"
 _CHANGEABLE: Final = (
@@ -103,7 +103,7 @@ def _everything_else(after: Object, before: Object) -> Errors:
                 for container, old in zip(after[name], before[name], strict=True)
             ]
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
-        _take_over(rest, before, name)
+        restore(rest, before, name)
     grace = before.get("terminationGracePeriodSeconds") or 0
     if grace < 0 and rest.get("terminationGracePeriodSeconds") == 1:
         rest["terminationGracePeriodSeconds"] = grace
@@ -113,23 +113,16 @@ def _everything_else(after: Object, before: Object) -> Errors:
         yield forbidden("spec", _CHANGEABLE)
 
 
-def _take_over(rest: Object, before: Object, name: str) -> None:
-    if name in before:
-        rest[name] = before[name]
-    else:
-        rest.pop(name, None)
-
-
 def _narrowing(rest: Object, before: Object) -> Errors:
     """While gates hold a pod back, its node selection may become narrower."""
     new, old = map_at(rest, "nodeSelector"), map_at(before, "nodeSelector")
     if any(new.get(key) != value for key, value in old.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         yield invalid("spec.nodeSelector", new, detail)
-    _take_over(rest, before, "nodeSelector")
+    restore(rest, before, "nodeSelector")
     yield from _narrower_affinity(rest, before)
     affinity = copy(map_at(rest, "affinity"))
-    _take_over(affinity, map_at(before, "affinity"), "nodeAffinity")
+    restore(affinity, map_at(before, "affinity"), "nodeAffinity")
     if affinity or "affinity" in before:
         rest["affinity"] = affinity
     else:

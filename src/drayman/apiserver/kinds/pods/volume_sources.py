@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api import formats
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
-from drayman.api.validation.field_errors import (
-    forbidden,
-    invalid,
-    invalid_each,
-    not_supported,
-    required,
-)
-from drayman.api.validation.names import driver_name
-from drayman.apiserver.kinds.checks import one_of
+from drayman.api.validation.field_errors import forbidden, invalid, required
+from drayman.api.validation.names import dns_subdomain, driver_name
+from drayman.apiserver.kinds.checks import one_of, required_name, supported
 from drayman.apiserver.kinds.pods.downward import FILE_FIELDS, amount_reference, field_reference
 from drayman.apiserver.kinds.pods.paths import descending, unreserved, without_backsteps
 from drayman.apiserver.kinds.reading import each_at, number_at, text_at
@@ -121,9 +114,7 @@ def _host_path(source: Object, path: str) -> Errors:
         yield required(f"{path}.path")
         return
     yield from without_backsteps(place, f"{path}.path")
-    kind = source.get("type")
-    if kind is not None and kind not in _HOST_PATH_TYPES:
-        yield not_supported(f"{path}.type", kind, _HOST_PATH_TYPES)
+    yield from supported(source.get("type"), f"{path}.type", _HOST_PATH_TYPES)
 
 
 def _items(source: Object, path: str) -> Errors:
@@ -161,7 +152,7 @@ def _csi(source: Object, path: str) -> Errors:
     if isinstance(secret := source.get("nodePublishSecretRef"), dict):
         name = text_at(secret, "name")
         if name:
-            yield from invalid_each(f"{path}.name", name, formats.dns_subdomain_problems(name))
+            yield from dns_subdomain(name, f"{path}.name")
         else:
             yield required(f"{path}.nodePublishSecretRef.name")
 
@@ -204,7 +195,4 @@ def _token(part: Object, path: str, volume_path: str) -> Errors:
     if seconds > _LONGEST_TOKEN_S:
         detail = "may not specify a duration larger than 2^32 seconds"
         yield invalid(f"{path}.expirationSeconds", seconds, detail)
-    if place := text_at(part, "path"):
-        yield from unreserved(place, f"{volume_path}.path")
-    else:
-        yield required(f"{volume_path}.path")
+    yield from required_name(text_at(part, "path"), f"{volume_path}.path", unreserved)

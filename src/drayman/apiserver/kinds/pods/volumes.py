@@ -7,49 +7,17 @@ from typing import Final
 from drayman.api import formats
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
-from drayman.api.validation.field_errors import (
-    duplicate,
-    forbidden,
-    invalid,
-    invalid_each,
-    required,
-)
+from drayman.api.validation.field_errors import duplicate, forbidden, invalid, required
+from drayman.api.validation.names import required_dns_label
 from drayman.apiserver.kinds.pods.volume_sources import check_source
 from drayman.apiserver.kinds.reading import each_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object
 
-SOURCES: Final = (
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "flocker",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "quobyte",
-    "downwardAPI",
-    "fc",
-    "flexVolume",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "storageos",
-    "projected",
-    "scaleIO",
-    "csi",
-    "ephemeral",
-    "image",
+SOURCES: Final = tuple(
+    "emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs flocker persistentVolumeClaim"
+    " rbd cinder cephfs quobyte downwardAPI fc flexVolume configMap azureFile vsphereVolume photonPersistentDisk portworxVolume"
+    " azureDisk storageos projected scaleIO csi ephemeral image".split()
 )
 """In the order they are checked: the first one counts, any other is one too many."""
 _UPSTREAM_NAMES: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
@@ -81,10 +49,7 @@ def _volume(volume: Object, earlier: dict[str, Object], pod: str, path: str) -> 
         made = f"{pod}-{name}"
         for problem in formats.dns_subdomain_problems(made):
             yield invalid(f"{path}.name", name, f'PVC name "{made}": {problem}')
-    if not name:
-        yield required(f"{path}.name")
-    else:
-        yield from invalid_each(f"{path}.name", name, formats.dns_label_problems(name))
+    yield from required_dns_label(name, f"{path}.name")
     if name in earlier:
         yield duplicate(f"{path}.name", name)
 

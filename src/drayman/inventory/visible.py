@@ -13,7 +13,7 @@ from drayman.inventory.pool import ResolvedPool
 from drayman.inventory.usage import Usage, UsageTracker, nothing_held
 
 
-class Sight:
+class VisiblePools:
     """Some pools, and what is held of them: the same for all nodes that see the same slices of them."""
 
     __slots__ = ("__weakref__", "_first", "_others", "hardware", "pools")
@@ -43,17 +43,17 @@ class Sight:
         return found
 
 
-class NodeSight:
+class VisibleDevices:
     """All that one node sees: its own devices, and those that it sees together with other nodes."""
 
-    __slots__ = ("_composition", "_latest", "_node", "parts", "problems", "sights")
+    __slots__ = ("_composition", "_latest", "_node", "groups", "parts", "problems")
 
-    def __init__(self, node: Node, sights: tuple[Sight, ...]) -> None:
+    def __init__(self, node: Node, groups: tuple[VisiblePools, ...]) -> None:
         self._node = node
-        self.sights = sights
-        # A sight without devices is not a part to choose from. If none has any, there is still a view of nothing.
-        self.parts = tuple([s for s in sights if s.hardware.records]) or sights[:1]
-        problems = [problem for sight in sights for problem in sight.hardware.problems]
+        self.groups = groups
+        # A group without devices is not a part to choose from. If none has any, there is still a view of nothing.
+        self.parts = tuple([g for g in groups if g.hardware.records]) or groups[:1]
+        problems = [problem for group in groups for problem in group.hardware.problems]
         problems.sort(key=lambda pool: pool.id)
         self.problems: tuple[ResolvedPool, ...] = tuple(problems)
         self._composition: Composition | None = None
@@ -61,7 +61,7 @@ class NodeSight:
 
     def sees(self, pool: PoolId) -> bool:
         """Whether something of the pool is for this node."""
-        return any(pool in sight.pools for sight in self.sights)
+        return any(pool in group.pools for group in self.groups)
 
     def together(self, usages: tuple[Usage, ...]) -> Usage:
         """What is held of all the parts, if this is held of each. The same object if asked again."""

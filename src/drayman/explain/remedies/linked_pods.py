@@ -1,9 +1,9 @@
-"""Users of what a pod needs: pods and claims that can only be removed together.
+"""Pods that use what another pod needs, and that can only be removed together.
 
-A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are one user. A claim with devices that no
-pod uses is a user by itself. Pods that would come back at once (those of daemon sets, and those that a node runs by itself), pods of the
-same controller as the one that waits, which gains nothing from removing them, and those that the person asking may not see, are not
-counted.
+A claim gives back its devices when the last pod that uses it is gone, so pods that share a claim are linked. One that is reserved for a
+group of pods keeps them as long as the group exists, whichever of its pods go. A claim with devices that no pod uses stands alone. Pods
+that would come back at once (those of daemon sets, and those that a node runs by itself), pods of the same controller as the one that
+waits, which gains nothing from removing them, and those that the person asking may not see, are not counted.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.meta import controller_of
-from drayman.api.pods import group_key, is_finished, is_leaving, priority_of
+from drayman.api.pods import is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.bitsets import positions
+from drayman.placement.claims import pods_holding
 from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
@@ -27,8 +28,8 @@ from drayman.placement.world import World
 _LASTING: Final = ("DaemonSet", "Node")
 
 
-class User(Struct, frozen=True):
-    """Pods that go together, and the claims that then give back their devices."""
+class LinkedPods(Struct, frozen=True):
+    """Pods that go together, and the claims that then give back their devices. A claim that no pod uses comes without pods."""
 
     pods: tuple[Pod, ...]
     claims: tuple[ResourceClaim, ...]
@@ -58,8 +59,7 @@ class User(Struct, frozen=True):
     @property
     def devices(self) -> int:
         """How many devices they hold, entirely or in part."""
-        found = [claim.status.allocation for claim in self.claims]
-        return sum(len(each.devices.results) for each in found if each is not None)
+        return sum(len(claim.status.results) for claim in self.claims)
 
     @property
     def is_leaving(self) -> bool:
@@ -73,8 +73,8 @@ class User(Struct, frozen=True):
         return max((time or "" for time in times), default="")
 
 
-class Users:
-    """Finds the users of nodes. What it looks things up in is made when first needed."""
+class PodIndex:
+    """Finds the pods that use nodes and devices. What it looks things up in is made when first needed."""
 
     def __init__(self, world: World, pod: Pod) -> None:
         self._world = world
@@ -84,89 +84,78 @@ class Users:
     def _state(self) -> ClusterState:
         return self._world.state
 
-    def on(self, node: NodeState) -> list[User]:
-        """The users that run on a node or hold devices that it sees."""
-        found = {user.key: user for user in self._running(node)}
-        known = {claim.metadata.uid for user in found.values() for claim in user.claims}
-        for user in self._holding(node, known):
-            found.setdefault(user.key, user)
-        return list(found.values())
-
-    def of_pods(self, pods: Iterable[Pod]) -> list[User]:
-        found = (self.of(pod) for pod in pods)
-        return list({user.key: user for user in found if user is not None}.values())
-
-    def of(self, pod: Pod) -> User | None:
-        """The user that a pod belongs to; None if it is not to be removed."""
-        return self._closure([pod], [])
-
-    def of_claim(self, claim: ResourceClaim) -> User | None:
-        return self._closure([], [claim])
-
-    def pods_owned_by(self, kind: str, uid: str) -> list[Pod]:
-        return self._by_owner.get((kind, uid), [])
-
-    def pods_on(self, node: str) -> list[Pod]:
+    def on(self, node: str) -> list[Pod]:
         return self._by_node.get(node, [])
 
-    def _running(self, node: NodeState) -> Iterator[User]:
-        for pod in self.pods_on(node.facts.name):
-            user = self.of(pod)
-            if user is not None:
-                yield user
+    def owned_by(self, kind: str, uid: str) -> list[Pod]:
+        return self._by_owner.get((kind, uid), [])
 
-    def _holding(self, node: NodeState, known: set[str]) -> Iterator[User]:
+    def linked_on(self, node: NodeState) -> list[LinkedPods]:
+        """Those that run on a node or hold devices that it sees."""
+        running = self.linked_to_any(self.on(node.facts.name))
+        known = {claim.metadata.uid for linked in running for claim in linked.claims}
+        found = {linked.key: linked for linked in (*running, *self._holding(node, known))}
+        return list(found.values())
+
+    def linked_to_any(self, pods: Iterable[Pod]) -> list[LinkedPods]:
+        """Those that the pods belong to, without pods that are not to be removed."""
+        found = (self._closure([pod], []) for pod in pods)
+        return list({linked.key: linked for linked in found if linked is not None}.values())
+
+    def linked_to_claim(self, claim: ResourceClaim) -> LinkedPods | None:
+        """The pods that use a claim; None if some of them are not to be removed."""
+        return self._closure([], [claim])
+
+    def _holding(self, node: NodeState, known: set[str]) -> Iterator[LinkedPods]:
         """The holders of devices, except for claims that are known."""
         view = self._state.inventory.view(node.node, self._state.ledger)
         if view.hardware.is_vast:
             return
-        for position in positions(view.in_use | view.shared):
+        for position in positions(view.usage.in_use | view.usage.shared):
             holders = self._state.ledger.holders_of(view.id_of(position))
             for holder in (each for each in holders if each not in known):
                 claim = self._claims.get(holder)
-                user = None if claim is None else self.of_claim(claim)
-                if user is not None:
-                    yield user
+                linked = None if claim is None else self.linked_to_claim(claim)
+                if linked is not None:
+                    yield linked
 
-    def _closure(self, pods: list[Pod], claims: list[ResourceClaim]) -> User | None:
+    def _closure(self, pods: list[Pod], claims: list[ResourceClaim]) -> LinkedPods | None:
         """Everything that has to be removed together with these."""
         gone: dict[str, Pod] = {}
         released: dict[str, ResourceClaim] = {}
         while pods or claims:
             while claims:
                 claim = claims.pop()
-                users = self._users_of(claim)
-                if users is None:
+                consumers = self._consumers_of(claim)
+                if consumers is None:
                     return None
                 if claim.metadata.uid not in released:
                     released[claim.metadata.uid] = claim
-                    pods += users
+                    pods += consumers
             if pods and (pod := pods.pop()).metadata.uid not in gone:
                 if self._stays(pod):
                     return None
                 gone[pod.metadata.uid] = pod
                 claims += self._claims_of(pod)
-        return User(tuple(gone.values()), tuple(released.values()))
+        return LinkedPods(tuple(gone.values()), tuple(released.values()))
 
-    def _users_of(self, claim: ResourceClaim) -> list[Pod] | None:
+    def _consumers_of(self, claim: ResourceClaim) -> list[Pod] | None:
         """The pods that keep a claim; None if it cannot be freed by removing pods that are known."""
-        found: list[Pod] = []
-        if self._state.is_under_way(claim):
+        users = pods_holding(claim)
+        if users is None or self._state.is_under_way(claim):
             return None
-        for consumer in claim.status.reserved_for:
-            if consumer.resource == "pods" and consumer.uid in self._pods:
-                found.append(self._pods[consumer.uid])
-            elif consumer.resource == "podgroups":
-                key = (claim.metadata.namespace, consumer.name)
-                found += self._by_group.get(key, [])
-            else:
-                return None
-        return found
+        if any(user.uid not in self._pods for user in users):
+            return None
+        return [self._pods[user.uid] for user in users]
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
-        """The claims of a pod that have devices."""
+        """The claims of a pod that have devices, and give them back once no pod uses them."""
         used = self._state.claims_used_by(pod)
-        return [claim for claim in used if claim.status.allocation is not None]
+        return [
+            claim
+            for claim in used
+            if claim.status.allocation is not None and pods_holding(claim) is not None
+        ]
 
     def _stays(self, pod: Pod) -> bool:
         if pod.metadata.uid == self._own.metadata.uid:
@@ -199,15 +188,6 @@ class Users:
             owner = controller_of(pod.metadata)
             if owner is not None:
                 found.setdefault((owner.kind, owner.uid), []).append(pod)
-        return found
-
-    @cached_property
-    def _by_group(self) -> dict[tuple[str, str], list[Pod]]:
-        found: dict[tuple[str, str], list[Pod]] = {}
-        for pod in self._pods.values():
-            key = group_key(pod)
-            if key is not None:
-                found.setdefault(key, []).append(pod)
         return found
 
     @cached_property

@@ -15,7 +15,7 @@ from drayman.inventory.identity import PoolId
 from drayman.inventory.pool import PlaceKey, SliceRecord
 
 
-class Locale:
+class Place:
     """Somewhere that slices, or single devices of them, are for."""
 
     __slots__ = ("key", "pools", "revision")
@@ -25,7 +25,7 @@ class Locale:
         self.pools: set[PoolId] = set()
         self.revision = 0  # when a pool here last changed
 
-    def takes_in(self, node: Node) -> bool:
+    def includes(self, node: Node) -> bool:
         """Whether the node is in it. A selector that cannot be read takes in every node, as it concerns them all."""
         if self.key is None:
             return True
@@ -41,13 +41,13 @@ class Places:
     """The places of all floating slices."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Locale] = {}
-        self._selecting: dict[NodeSelector | None, Locale] = {}
-        self._of_pool: dict[PoolId, frozenset[Locale]] = {}
+        self._named: dict[str, Place] = {}
+        self._selecting: dict[NodeSelector | None, Place] = {}
+        self._of_pool: dict[PoolId, frozenset[Place]] = {}
 
-    def of_node(self, node: Node) -> tuple[Locale | None, frozenset[Locale]]:
+    def of_node(self, node: Node) -> tuple[Place | None, frozenset[Place]]:
         """The place that is this node alone, and the others that take it in."""
-        found = [place for place in self._selecting.values() if place.takes_in(node)]
+        found = [place for place in self._selecting.values() if place.includes(node)]
         return self._named.get(node.metadata.name), frozenset(found)
 
     def put(self, pool: PoolId, slices: Iterable[SliceRecord], time: int) -> None:
@@ -68,10 +68,10 @@ class Places:
         else:
             self._of_pool.pop(pool, None)
 
-    def _place(self, key: PlaceKey) -> Locale:
+    def _place(self, key: PlaceKey) -> Place:
         if isinstance(key, str):
-            return self._named.setdefault(key, Locale(key))
-        return self._selecting.setdefault(key, Locale(key))
+            return self._named.setdefault(key, Place(key))
+        return self._selecting.setdefault(key, Place(key))
 
     def _remove(self, key: PlaceKey) -> None:
         if isinstance(key, str):

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from drayman.api import codec
-from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimStatus
+from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.api.struct import Json
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.cluster.writes import BindWrite, CreateWrite, PartsWrite, Write
@@ -22,7 +22,8 @@ def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[Resou
     if wanted.metadata.finalizers != known.metadata.finalizers:
         parts["metadata", "finalizers"] = list(wanted.metadata.finalizers) or None
     if wanted.status.allocation != known.status.allocation:
-        parts["status", "allocation"] = _json(wanted.status.allocation)
+        allocation = wanted.status.allocation
+        parts["status", "allocation"] = None if allocation is None else codec.to_dict(allocation)
     if wanted.status.reserved_for != known.status.reserved_for:
         entries = [codec.to_dict(entry) for entry in wanted.status.reserved_for]
         parts["status", "reservedFor"] = entries or None
@@ -76,7 +77,3 @@ def pod_writes(placement: Placement) -> list[Write]:
 def bind_write(placement: Placement) -> BindWrite:
     metadata = placement.pod.metadata
     return BindWrite(metadata.name, metadata.namespace, placement.node, metadata.uid)
-
-
-def _json(allocation: AllocationResult | None) -> Json:
-    return None if allocation is None else codec.to_dict(allocation)
