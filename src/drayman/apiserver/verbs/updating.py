@@ -81,10 +81,13 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
             results = await call.core.store.write(operations)
             break
         except ConflictError:
-            latest = call.core.store.latest(call.key)
-            if attempt == ATTEMPTS or not is_large(size) or latest is None:
+            if attempt == ATTEMPTS or not is_large(size):
                 raise
-            existing = latest  # It was changed while this was planned.
+            # It was changed while this was planned.
+            latest = call.core.store.latest(call.key)
+            if latest is None:
+                raise not_found(call.subject) from None
+            existing = latest
     if call.dry_run:
         return Stored(
             call.key, existing.revision, stored_form(new, call.resource.hub_kind)(existing.revision)

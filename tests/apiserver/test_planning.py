@@ -1,0 +1,153 @@
+"""Large writes are planned in another thread: others are answered meanwhile, and no write is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from building import Harness, config, decoded
+from drayman.apiserver.requests.large_bodies import LARGE_BODY
+from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
+from drayman.cluster.embedded.model import Key, Put
+
+PATIENCE_S = 60.0
+LARGE = {"filler": "x" * LARGE_BODY}
+MERGE = {"content-type": "application/merge-patch+json"}
+
+
+class Meanwhile(AdmissionPlugin):
+    """Does something in the middle of the first plan, and waits until it is done."""
+
+    def __init__(self, act: Callable[[threading.Event], None]) -> None:
+        self._act: Callable[[threading.Event], None] | None = act
+        self.threads: list[str] = []
+
+    def validate(self, write: Admitted) -> None:
+        if write.resource.plural != "configmaps" or write.name != "large":
+            return
+        self.threads.append(threading.current_thread().name)
+        act, self._act = self._act, None
+        if act is not None:
+            done = threading.Event()
+            act(done)
+            assert done.wait(PATIENCE_S), "the event loop does not answer"
+
+
+def meanwhile(harness: Harness, work: Callable[[], Any]) -> Meanwhile:
+    """Have the event loop do some work while a write of the map `large` is planned."""
+    loop = asyncio.get_running_loop()
+
+    def act(done: threading.Event) -> None:
+        async def run() -> None:
+            await work()
+            done.set()
+
+        asyncio.run_coroutine_threadsafe(run(), loop)
+
+    plugin = Meanwhile(act)
+    harness.server.core.admission.plugins.append(plugin)
+    return plugin
+
+
+async def test_others_are_answered_while_a_large_write_is_planned() -> None:
+    """The plan waits for a request of somebody else, which could not be answered if it were planned in the event loop."""
+    harness = Harness()
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("small"))
+    plugin = meanwhile(harness, lambda: harness.json("GET", f"{base}/configmaps/small"))
+    made = await harness.send("POST", f"{base}/configmaps", config("large", **LARGE))
+    assert made.status == 201
+    assert plugin.threads != [threading.main_thread().name]
+
+
+async def test_small_writes_are_planned_at_once() -> None:
+    """They are not worth another thread."""
+    harness = Harness()
+    base = await harness.namespace()
+    plugin = Meanwhile(threading.Event.set)
+    harness.server.core.admission.plugins.append(plugin)
+    await harness.json("POST", f"{base}/configmaps", config("large"))
+    assert plugin.threads == [threading.main_thread().name]
+
+
+async def test_a_small_patch_of_a_large_object_is_large() -> None:
+    """What counts is how much is looked at."""
+    harness = Harness()
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    plugin = Meanwhile(threading.Event.set)
+    harness.server.core.admission.plugins.append(plugin)
+    patched = await harness.send("PATCH", f"{base}/configmaps/large", {"data": {"a": "b"}}, MERGE)
+    assert patched.status == 200
+    assert plugin.threads != [threading.main_thread().name]
+
+
+async def test_a_write_that_others_overtake_is_planned_again() -> None:
+    """Both changes are there in the end."""
+    harness = Harness()
+    base = await harness.namespace()
+    path = f"{base}/configmaps/large"
+    await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    plugin = meanwhile(harness, lambda: small(harness, path))
+    patched = await harness.send("PATCH", path, {"data": {"ours": "1"}}, MERGE)
+    assert patched.status == 200
+    data = (await harness.json("GET", path))["data"]
+    assert {"ours", "theirs"} <= data.keys()
+    assert len(plugin.threads) == 2
+
+
+async def small(harness: Harness, path: str) -> None:
+    """A change of a large object by the store itself."""
+    _, _, _, _, namespace, _, name = path.split("/")
+    key = Key("configmaps", namespace, name)
+    stored = harness.store.latest(key)
+    assert stored is not None
+    changed = {**stored.value, "data": {**stored.value["data"], "theirs": "1"}}
+
+    def encoded(revision: int) -> bytes:
+        metadata = {**changed["metadata"], "resourceVersion": str(revision)}
+        return json.dumps({**changed, "metadata": metadata}).encode()
+
+    await harness.store.write([Put(key, encoded)])
+
+
+@pytest.mark.parametrize("version", [True, False])
+async def test_an_update_that_others_overtake(version: bool) -> None:
+    """With a version it is refused; without one it replaces whatever there is."""
+    harness = Harness()
+    base = await harness.namespace()
+    path = f"{base}/configmaps/large"
+    made = await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    meanwhile(harness, lambda: small(harness, path))
+    body = {**made, "data": {**LARGE, "ours": "1"}}
+    if not version:
+        del body["metadata"]["resourceVersion"]
+    updated = await harness.send("PUT", path, body)
+    assert updated.status == (409 if version else 200), decoded(updated)
+    data = (await harness.json("GET", path))["data"]
+    assert ("theirs" in data, "ours" in data) == (version, not version)
+
+
+async def test_an_object_that_is_deleted_meanwhile_is_not_found() -> None:
+    """As if the patch had come later."""
+    harness = Harness()
+    base = await harness.namespace()
+    path = f"{base}/configmaps/large"
+    await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    meanwhile(harness, lambda: harness.send("DELETE", path))
+    patched = await harness.send("PATCH", path, {"data": {"ours": "1"}}, MERGE)
+    assert patched.status == 404
+
+
+async def test_a_refusal_is_the_same() -> None:
+    """What planning raises in another thread is answered as usual."""
+    harness = Harness()
+    base = await harness.namespace()
+    await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    again = await harness.send("POST", f"{base}/configmaps", config("large", **LARGE))
+    assert (again.status, decoded(again)["reason"]) == (409, "AlreadyExists")
