@@ -1,0 +1,572 @@
+"""The table of hostile requests and objects. Each row is what a user with `edit` rights in one namespace could send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+
+CORE = "/api/v1/namespaces/hostile"
+MAPS, PODS = f"{CORE}/configmaps", f"{CORE}/pods"
+APPS = "/apis/apps/v1/namespaces/hostile"
+JOBS = "/apis/batch/v1/namespaces/hostile/jobs"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/hostile/resourceclaims"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/hostile/resourceclaimtemplates"
+WIDGETS = "/apis/hostile.example/v1/namespaces/hostile/widgets"
+RBAC = "rbac.authorization.k8s.io"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+CONTAINER = {"name": "c", "image": "i"}
+
+_TEXT = {"type": "string"}
+_LONG = " || ".join(["device.driver == 'a'"] * 40)
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "any": {
+                    "type": "array",
+                    "items": {
+                        "type": "string",
+                        "anyOf": [{"pattern": f"^x{n}$"} for n in range(100)],
+                    },
+                },
+                "enum": {
+                    "type": "array",
+                    "items": {"type": "string", "enum": [f"value-{n}" for n in range(5_000)]},
+                },
+                "regex": {"type": "string", "pattern": "^(a+)+$"},
+                "rules": {
+                    "type": "array",
+                    "maxItems": 1000,
+                    "items": {"type": "string", "maxLength": 10},
+                    "x-kubernetes-validations": [
+                        {"rule": "self.all(x, self.exists_one(y, x == y))"}
+                    ],
+                },
+                "set": {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
+                "map": {
+                    "type": "array",
+                    "items": {"type": "object", "required": ["k"], "properties": {"k": _TEXT}},
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["k"],
+                },
+            },
+        }
+    },
+}
+
+SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/api/v1/namespaces", {"metadata": {"name": "hostile"}}),
+    (f"{CORE}/serviceaccounts", {"metadata": {"name": "mallory"}}),
+    (
+        f"/apis/{RBAC}/v1/namespaces/hostile/rolebindings",
+        {
+            "metadata": {"name": "mallory-edits"},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "edit"},
+            "subjects": [{"kind": "ServiceAccount", "name": "mallory", "namespace": "hostile"}],
+        },
+    ),
+    (
+        f"/apis/{RBAC}/v1/clusterroles",
+        {
+            "metadata": {
+                "name": "edit-widgets",
+                "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
+            },
+            "rules": [{"apiGroups": ["hostile.example"], "resources": ["*"], "verbs": ["*"]}],
+        },
+    ),
+    (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {
+            "metadata": {"name": "widgets.hostile.example"},
+            "spec": {
+                "group": "hostile.example",
+                "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": _SCHEMA},
+                    }
+                ],
+            },
+        },
+    ),
+)
+
+
+@dataclass(slots=True)
+class Attacker:
+    """The hostile user. Every answer is counted."""
+
+    client: aiohttp.ClientSession
+    url: str
+    token: str
+    tls: ssl.SSLContext
+    answers: Counter[str]
+
+    async def send(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> int:
+        """A request; a body that is not bytes is sent as JSON."""
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        headers = {"Content-Type": kind}
+        try:
+            async with self.client.request(
+                method, f"{self.url}{path}", data=data, headers=headers
+            ) as answer:
+                await answer.read()
+                self.answers[str(answer.status)] += 1
+                return answer.status
+        except aiohttp.ClientError as error:
+            self.answers[type(error).__name__] += 1
+            return 0
+
+    async def post(self, path: str, **members: Any) -> int:
+        return await self.send("POST", path, {"metadata": {"generateName": "h-"}, **members})
+
+    async def together(self, requests: Iterable[Awaitable[Any]]) -> None:
+        await asyncio.gather(*requests)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        address = urlsplit(self.url)
+        return await asyncio.open_connection(address.hostname, address.port, ssl=self.tls)
+
+
+Row = Callable[[Attacker], Awaitable[Any]]
+ROWS: dict[str, Row] = {}
+
+
+def row(name: str) -> Callable[[Row], Row]:
+    def register(made: Row) -> Row:
+        ROWS[name] = made
+        return made
+
+    return register
+
+
+def metadata(**members: Any) -> dict[str, Any]:
+    return {"generateName": "h-", **members}
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"metadata": metadata(), "spec": {"containers": [CONTAINER], **spec}}
+
+
+def template(**spec: Any) -> dict[str, Any]:
+    labels = {"app": "h"}
+    made = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER], **spec}}
+    return {"selector": {"matchLabels": labels}, "template": made}
+
+
+def claim_spec(*expressions: str, requests: int = 1) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    exactly = {"deviceClassName": "x", "selectors": selectors}
+    made = [{"name": f"r{n}", "exactly": exactly} for n in range(requests)]
+    return {"devices": {"requests": made}}
+
+
+def names(count: int, prefix: str = "n") -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+# --- nothing, for comparison -------------------------------------------------------------------------
+
+
+@row("nothing")
+async def _(a: Attacker) -> None:
+    await asyncio.sleep(3)
+
+
+# --- metadata ----------------------------------------------------------------------------------------
+
+
+def _owners(count: int, *, controller: bool = False) -> list[dict[str, Any]]:
+    return [
+        {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name, "controller": controller}
+        for name in names(count)
+    ]
+
+
+OBJECTS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
+    "15,000 owners": (MAPS, lambda: {"metadata": metadata(ownerReferences=_owners(15_000))}),
+    "9,000 controlling owners": (
+        MAPS, lambda: {"metadata": metadata(ownerReferences=_owners(9_000, controller=True))}),
+    "the same owner 19,000 times": (
+        MAPS, lambda: {"metadata": metadata(ownerReferences=_owners(1) * 19_000)}),
+    "99,000 finalizers": (
+        MAPS, lambda: {"metadata": metadata(finalizers=[f"a/{n}" for n in range(99_000)])}),
+    "40,000 labels": (MAPS, lambda: {"metadata": metadata(labels=dict.fromkeys(names(40_000), "v"))}),
+    "40,000 invalid labels": (
+        MAPS, lambda: {"metadata": metadata(labels=dict.fromkeys(names(40_000, "/"), "v"))}),
+    "40,000 annotations": (
+        MAPS, lambda: {"metadata": metadata(annotations=dict.fromkeys(names(40_000), ""))}),
+    "90,000 keys": (MAPS, lambda: {"metadata": metadata(), "data": dict.fromkeys(names(90_000), "")}),
+    "45,000 invalid keys": (
+        MAPS, lambda: {"metadata": metadata(), "data": dict.fromkeys(names(45_000, "/"), "")}),
+    "a value of 2.9 MB": (MAPS, lambda: {"metadata": metadata(), "data": {"a": "x" * 2_900_000}}),
+    "2,000 managers": (
+        MAPS, lambda: {"metadata": metadata(managedFields=[
+            {"manager": name, "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+             "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {f"f:{name}": {}}}}
+            for name in names(2_000)])}),
+    "32 x 32 selectors": (
+        CLAIMS, lambda: {"metadata": metadata(), "spec": claim_spec(
+            *(f"device.attributes['d'].a{n} == 'x' || {_LONG}" for n in range(32)), requests=32)}),
+    "one long selector": (
+        CLAIMS, lambda: {"metadata": metadata(), "spec": claim_spec(
+            " || ".join(["device.driver == 'a'"] * 480))}),
+    "a deep selector": (
+        CLAIMS, lambda: {"metadata": metadata(), "spec": claim_spec("(" * 240 + "true" + ")" * 240)}),
+    "a selector of nested loops": (
+        CLAIMS, lambda: {"metadata": metadata(), "spec": claim_spec(
+            *["[1,2,3].all(a, [1,2,3].all(b, [1,2,3].all(c, [1,2,3].all(d, a + b + c + d > 0))))"] * 32,
+            requests=32)}),
+    "a selector with regular expressions": (
+        CLAIMS, lambda: {"metadata": metadata(), "spec": claim_spec(
+            *["device.driver.matches('(a+)+(b+)+(c|d|e)*$')"] * 32, requests=32)}),
+    "a template of 32 x 32 selectors": (
+        TEMPLATES, lambda: {"metadata": metadata(), "spec": {"spec": claim_spec(
+            *(f"device.attributes['d'].b{n} == 'x'" for n in range(32)), requests=32)}}),
+    "5,000 template claims": (
+        PODS, lambda: pod(resourceClaims=[
+            {"name": n, "resourceClaimTemplateName": "t"} for n in names(5_000)])),
+    "20,000 template claims": (
+        PODS, lambda: pod(resourceClaims=[
+            {"name": n, "resourceClaimTemplateName": "t"} for n in names(20_000)])),
+    "20,000 named claims": (
+        PODS, lambda: pod(resourceClaims=[
+            {"name": n, "resourceClaimName": n} for n in names(20_000)])),
+    "1,000 containers": (
+        PODS, lambda: pod(containers=[{"name": n, "image": "i"} for n in names(1_000)])),
+    "30,000 variables": (
+        PODS, lambda: pod(containers=[
+            {**CONTAINER, "env": [{"name": n, "value": "v"} for n in names(30_000)]}])),
+    "20,000 ports": (
+        PODS, lambda: pod(containers=[
+            {**CONTAINER, "ports": [{"containerPort": 1 + n % 65_535} for n in range(20_000)]}])),
+    "20,000 host ports": (
+        PODS, lambda: pod(containers=[{**CONTAINER, "ports": [
+            {"containerPort": 1 + n, "hostPort": 1 + n} for n in range(20_000)]}])),
+    "15,000 volumes": (
+        PODS, lambda: pod(volumes=[{"name": n, "emptyDir": {}} for n in names(15_000)])),
+    "15,000 mounts": (
+        PODS, lambda: pod(
+            volumes=[{"name": "v", "emptyDir": {}}],
+            containers=[{**CONTAINER, "volumeMounts": [
+                {"name": "v", "mountPath": f"/{n}"} for n in range(15_000)]}])),
+    "30,000 tolerations": (
+        PODS, lambda: pod(tolerations=[{"key": n, "operator": "Exists"} for n in names(30_000)])),
+    "5,000 affinity terms": (
+        PODS, lambda: pod(affinity={"podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": n, "labelSelector": {"matchLabels": {n: "x"}}}
+                for n in names(5_000)]}})),
+    "5,000 node terms": (
+        PODS, lambda: pod(affinity={"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": n, "operator": "In", "values": ["x"]}]}
+                for n in names(5_000)]}}})),
+    "2,000 spread constraints": (
+        PODS, lambda: pod(topologySpreadConstraints=[
+            {"maxSkew": 1, "topologyKey": n, "whenUnsatisfiable": "DoNotSchedule",
+             "labelSelector": {"matchLabels": {n: "x"}}} for n in names(2_000)])),
+    "90,000 arguments": (PODS, lambda: pod(containers=[{**CONTAINER, "args": names(90_000)}])),
+    "2^31-1 replicas of a StatefulSet": (
+        f"{APPS}/statefulsets",
+        lambda: {"metadata": metadata(), "spec": {
+            "replicas": 2**31 - 1, "serviceName": "s", "podManagementPolicy": "Parallel",
+            **template()}}),
+    "2^31-1 replicas of a Deployment": (
+        f"{APPS}/deployments",
+        lambda: {"metadata": metadata(), "spec": {"replicas": 2**31 - 1, **template()}}),
+    "2^31-1 replicas of a ReplicaSet": (
+        f"{APPS}/replicasets",
+        lambda: {"metadata": metadata(), "spec": {"replicas": 2**31 - 1, **template()}}),
+    "2^31-1 pods of a Job": (
+        JOBS, lambda: {"metadata": metadata(), "spec": {
+            "parallelism": 2**31 - 1, "completions": 2**31 - 1,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}}),
+    "100,000 indexes of a Job": (
+        JOBS, lambda: {"metadata": metadata(), "spec": {
+            "parallelism": 1_000, "completions": 100_000, "completionMode": "Indexed",
+            "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}}),
+    "a Job with 1,000 claims a pod": (
+        JOBS, lambda: {"metadata": metadata(), "spec": {
+            "parallelism": 100, "completions": 100, "template": {"spec": {
+                "restartPolicy": "Never", "containers": [CONTAINER], "resourceClaims": [
+                    {"name": n, "resourceClaimTemplateName": "t"} for n in names(1_000)]}}}}),
+    "anyOf over 20,000 items": (
+        WIDGETS, lambda: _widget(any=[f"y{n}" for n in range(20_000)])),
+    "enum over 50,000 items": (
+        WIDGETS, lambda: _widget(enum=[f"value-{n % 5_000}" for n in range(50_000)])),
+    "enum over 50,000 wrong items": (WIDGETS, lambda: _widget(enum=names(50_000))),
+    "a pattern that backtracks": (WIDGETS, lambda: _widget(regex="a" * 60 + "!")),
+    "a rule over 1,000 items": (WIDGETS, lambda: _widget(rules=names(1_000))),
+    "a set of 90,000": (WIDGETS, lambda: _widget(set=names(90_000))),
+    "a map list of 45,000": (WIDGETS, lambda: _widget(map=[{"k": n} for n in names(45_000)])),
+}  # fmt: skip
+
+
+def _widget(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "hostile.example/v1",
+        "kind": "Widget",
+        "metadata": metadata(),
+        "spec": spec,
+    }
+
+
+def _object_row(path: str, body: Callable[[], dict[str, Any]]) -> Row:
+    async def send(a: Attacker) -> None:
+        await a.send("POST", path, body())
+        await asyncio.sleep(2)  # for the controllers
+
+    return send
+
+
+ROWS |= {name: _object_row(*made) for name, made in OBJECTS.items()}
+
+
+# --- bodies ------------------------------------------------------------------------------------------
+
+BODIES: dict[str, tuple[str, bytes]] = {
+    "90,000 duplicate keys": (
+        "application/json", b'{"metadata":{"name":"d"},"data":{' + b'"a":"b",' * 90_000 + b'"a":"b"}}'),
+    "90,000 unknown fields": (
+        "application/json",
+        b"{" + b",".join(b'"x%d":1' % n for n in range(90_000)) + b"}"),
+    "JSON of depth 500,000": ("application/json", b"[" * 500_000),
+    "JSON of 1,000,000 numbers": (
+        "application/json", b'{"metadata":{"name":"n"},"data":[' + b"1," * 1_000_000 + b"1]}"),
+    "YAML of depth 100,000": ("application/yaml", b"[" * 100_000),
+    "YAML of aliases": (
+        "application/yaml",
+        b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+        + b"".join(b"%c: &%c [%s]\n" % (97 + n, 97 + n, b",".join([b"*%c" % (96 + n)] * 9))
+                   for n in range(1, 12))),
+    "YAML of 100,000 lines": (
+        "application/yaml",
+        b"metadata:\n  name: y\ndata:\n" + b"".join(b"  k%d: v\n" % n for n in range(100_000))),
+    "3 MB that are not UTF-8": ("application/json", b'{"data":"' + b"\xff" * 2_900_000 + b'"}'),
+}  # fmt: skip
+
+
+def _body_row(kind: str, body: bytes) -> Row:
+    async def send(a: Attacker) -> None:
+        await a.together(a.send("POST", MAPS, body, kind) for _ in range(4))
+
+    return send
+
+
+ROWS |= {name: _body_row(*made) for name, made in BODIES.items()}
+
+
+# --- patches -----------------------------------------------------------------------------------------
+
+
+async def _made(a: Attacker, name: str, path: str, body: dict[str, Any]) -> str:
+    body["metadata"] = {"name": name}
+    await a.send("POST", path, body)
+    return f"{path}/{name}"
+
+
+@row("apply over reversed lists")
+async def _(a: Attacker) -> None:
+    """Each item of a list of maps is found by its key."""
+    env = [{"name": name, "value": "v"} for name in names(10_000)]
+    for number, items in enumerate((env, env[::-1])):
+        containers = [{**CONTAINER, "env": items}]
+        body = {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reversed"},
+            "spec": {"containers": containers},
+        }  # fmt: skip
+        query = f"?fieldManager=m{number}&force=true"
+        await a.send("PATCH", f"{PODS}/reversed{query}", body, APPLY)
+
+
+@row("apply by 300 managers")
+async def _(a: Attacker) -> None:
+    data = dict.fromkeys(names(300), "v")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "managed"}, "data": data}
+    for number in range(300):
+        query = f"?fieldManager=m{number}&force=true"
+        await a.send("PATCH", f"{MAPS}/managed{query}", body, APPLY)
+
+
+@row("strategic merge of 15,000 variables")
+async def _(a: Attacker) -> None:
+    env = [{"name": name, "value": "v"} for name in names(15_000)]
+    spec = template()
+    path = await _made(a, "merged", f"{APPS}/deployments", {"spec": {"replicas": 0, **spec}})
+    for items in (env, env[::-1]):
+        order = [{"name": item["name"]} for item in items]
+        containers = [{**CONTAINER, "env": items, "$setElementOrder/env": order}]
+        change = {"spec": {"template": {"spec": {"containers": containers}}}}
+        await a.send("PATCH", path, change, STRATEGIC)
+
+
+@row("10,000 moves in a long list")
+async def _(a: Attacker) -> None:
+    path = await _made(a, "moved", WIDGETS, _widget(set=names(30_000)))
+    moves = [{"op": "move", "from": "/spec/set/0", "path": "/spec/set/29999"}] * 10_000
+    await a.send("PATCH", path, moves, JSON_PATCH)
+
+
+@row("copies that double")
+async def _(a: Attacker) -> None:
+    path = await _made(a, "copied", MAPS, {"data": {"a": "b"}})
+    deep = [{"op": "copy", "from": "/data", "path": "/data" + "/x" * 2**n} for n in range(16)]
+    wide = [{"op": "copy", "from": "/data", "path": f"/data/c{n}"} for n in range(40)]
+    for operations in (deep, wide):
+        await a.send("PATCH", path, operations, JSON_PATCH)
+
+
+@row("200 patches of a large object")
+async def _(a: Attacker) -> None:
+    path = await _made(a, "large", MAPS, {"data": dict.fromkeys(names(40_000), "")})
+    await a.together(
+        a.send("PATCH", path, {"data": {"a": str(number)}}, MERGE) for number in range(200)
+    )
+
+
+# --- floods ------------------------------------------------------------------------------------------
+
+
+@row("2,000 creations at once")
+async def _(a: Attacker) -> None:
+    await a.together(a.post(MAPS, data={"a": "b"}) for _ in range(2_000))
+
+
+@row("2,000 reviews at once")
+async def _(a: Attacker) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    spec = {"resourceAttributes": {"verb": "get", "resource": "pods"}}
+    await a.together(a.send("POST", path, {"spec": spec}) for _ in range(2_000))
+
+
+@row("1,000 tokens at once")
+async def _(a: Attacker) -> None:
+    path = f"{CORE}/serviceaccounts/mallory/token"
+    await a.together(a.send("POST", path, {"spec": {}}) for _ in range(1_000))
+
+
+@row("500 pods that fit nowhere")
+async def _(a: Attacker) -> None:
+    requests = {"requests": {"cpu": "100000"}}
+    body = pod(containers=[{**CONTAINER, "resources": requests}])
+    await a.together(a.send("POST", PODS, body) for _ in range(500))
+
+
+@row("2,000 watches")
+async def _(a: Attacker) -> None:
+    async def watch() -> None:
+        try:
+            async with a.client.get(f"{a.url}{MAPS}?watch=1&timeoutSeconds=3") as answer:
+                a.answers[str(answer.status)] += 1
+                await answer.read()
+        except aiohttp.ClientError as error:
+            a.answers[type(error).__name__] += 1
+
+    await a.together(watch() for _ in range(2_000))
+
+
+@row("100 lists of 3,000 objects")
+async def _(a: Attacker) -> None:
+    for _ in range(6):
+        await a.together(a.post(MAPS, data={"a": "b" * 500}) for _ in range(500))
+    await a.together(a.send("GET", MAPS) for _ in range(100))
+    await a.send("DELETE", MAPS)
+
+
+@row("a label selector of 60,000 letters")
+async def _(a: Attacker) -> None:
+    selector = quote(",".join(f"k{n}=v" for n in range(1_400)))
+    await a.together(a.send("GET", f"{MAPS}?labelSelector={selector}") for _ in range(20))
+
+
+@row("100 secrets of 1 MB")
+async def _(a: Attacker) -> None:
+    data = {"a": "eHh4" * 250_000}
+    for _ in range(10):
+        await a.together(a.post(f"{CORE}/secrets", data=data) for _ in range(10))
+
+
+@row("2,000 events")
+async def _(a: Attacker) -> None:
+    involved = {"kind": "Pod", "namespace": "hostile", "name": "p"}
+    await a.together(
+        a.post(f"{CORE}/events", involvedObject=involved, reason="r", message="m" * 900)
+        for _ in range(2_000)
+    )
+
+
+# --- connections -------------------------------------------------------------------------------------
+
+
+@row("1,000 idle connections")
+async def _(a: Attacker) -> None:
+    connections = await asyncio.gather(*(a.connect() for _ in range(1_000)), return_exceptions=True)
+    a.answers.update(
+        "refused" if isinstance(each, BaseException) else "open" for each in connections
+    )
+    await asyncio.sleep(3)
+    for each in connections:
+        if not isinstance(each, BaseException):
+            each[1].transport.abort()
+
+
+@row("100 half-sent bodies")
+async def _(a: Attacker) -> None:
+    """And then a large write of the same user, to see whether there is room for it."""
+    head = (
+        f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {a.token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 3000000\r\n\r\n{"
+    ).encode()
+    connections = await asyncio.gather(*(a.connect() for _ in range(100)))
+    for _, writer in connections:
+        writer.write(head)
+    await asyncio.sleep(2)
+    await a.post(MAPS, data={"a": "x" * 500_000})
+    for _, writer in connections:
+        writer.transport.abort()
+
+
+@row("500 slow headers")
+async def _(a: Attacker) -> None:
+    connections = await asyncio.gather(*(a.connect() for _ in range(500)))
+    for _ in range(20):
+        for _, writer in connections:
+            writer.write(b"G")
+        await asyncio.sleep(0.1)
+    for _, writer in connections:
+        writer.transport.abort()
+
+
+@row("1,000 requests in one packet")
+async def _(a: Attacker) -> None:
+    reader, writer = await a.connect()
+    request = f"GET {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {a.token}\r\n\r\n".encode()
+    writer.write(request * 1_000)
+    try:
+        async with asyncio.timeout(5):
+            while await reader.read(1 << 16):
+                a.answers["read"] += 1
+    except TimeoutError:
+        pass
+    writer.transport.abort()
