@@ -60,6 +60,16 @@ class Guarded:
         assert code == 201, made
         return made
 
+    async def publish(
+        self, *devices: Mapping[str, Any], generation: int = 1, slices: int = 1, **spec: Any
+    ) -> None:
+        """A slice of the pool `p`."""
+        pool = {"name": "p", "generation": generation, "resourceSliceCount": slices}
+        whole = {"driver": DRIVER, "pool": pool, "allNodes": True, **spec}
+        if devices:
+            whole["devices"] = list(devices)
+        await self.make(SLICES, {"metadata": {"generateName": "s-"}, "spec": whole})
+
     async def claim(self, name: str) -> None:
         exactly = {"deviceClassName": "gpu", "count": 1}
         spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
@@ -85,6 +95,8 @@ async def guarded(*claims: str, path: Path | None = None) -> AsyncIterator[Guard
         server.core.admission.plugins.append(ClaimsInUse())
         await create_first_objects(server.core)
         made = Guarded(server, store)
+        if path is None or store.count("resourceslices.resource.k8s.io") == 0:
+            await made.publish(*({"name": f"gpu-{number}"} for number in range(8)), generation=0)
         for name in claims:
             await made.claim(name)
         yield made

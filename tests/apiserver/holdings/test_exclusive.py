@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from holdings.claims import CLAIMS, DRIVER, SLICES, Guarded, guarded, result
+from holdings.claims import CLAIMS, DRIVER, guarded, result
 
 from drayman.apiserver.verbs.batch import Batch
 from drayman.cluster.embedded.errors import RefusedError
@@ -22,14 +22,6 @@ def refusal(claim: str, why: str) -> tuple[int, str]:
     return 409, f'{prefix} "{claim}": {why}'
 
 
-async def publish(here: Guarded, *devices: dict[str, Any], **spec: Any) -> None:
-    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
-    whole = {"driver": DRIVER, "pool": pool, "allNodes": True, **spec}
-    if devices:
-        whole["devices"] = list(devices)
-    await here.make(SLICES, {"metadata": {"generateName": "s-"}, "spec": whole})
-
-
 async def test_a_device_is_held_by_one_claim() -> None:
     """409, which names the holder. Once it is free, the next claim may have it."""
     async with guarded("a", "b") as here:
@@ -41,6 +33,16 @@ async def test_a_device_is_held_by_one_claim() -> None:
         await here.free("b")
         await here.free("a")
         assert (await here.allocate("b", result("gpu-0")))[0] == 200
+
+
+async def test_devices_that_are_not_published_are_not_guarded() -> None:
+    """As in Kubernetes, a claim may be allocated to anything. But a device that was published when it was given away stays held."""
+    async with guarded("a", "b", "c", "d") as here:
+        for name in ("a", "b"):
+            assert (await here.allocate(name, result("made-up")))[0] == 200
+        await here.allocate("c", result("gpu-0"))
+        await here.publish({"name": "other"}, generation=5)
+        assert (await here.allocate("d", result("gpu-0")))[0] == 409
 
 
 async def test_a_deleted_claim_holds_nothing() -> None:
@@ -86,7 +88,7 @@ async def test_shares_add_up_to_the_capacity_of_their_device() -> None:
     capacity = {"memory": {"value": "10Gi"}}
     async with guarded("a", "b", "c") as here:
         device = {"name": "gpu-0", "allowMultipleAllocations": True, "capacity": capacity}
-        await publish(here, device)
+        await here.publish(device)
         assert (await here.allocate("a", result("gpu-0", SHARES[0], memory="6Gi")))[0] == 200
         why = (
             f"device {DRIVER}/p/gpu-0 has not that much memory left beside ResourceClaim default/a"
@@ -113,11 +115,10 @@ async def test_partitions_add_up_to_the_counters_of_their_pool() -> None:
         return {"name": name, "consumesCounters": [consumed]}
 
     async with guarded("a", "b", "c") as here:
-        pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
         counters = [{"name": "gpu-0", "counters": {"memory": {"value": "8Gi"}}}]
-        await publish(here, sharedCounters=counters, pool=pool)
-        await publish(here, partition("half", "4Gi"), partition("large", "5Gi"),
-                      partition("rest", "4Gi"), pool=pool)  # fmt: skip
+        await here.publish(sharedCounters=counters, slices=2)
+        await here.publish( partition("half", "4Gi"), partition("large", "5Gi"),
+                      partition("rest", "4Gi"), slices=2)  # fmt: skip
         assert (await here.allocate("a", result("half")))[0] == 200
         why = f"counter memory of gpu-0 in pool {DRIVER}/p does not suffice beside ResourceClaim default/a"
         assert await here.allocate("b", result("large")) == refusal("b", why)

@@ -4,6 +4,8 @@ Schedulers decide from what they have seen, so two of them can give the same dev
 about writes one after the other, and this constraint looks at every allocation there: a device that another claim holds, a share beyond
 its capacity, or a partition for which the counters of the pool do not suffice is refused.
 
+This is about devices that drivers publish, or did when they were given away: a claim may be allocated to anything else, as in Kubernetes.
+
 The index only says where to look: which claims have been given a device. What they hold is read from the claims as they are. So a
 write that was decided and then failed on disk does no harm.
 """
@@ -35,8 +37,9 @@ Amounts: TypeAlias = dict[tuple[str, str], Amount]
 
 
 class _PoolLimits(Struct, frozen=True):
-    """What can be shared in a pool: nothing, in most."""
+    """The devices of a pool, and what of it can be shared: nothing, in most."""
 
+    devices: frozenset[str]
     capacities: Mapping[str, Mapping[str, Amount]]
     """Of devices that several claims may hold."""
     counters: Amounts
@@ -52,10 +55,10 @@ class ExclusiveDevices:
         self._claims: dict[PoolId, dict[DeviceId, set[Key]]] = {}
         self._slices: dict[PoolId, set[Key]] = {}
         self._limits: Bounded[PoolId, _PoolLimits] = Bounded(_POOLS_KEPT)
-        for stored in store.list(CLAIMS):
-            self._note_claim(stored)
         for stored in store.list(SLICES):
             self._slices.setdefault(_pool_of(stored), set()).add(stored.key)
+        for stored in store.list(CLAIMS):
+            self._note_claim(stored)
 
     def check(self, events: Sequence[Event]) -> None:
         """Look at the allocations that a transaction makes. Raises RefusedError."""
@@ -82,7 +85,8 @@ class ExclusiveDevices:
     def _check_claim(self, event: Event, decided: Mapping[Key, Stored | None]) -> None:
         taken: dict[DeviceId, list[Holding]] = {}
         for holding in _holdings(event.stored):
-            taken.setdefault(holding.device, []).append(holding)
+            if holding.device in self._claims.get(holding.device.pool_id, {}):
+                taken.setdefault(holding.device, []).append(holding)
         for device, holdings in taken.items():
             others = self._others(device, event.key, decided)
             self._check_device(event.key, device, holdings, others)
@@ -114,7 +118,7 @@ class ExclusiveDevices:
             return
         used: Amounts = {}
         holders: dict[Key, list[Holding]] = {}
-        for device in self._claims[pool]:
+        for device in self._claims.get(pool, {}):
             others = self._others(device, key, decided)
             if device in own or others:
                 holders |= others
@@ -142,9 +146,11 @@ class ExclusiveDevices:
     # --- Where to look -------------------------------------------------------------------------
 
     def _note_claim(self, stored: Stored) -> None:
-        for holding in _holdings(stored):
-            devices = self._claims.setdefault(holding.device.pool_id, {})
-            devices.setdefault(holding.device, set()).add(stored.key)
+        for device in {holding.device for holding in _holdings(stored)}:
+            pool = device.pool_id
+            is_held = device in self._claims.get(pool, {})
+            if is_held or device.device in self._limits_of(pool).devices:
+                self._claims.setdefault(pool, {}).setdefault(device, set()).add(stored.key)
 
     def _forget_claim(self, event: Event) -> None:
         if event.previous is None:
@@ -207,6 +213,7 @@ def _pool_of(stored: Stored) -> PoolId:
 
 def _limits_in(slices: Sequence[ResourceSlice]) -> _PoolLimits:
     """The limits of a pool, given the slices of its newest generation."""
+    devices: set[str] = set()
     counters: Amounts = {}
     capacities: dict[str, dict[str, Amount]] = {}
     consumed: dict[str, Amounts] = {}
@@ -215,6 +222,7 @@ def _limits_in(slices: Sequence[ResourceSlice]) -> _PoolLimits:
             for name, counter in counter_set.counters.items():
                 counters[counter_set.name, name] = counter.value.amount
         for device in spec.devices or ():
+            devices.add(device.name)
             if device.allow_multiple_allocations:
                 capacities[device.name] = {n: c.value.amount for n, c in device.capacity.items()}
             if device.consumes_counters:
@@ -223,7 +231,7 @@ def _limits_in(slices: Sequence[ResourceSlice]) -> _PoolLimits:
                     for one in device.consumes_counters
                     for name, counter in one.counters.items()
                 }
-    return _PoolLimits(capacities, counters, consumed)
+    return _PoolLimits(frozenset(devices), capacities, counters, consumed)
 
 
 def _named(holders: Mapping[Key, object], key: Key) -> str:

@@ -83,10 +83,10 @@ Examples:
     help="Admission plug-ins of Kubernetes that are off by default.",
 )
 @click.option(
-    "--no-device-guard",
-    is_flag=True,
-    help="As Kubernetes does, accept allocations of devices that other claims hold,"
-    " and changes that take a claim from a running pod.",
+    "--device-guard/--no-device-guard",
+    default=None,
+    help="Refuse allocations of devices that other claims hold, and changes that take a claim from a"
+    " running pod. On by default; off with --no-controllers, as in Kubernetes.",
 )
 @click.option(
     "--profile",
@@ -112,7 +112,7 @@ def up(
     expose: bool,
     audit_log: Path | None,
     plugins: tuple[str, ...],
-    no_device_guard: bool,
+    device_guard: bool | None,
     no_controllers: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
@@ -159,7 +159,7 @@ def up(
             kubeconfig=target,
             audit_log=audit_log,
             enforce_owner_permissions=bool(plugins),
-            guard_devices=not no_device_guard,
+            guard_devices=not no_controllers if device_guard is None else device_guard,
             control_plane=parts,
         )
         if not options.is_loopback and not expose:
