@@ -10,7 +10,7 @@ import click
 from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.errors import printable
 from drayman.cli.filters import nothing_found
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.output import console, format_option, print_data, to_stderr
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -52,7 +52,7 @@ def list_devices(
         _print_table(found.devices)
     else:
         nothing = nothing_found("devices", node=node_name, driver=driver, drivers=drivers)
-        click.echo(printable(nothing), err=True)
+        to_stderr(printable(nothing))
 
 
 def _print_table(rows: Sequence[HeldDevice]) -> None:

@@ -12,7 +12,7 @@ import click
 from drayman.cli import files
 from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.errors import UserError, no_answer, printable
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.output import console, format_option, print_data, to_stderr
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -117,7 +117,7 @@ def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place:
         _print_files(migration.files)
     for remark in migration.remarks:
         line = str(remark) if remark.is_lost else f"note: {remark}"
-        click.echo(printable(line), err=True)
+        to_stderr(printable(line))
 
 
 def _print_files(migrated: Any) -> None:

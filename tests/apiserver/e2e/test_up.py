@@ -121,13 +121,45 @@ def test_a_second_start_on_the_same_directory(data: Path) -> None:
             sentence = refusal("up", "--port", "0", "--data-dir", data, *option)
             assert str(data) in sentence
             assert f"in use by process {server.process.pid}, which serves https://" in sentence
+            assert sentence.endswith(
+                "stop it with `drayman down`, or start another cluster with --data-dir DIR --port 0"
+            )
+
+
+def test_what_an_earlier_run_left_is_announced(data: Path) -> None:
+    """In the foreground and the background; a new directory has nothing to announce."""
+    first = drayman("up", "--detach", "--port", "0", "--data-dir", data, "--profile", "example=2")
+    assert "found" not in first.stdout
+    drayman("down", "--data-dir", data)
+    again = drayman("up", "--detach", "--port", "0", "--data-dir", data)
+    assert again.stdout.splitlines()[1] == "found           2 nodes from an earlier run"
+    drayman("down", "--data-dir", data)
+    with running(data / "kubeconfig", "--data-dir", data) as server:
+        server.process.terminate()
+        output, _ = server.process.communicate(timeout=PATIENCE_S)
+    assert "2 nodes from an earlier run" in output
+
+
+def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:
+    """One that existed before stays."""
+    for option in ([], ["--detach"]):
+        refusal("up", "--port", str(taken), "--data-dir", data, *option)
+        assert not data.exists()
+        refusal("up", "--profile", "example=0", "--data-dir", data, *option)
+        assert not data.exists()
+    data.mkdir()
+    refusal("up", "--port", str(taken), "--data-dir", data)
+    assert data.is_dir()
 
 
 @pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])
 def test_a_taken_port(data: Path, taken: int, option: list[str]) -> None:
     """The sentence names the address."""
     sentence = refusal("up", "--port", str(taken), "--data-dir", data, *option)
-    assert sentence.endswith(f"cannot listen on 127.0.0.1:{taken}: address already in use")
+    assert sentence.endswith(
+        f"cannot listen on 127.0.0.1:{taken}: address already in use;"
+        " choose another port with --port, or any with --port 0"
+    )
     assert not (data / "instance.json").exists()
 
 

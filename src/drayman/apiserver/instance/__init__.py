@@ -11,9 +11,24 @@ from typing import TYPE_CHECKING
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 
 if TYPE_CHECKING:
-    from drayman.apiserver.instance.running import Instance, InstanceError, Options, start
+    from drayman.apiserver.instance.running import (
+        AddressTakenError,
+        Instance,
+        InstanceError,
+        Options,
+        start,
+    )
 
-__all__ = ["Folder", "FolderError", "Instance", "InstanceError", "Options", "Record", "start"]
+__all__ = [
+    "AddressTakenError",
+    "Folder",
+    "FolderError",
+    "Instance",
+    "InstanceError",
+    "Options",
+    "Record",
+    "start",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -40,6 +40,8 @@ class Record:
     """Whether the requested cluster is ready, and not just the API."""
     percent: int = 0
     """How much of the simulated hardware exists."""
+    found: str = ""
+    """The nodes and pods that an earlier run left in the directory, in words; empty if there were none."""
 
     @property
     def progress(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -37,6 +38,7 @@ from drayman.apiserver.serving.http import start as listen
 from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
+from drayman.reasons.wording import counted
 
 LOOPBACK: Final = "127.0.0.1"
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
@@ -44,6 +46,10 @@ _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.
 
 class InstanceError(Exception):
     """The instance cannot be started; the message is one sentence for the person who runs it."""
+
+
+class AddressTakenError(InstanceError):
+    """Another process listens on the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ class Instance:
     server: ApiServer
     http: RunningServer
     kubeconfig: Path
+    found: str = ""
+    """The nodes and pods that an earlier run left, in words; empty if there were none."""
     _end: AsyncExitStack = field(default_factory=AsyncExitStack)
     """Undoes every step of the start, the last one first."""
 
@@ -99,6 +107,7 @@ async def start(options: Options, report: Report | None = None) -> Instance:
 async def _start(options: Options, end: AsyncExitStack, report: Report | None) -> Instance:
     store = _open_store(options)
     end.callback(store.close)
+    found = _nodes_and_pods(store)
     server = make_server(store)
     end.push_async_callback(end_extensions, server.core)
     access = _arrange_access(server, options, end)
@@ -113,12 +122,12 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     except OSError as error:
         raise InstanceError(f"cannot write {path}: {reason(error)}") from error
     end.callback(options.folder.retract)
-    record = Record(os.getpid(), http.url, str(path), started, options.durable)
+    record = Record(os.getpid(), http.url, str(path), started, options.durable, found=found)
     try:
         await _complete(server, options, Start(options.folder, record, report), end)
     except FolderError as error:
         raise InstanceError(str(error)) from error
-    return Instance(options, store, server, http, path)
+    return Instance(options, store, server, http, path, found)
 
 
 async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
@@ -139,6 +148,11 @@ def _open_store(options: Options) -> Store:
         return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
+
+
+def _nodes_and_pods(store: Store) -> str:
+    counts = [(store.count(f"{noun}s"), noun) for noun in ("node", "pod")]
+    return " and ".join(counted(number, noun) for number, noun in counts if number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +248,5 @@ async def _listen(server: ApiServer, options: Options, files: ServingFiles) -> R
         # The event loop wraps the system's message in a longer one; the error number is kept.
         number = None if isinstance(error, socket.gaierror) else error.errno
         why = reason(error) if number is None else os.strerror(number).lower()
-        raise InstanceError(f"cannot listen on {options.host}:{options.port}: {why}") from error
+        kind = AddressTakenError if number == errno.EADDRINUSE else InstanceError
+        raise kind(f"cannot listen on {options.host}:{options.port}: {why}") from error

@@ -16,6 +16,7 @@ from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import data_dir_option
+from drayman.cli.output import to_stderr
 from drayman.questions.errors import QuestionError
 from drayman.questions.which_cluster import EMBEDDED, folder_of
 
@@ -41,7 +42,11 @@ def _running(folder: Folder) -> Record:
     help="Seconds to wait for it to stop.",
 )
 def down(data_dir: Path | None, timeout: float) -> None:
-    """Stop the cluster that runs on a data directory. Its state stays."""
+    """Stop the cluster that runs on a data directory.
+
+    Its state stays, and the next `drayman up` on that directory continues with it. To start empty, name another directory with
+    --data-dir, or delete this one first; `drayman status` shows which it is.
+    """
     folder = folder_of(data_dir)
     record = _running(folder)
     try:
@@ -83,10 +88,10 @@ def _note_other_cluster(record: Record) -> None:
     try:
         meant = Where().connection()
     except QuestionError as error:
-        click.echo(f"note: other commands do not talk to it: {in_options(error)}", err=True)
+        to_stderr(f"note: other commands do not talk to it: {in_options(error)}")
         return
     if meant.server != record.url:
-        click.echo(f"note: other commands talk to {meant}", err=True)
+        to_stderr(f"note: other commands talk to {meant}")
 
 
 @click.command(

@@ -91,9 +91,11 @@ def _counted(item: str) -> tuple[str, int]:
     if not equals:
         return item, 1
     if not number.isascii() or not number.isdigit():
-        raise ProfileError(f"--profile {item!r}: {number!r} is no count; write NAME=COUNT")
+        raise ProfileError(f"--profile {item!r}: {number!r} is not a count; write NAME=COUNT")
     if not name:
         raise ProfileError(f"--profile {item!r}: which profile? write NAME=COUNT")
+    if int(number) == 0:
+        raise ProfileError(f"--profile {item!r}: the count must be at least 1")
     return name, int(number)
 
 
