@@ -34,8 +34,8 @@ def list_devices(
 ) -> None:
     """List devices, who holds each, and its taints.
 
-    On a terminal that is too narrow, names of drivers are cut in the middle (~) and long names of claims and taints continue on
-    the next line. Elsewhere lines are complete.
+    On a terminal that is too narrow, names of drivers are cut in the middle (~), and claims and taints that do not fit are printed
+    below the device. Elsewhere lines are complete.
     """
 
     async def work(client: Client) -> tuple[HeldDevices, set[str]]:
