@@ -107,6 +107,8 @@ def _text(path: str) -> str:
 
 
 def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place: bool) -> None:
+    if (as_diff or in_place) and not any(file.is_changed for file in migration.files):
+        to_stderr("nothing to change")
     if as_diff:
         for file in migration.files:
             _print_diff(file)

@@ -135,9 +135,27 @@ def test_what_an_earlier_run_left_is_announced(data: Path) -> None:
     assert again.stdout.splitlines()[1] == "found           2 nodes from an earlier run"
     drayman("down", "--data-dir", data)
     with running(data / "kubeconfig", "--data-dir", data) as server:
-        server.process.terminate()
-        output, _ = server.process.communicate(timeout=PATIENCE_S)
-    assert "2 nodes from an earlier run" in output
+        assert server.process.stdout is not None
+        printed = [server.process.stdout.readline() for _ in range(2)]
+    assert printed[1] == "found           2 nodes from an earlier run\n"
+
+
+def test_a_second_scheduler_for_the_same_pods_warns(data: Path) -> None:
+    """Unless the embedded one is left out, or it serves other pods."""
+
+    def said(*words: str) -> str:
+        command = [*DRAYMAN, "scheduler", "--data-dir", data, *words]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("scheduling pods of")
+            process.terminate()
+            return process.communicate()[1]
+
+    with running(data / "kubeconfig", "--data-dir", data):
+        assert "already schedules pods of drayman there; start it with --no-scheduler" in said()
+        assert said("--scheduler-name", "other") == "stopped\n"
+    with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
+        assert said() == "stopped\n"
 
 
 def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:

@@ -143,10 +143,17 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("-f", "job.yaml", "--snapshot", "job.yaml"),
         "is not a snapshot of a cluster",
     ),
-    "nothing to plan": (("-f", "claim.yaml"), "the files contain nothing that results in pods"),
+    "nothing to plan": (
+        ("-f", "claim.yaml"),
+        "claim.yaml: nothing there would create pods now, only ResourceClaim",
+    ),
+    "a claim can be counted": (
+        ("-f", "claim.yaml"),
+        "; `drayman capacity -f FILE` says how often a claim fits",
+    ),
     "nothing to plan now": (
         ("-f", "rc.yaml"),
-        "the files contain nothing that results in pods now; not planned: Rocket",
+        "rc.yaml: nothing there would create pods now; not planned: Rocket",
     ),
     "a manifest that is wrong": (("-f", "bad.yaml"), "bad.yaml:6: Job train: spec.parallelism: "),
     "two clusters": (("-f", "job.yaml", "--context", "x"), "--snapshot already names a cluster"),

@@ -155,6 +155,7 @@ def test_the_map_of_a_node_has_its_holders(on: Run) -> None:
                 ("device", "list", "-o", "json"),
             )
         ),
+        (("map", "n", "--sort-by", "used"), 2, "--sort-by are for the map of all nodes"),
         (("device", "list", "--node", "q"), 1, "no node 'q'; `kubectl get nodes` lists them"),
     ],
 )

@@ -42,6 +42,8 @@ class Record:
     """How much of the simulated hardware exists."""
     found: str = ""
     """The nodes and pods that an earlier run left in the directory, in words; empty if there were none."""
+    scheduler_names: str = ""
+    """The `schedulerName`s of the pods that it schedules, separated by commas."""
 
     @property
     def progress(self) -> str:

@@ -122,7 +122,15 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     except OSError as error:
         raise InstanceError(f"cannot write {path}: {reason(error)}") from error
     end.callback(options.folder.retract)
-    record = Record(os.getpid(), http.url, str(path), started, options.durable, found=found)
+    record = Record(
+        os.getpid(),
+        http.url,
+        str(path),
+        started,
+        options.durable,
+        found=found,
+        scheduler_names=_scheduler_names(options.control_plane),
+    )
     try:
         await _complete(server, options, Start(options.folder, record, report), end)
     except FolderError as error:
@@ -148,6 +156,11 @@ def _open_store(options: Options) -> Store:
         return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
+
+
+def _scheduler_names(parts: ControlPlane | None) -> str:
+    scheduler = None if parts is None else parts.scheduler
+    return "" if scheduler is None else ",".join(sorted(scheduler.names))
 
 
 def _nodes_and_pods(store: Store) -> str:

@@ -15,7 +15,7 @@ import click
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
-from drayman.cli.options import data_dir_option
+from drayman.cli.options import SECONDS, data_dir_option
 from drayman.cli.output import to_stderr
 from drayman.questions.errors import QuestionError
 from drayman.questions.which_cluster import EMBEDDED, folder_of
@@ -36,7 +36,7 @@ def _running(folder: Folder) -> Record:
 @data_dir_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=15.0,
     show_default=True,
     help="Seconds to wait for it to stop.",
