@@ -57,8 +57,8 @@ def test_profiles_are_listed() -> None:
 def test_a_profile_is_shown() -> None:
     """Its devices by driver; with -o the objects of one node."""
     text = run("profiles", "dgx-h100-mig").stdout
-    assert "208 devices in  9 slices" in text
-    assert "8 devices in  1 slice, such as" in text
+    assert "208 devices in 9 slices" in text
+    assert "8 devices in 1 slice, such as" in text
     listed = text.partition("  classes: ")[2].partition("  node: ")[0].splitlines()
     assert len(listed) > 1
     assert all(line.startswith(" " * len("  classes: ")) for line in listed[1:])

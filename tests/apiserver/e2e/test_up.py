@@ -19,6 +19,7 @@ from pathlib import Path
 
 import kubernetes
 import pytest
+import yaml
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, running, spawn, wait_ready
 
@@ -263,6 +264,7 @@ def test_in_the_background_and_back(data: Path) -> None:
     url = started.stdout.split()[2]
     try:
         status = json.loads(drayman("status", "-o", "json", *where).stdout)
+        assert yaml.safe_load(drayman("status", "-o", "yaml", *where).stdout) == status
         assert (status["running"], status["url"]) == (True, url)
         assert url in drayman("status", *where).stdout
         config = json.loads(drayman("kubeconfig", *where).stdout)

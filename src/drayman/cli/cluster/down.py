@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -16,7 +15,7 @@ from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import SECONDS, data_dir_option
-from drayman.cli.output import to_stderr
+from drayman.cli.output import print_data, to_stderr
 from drayman.questions.errors import QuestionError
 from drayman.questions.which_cluster import EMBEDDED, folder_of
 
@@ -63,16 +62,14 @@ def down(data_dir: Path | None, timeout: float) -> None:
 
 @click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
 @data_dir_option
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
 def status(data_dir: Path | None, output: str) -> None:
     """Say whether a cluster runs on a data directory, and where. Exit status 1 if none does."""
     folder = folder_of(data_dir)
     record = folder.running()
-    if output == "json":
+    if output != "text":
         found = asdict(record) if record is not None else {}
-        click.echo(
-            json.dumps({"running": record is not None, "dataDir": str(folder.path), **found})
-        )
+        print_data({"running": record is not None, "dataDir": str(folder.path), **found}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
     click.echo(f"cluster         {EMBEDDED} ({record.url})")

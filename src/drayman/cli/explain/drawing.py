@@ -50,7 +50,8 @@ class Drawing:
 
 def _whole(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
     yield headline(explanation.headline)
-    yield prose((_subject(explanation), "dim"))
+    if explanation.kind != "Cluster":  # which has no name
+        yield prose((_subject(explanation), "dim"))
     if explanation.unseen:
         yield unseen(explanation.unseen)
     if explanation.kind in overview.OVERVIEWS:
