@@ -114,11 +114,8 @@ def _list(as_json: bool) -> None:
     for workload in WORKLOADS.values():
         nodes = "node " if workload.nodes == 1 else "nodes"
         pods = counted(workload.pods, "pod")
-        before = f" after {workload.pods_before:,}" if workload.pods_before else ""
-        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} {nodes}  {pods}{before}")
-    to_stderr(
-        "Pods are those that are measured, after those that are placed before; a name counts both."
-    )
+        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} {nodes}  {pods}")
+    to_stderr("Pods that are measured; a name also counts those that are placed before.")
 
 
 @asynccontextmanager
