@@ -53,7 +53,7 @@ _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=Tr
 def fail(names: tuple[str, ...], where: Where) -> None:
     """Make nodes silent: no heartbeats, and pods neither start nor stop there.
 
-    After a while the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
+    After 40 s the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
     """
     from drayman.node.model import FAILED
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 SOME_WAIT: Final = 1
 """The exit status where not every pod finds its place."""
 _AS_PLANNED: Final = (
-    "Explained with the planned pods in their places: below, what they take counts as in use. Claims that"
-    " do not exist yet have example names."
+    "Explained with the planned pods in their places: what one of them is said to use would be taken by it."
+    " Claims that do not exist yet have example names."
 )
 _MOST_TIMES: Final = 100_000
 _EPILOG: Final = """\b

@@ -274,7 +274,8 @@ def test_in_the_background_and_back(data: Path) -> None:
     finally:
         ended = drayman("down", *where)
     assert ended.returncode == 0
-    assert ended.stdout.startswith(f"stopped process {status['pid']}, which served {url} from ")
+    stopped = f"stopped process {status['pid']}, which served {url}"
+    assert ended.stdout.splitlines() == [stopped, f"state kept in {data}"]
     nothing = f"nothing runs on {data}; start it with: drayman up"
     for command in ("status", "kubeconfig", "down"):
         assert refusal(command, *where) == nothing

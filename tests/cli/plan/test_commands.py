@@ -121,6 +121,9 @@ def test_what_waits_is_explained_once_for_each_kind(folder: Path) -> None:
         explanation["headline"]["reason"]
         == json.loads(result.output)["pods"][-1]["waits"]["reason"]
     )
+    text = planned("-f", "job.yaml", "--times", "4", "--explain").output
+    assert "\nExplained with the planned pods in their places: " in text
+    assert "pod at\n" not in text
 
 
 def test_many_pods_are_cut_short_unless_all_are_wanted(folder: Path) -> None:

@@ -57,7 +57,8 @@ def down(data_dir: Path | None, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"process {record.pid} still runs after {timeout:g} s")
         time.sleep(_POLL_S)
-    click.echo(f"stopped process {record.pid}, which served {record.url} from {folder.path}")
+    click.echo(f"stopped process {record.pid}, which served {record.url}")
+    click.echo(f"state kept in {folder.path}")
 
 
 @click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
