@@ -84,7 +84,7 @@ CASES: Final = {
     "up in the background": Case(
         "up --detach --port 0 --data-dir {width}", "^Kubernetes API  https://", is_data=True
     ),
-    "up twice": Case("up --port 0", "^error: .* in use by process", status=1, is_data=True),
+    "up twice": Case("up --port 0", r"^error: .* in\s+use\s+by\s+process", status=1, is_data=True),
     "down": Case(
         "down --data-dir two",
         "^stopped process",
