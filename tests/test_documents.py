@@ -26,8 +26,10 @@ from shell_blocks import (
 
 IDS = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 RUN = [path for path in DOCUMENTS if path.parent.name == "docs" and commands(path)]
-ON_THE_CLUSTER_OF_THE_README = ("explaining.md",)
 STATUSES = {
+    "drayman explain pod/third": 1,
+    "kubectl drayman explain pod/third": 1,
+    "drayman explain pod/third --snapshot cluster.yaml": 1,
     "drayman plan -f examples/plan/job.yaml": 1,
     "drayman plan -f examples/plan/job.yaml --times 200": 1,
     "drayman plan -f examples/plan/job.yaml --snapshot cluster.yaml": 1,
@@ -83,24 +85,15 @@ def test_commands_of_a_page_work_one_after_the_other(document: Path, tmp_path: P
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     lines = commands(document)
     program = python_of(document)
-    if program:  # before the cluster is stopped, which is the last command
-        lines.insert(-1, shlex.join(["python", "-c", program]))
-    if document.name in ON_THE_CLUSTER_OF_THE_README:
-        readme = commands(ROOT / "README.md")
-        start = next(at for at, line in enumerate(readme) if line.startswith("drayman up"))
-        lines = [
-            *readme[start : start + 3],
-            "kubectl wait pod/trainer --for=condition=Ready",
-            *lines,
-        ]
+    if program:
+        lines.insert(lines.index("drayman down"), shlex.join(["python", "-c", program]))
     lines = [f"{line} --port 0" if line.startswith("drayman up") else line for line in lines]
     script = "\n".join(
         f"{line}\nstatus=$?; [ $status = {STATUSES.get(line, 0)} ] || "
         f"{{ echo '#' failed with $status at line {at}; exit 1; }}"
         for at, line in enumerate(lines, 1)
     )
-    done = _run(script, tmp_path)
-    _run("drayman down", tmp_path)
+    done = _run(f"trap 'drayman down' EXIT\n{script}", tmp_path)
     assert done.returncode == 0, (lines, done.stdout, done.stderr)
     printed = iter(done.stdout.splitlines())
     assert [said for said in promised(program) if said not in printed] == [], done.stdout
@@ -111,6 +104,7 @@ def _run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(folder),
+        "TMPDIR": str(folder),
         "XDG_STATE_HOME": str(folder / "state"),
     }
     environment.pop("KUBECONFIG", None)

@@ -43,7 +43,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     yield tmp_path
-    subprocess.run([*DRAYMAN, "down"], env=person(tmp_path), capture_output=True, check=False)
+    for record in tmp_path.rglob("instance.json"):  # of a cluster that was not stopped
+        down = [*DRAYMAN, "down", "--data-dir", record.parent]
+        subprocess.run(down, env=person(tmp_path), capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -51,7 +53,7 @@ def test_the_flow_of_a_document(name: str, folder: Path) -> None:
     """Each command ends as it should, and none shows a fault; one that watches goes on until Ctrl-C."""
     lines = commands(ROOT / name)
     assert len(lines) > 5
-    with Shell(person(folder), folder) as shell:
+    with Shell(person(folder, TMPDIR=str(folder)), folder) as shell:
         for line in lines:
             seen = len(shell.raw)
             wanted = STATUSES.get(line, 0)

@@ -50,6 +50,7 @@ def test_marks_show_in_text() -> None:
     assert "[PXB]" in lines[1]
     assert lines[5].startswith("2 GPU4")
     assert "[" not in lines[5]
+    assert lines[-1] == "  1 2  who holds it, by number; [ ] joins devices of one holder"
 
 
 def test_an_empty_matrix_draws() -> None:

@@ -84,7 +84,7 @@ CASES: Final = {
     "up in the background": Case(
         "up --detach --port 0 --data-dir {width}", "^Kubernetes API  https://", is_data=True
     ),
-    "up twice": Case("up --port 0", "^error: .* in use by process", status=1, is_data=True),
+    "up twice": Case("up --port 0", r"^error: .* in\s+use\s+by\s+process", status=1, is_data=True),
     "down": Case(
         "down --data-dir two",
         "^stopped process",
@@ -250,3 +250,19 @@ def test_help(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert "Examples:" in terminal.text
     assert not FAULTS.search(terminal.text)
     assert [line for line in terminal.lines if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_errors_are_wrapped_between_words(tmp_path: Path, columns: int) -> None:
+    """Nothing is lost, and no word is broken, however narrow the terminal is. In a pipe, an error is one line."""
+    for words in (("explain", "pod/a"), ("explain", "pod/a", "pod/b"), ("down",)):
+        environment = person(tmp_path)
+        piped = subprocess.run(
+            [*DRAYMAN, *words], env=environment, capture_output=True, text=True, check=False
+        )
+        (whole,) = [line for line in piped.stderr.splitlines() if "rror: " in line]
+        with Terminal([*DRAYMAN, *words], environment, columns=columns) as terminal:
+            assert terminal.end() == piped.returncode
+        shown = terminal.text[terminal.text.index(whole.split()[0]) :]
+        assert shown.split() == whole.split()
+        assert all(len(line) <= columns or " " not in line.strip() for line in shown.splitlines())

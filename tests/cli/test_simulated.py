@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from apiserver.e2e.driving import Server, running
+from apiserver.e2e.driving import DRAYMAN, Kubectl, Server, running
 from drayman.cli.main import cli
 
 Run = Callable[..., Result]
@@ -55,8 +57,8 @@ def test_profiles_are_listed() -> None:
 def test_a_profile_is_shown() -> None:
     """Its devices by driver; with -o the objects of one node."""
     text = run("profiles", "dgx-h100-mig").stdout
-    assert "208 devices in  9 slices" in text
-    assert "8 devices in  1 slice, such as" in text
+    assert "208 devices in 9 slices" in text
+    assert "8 devices in 1 slice, such as" in text
     listed = text.partition("  classes: ")[2].partition("  node: ")[0].splitlines()
     assert len(listed) > 1
     assert all(line.startswith(" " * len("  classes: ")) for line in listed[1:])
@@ -121,6 +123,45 @@ def test_without_a_cluster_the_commands_say_how_to_start_one(
     result = run("node", "fail", "n", "--data-dir", str(tmp_path))
     assert result.exit_code == 1
     assert "drayman up --profile" in result.stderr
+
+
+def test_a_drain_names_the_pods_that_it_waits_for(server: Server, on: Run, tmp_path: Path) -> None:
+    """And says, when it gives up or is interrupted, that the node stays cordoned."""
+    kubectl = Kubectl(server, "default", tmp_path)
+    labels = {"app": "kept"}
+    meta = {"name": "kept", "labels": labels}
+    container = {"name": "c", "image": "none"}
+    spec = {"nodeName": "example-0", "containers": [container]}
+    budget = {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    items = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec},
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": budget},
+    ]  # fmt: skip
+    kubectl("apply", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": items})
+    kubectl("wait", "pod/kept", "--for=condition=Ready")
+    still = "still cordoned: example-0; to undo it: drayman node recover example-0"
+    result = on("node", "drain", "example-0", "--timeout", "1")
+    assert result.exit_code == 1
+    waiting, error, last = result.stderr.splitlines()
+    assert waiting.startswith("waiting to evict pod default/kept: Cannot evict pod")
+    assert error.startswith("error: pod default/kept stays: ")
+    assert last == still
+    command = [*DRAYMAN, "node", "drain", "example-0", "--kubeconfig", server.kubeconfig]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("waiting to evict pod default/kept")
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+    assert (process.returncode, said.strip()) == (130, still)
+    kubectl("delete", "poddisruptionbudget/b", "pod/kept")
+    assert on("node", "recover", "example-0").exit_code == 0
+
+
+def test_seconds_that_are_no_number() -> None:
+    """The message says what is expected."""
+    result = run("down", "--timeout", "x")
+    assert result.exit_code == 2
+    assert "'x' is not a valid number of seconds." in result.stderr
 
 
 def test_a_drained_node_has_no_pods_and_takes_none_until_it_recovers(on: Run) -> None:

@@ -217,7 +217,7 @@ def test_where_kubeconfigs_are_looked_for(tmp_path: Path) -> None:
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
     """A file that was asked for is not passed over."""
-    with pytest.raises(ConfigurationError, match="No such file"):
+    with pytest.raises(ConfigurationError, match="missing: cannot be read: no such file"):
         find_connection(tmp_path / "missing")
 
 

@@ -59,7 +59,6 @@ TEXTS = [
     ("dgx-h100", [("dgx-h100", 1)]),
     ("cpu=1, cpu=2", [("cpu", 3)]),
     ("", []),
-    ("cpu=0", [("cpu", 0)]),
 ]
 
 
@@ -78,6 +77,7 @@ WRONG = [
     ("dgx-h1000=2", "there is no profile 'dgx-h1000'; did you mean dgx-h100"),
     ("cpu=many", "'many' is not a count; write NAME=COUNT"),
     ("cpu=-1", "'-1' is not a count"),
+    ("cpu=0", "--profile 'cpu=0': the count must be at least 1"),
     ("=3", "which profile?"),
     ("cpu=999999", "asks for 999999 nodes; the most is 20000"),
     ("./nowhere.yaml", "./nowhere.yaml: cannot be read: no such file or directory"),

@@ -70,6 +70,14 @@ def test_the_whole_cluster_has_all_namespaces() -> None:
     assert {part.namespace for part in found.parts} == {"default", "other"}
 
 
+def test_an_only_reason_is_not_repeated() -> None:
+    """The word before the sentence says it."""
+    made = Town().node("n0", 1).holds("a", "n0", "d0")
+    made.wants(claim(exactly("gpus", 1)), name="b")
+    found = explain_all(made.world())
+    assert found.headline.sentence == "1 object waits in the cluster."
+
+
 def test_where_nothing_waits_that_is_said() -> None:
     """It is no reason to wait."""
     found = explain_all(Town().node("n0", 1).holds("a", "n0", "d0").world())

@@ -54,8 +54,9 @@ def test_rewrites_files(pod: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["migrate", "--write", str(pod)]) == 0
     assert (pod.read_text(), pod.stat().st_mode & 0o777) == (POD.after, 0o600)
     assert capsys.readouterr().out == f"{pod} rewritten\n"
-    assert run(["migrate", "-w", str(pod)]) == 0
-    assert capsys.readouterr().out == ""
+    for option in ("--write", "--diff"):
+        assert run(["migrate", option, str(pod)]) == 0
+        assert capsys.readouterr() == ("", "nothing to change\n")
 
 
 def test_says_what_is_lost(pod: Path, capsys: pytest.CaptureFixture[str]) -> None:

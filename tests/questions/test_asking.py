@@ -145,7 +145,15 @@ REFUSED: dict[str, tuple[Ask, str]] = {
         lambda cluster: plan(cluster, UNKNOWN_FIELD),
         "<text>:5: Pod planned: specification: unknown field",
     ),
-    "no pods": (lambda cluster: plan(cluster, CLAIM), "nothing that results in pods now"),
+    "no pods": (
+        lambda cluster: plan(cluster, CLAIM),
+        "<text>: nothing there would create pods now, only ResourceClaim",
+    ),
+    "nothing": (lambda cluster: plan(cluster, ""), "<text>: nothing there would create pods now"),
+    "no such file": (
+        lambda cluster: Cluster.from_snapshot("nope.yaml"),
+        "nope.yaml: cannot be read: no such file or directory",
+    ),
     "no claim": (lambda cluster: capacity(cluster, POD), "expected one"),
 }
 

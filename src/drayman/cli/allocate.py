@@ -12,6 +12,7 @@ import click
 
 from drayman.cli import files
 from drayman.cli.errors import UserError, printable
+from drayman.cli.output import to_stderr
 
 if TYPE_CHECKING:
     from drayman.simulate.problems import Problem
@@ -78,7 +79,7 @@ def allocate(problems: str, results: str, policy: str, max_steps: int | None) ->
             out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
             outcomes[line["outcome"]] += 1
             times.append(line["elapsed_us"])
-    click.echo(_summary(outcomes, times), err=True)
+    to_stderr(_summary(outcomes, times))
 
 
 def _decode(path: str) -> list[Problem]:
@@ -92,9 +93,9 @@ def _decode(path: str) -> list[Problem]:
     except ProblemError as error:
         raise UserError(str(error)) from error
     for remark in remarks[:_MOST_REMARKS]:
-        click.echo(f"warning: {printable(remark)}", err=True)
+        to_stderr(f"warning: {printable(remark)}")
     if len(remarks) > _MOST_REMARKS:
-        click.echo(f"warning: and {len(remarks) - _MOST_REMARKS} more like these", err=True)
+        to_stderr(f"warning: and {len(remarks) - _MOST_REMARKS} more like these")
     return decoded
 
 

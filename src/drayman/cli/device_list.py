@@ -10,7 +10,7 @@ import click
 from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.errors import printable
 from drayman.cli.filters import nothing_found
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.output import console, format_option, print_data, to_stderr
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -34,8 +34,8 @@ def list_devices(
 ) -> None:
     """List devices, who holds each, and its taints.
 
-    On a terminal that is too narrow, names of drivers are cut in the middle (~) and long names of claims and taints continue on
-    the next line. Elsewhere lines are complete.
+    On a terminal that is too narrow, names of drivers are cut in the middle (~), and claims and taints that do not fit are printed
+    below the device. Elsewhere lines are complete.
     """
 
     async def work(client: Client) -> tuple[HeldDevices, set[str]]:
@@ -52,7 +52,7 @@ def list_devices(
         _print_table(found.devices)
     else:
         nothing = nothing_found("devices", node=node_name, driver=driver, drivers=drivers)
-        click.echo(printable(nothing), err=True)
+        to_stderr(printable(nothing))
 
 
 def _print_table(rows: Sequence[HeldDevice]) -> None:

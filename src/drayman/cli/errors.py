@@ -17,6 +17,7 @@ from drayman.questions.errors import (
     NoClusterMeantError,
     NoSuchObjectError,
     NothingRunsError,
+    NothingToPlanError,
     QuestionError,
 )
 
@@ -63,6 +64,8 @@ def in_options(error: QuestionError) -> str:
             return f"{error}: {_START_ONE}"
         case NothingRunsError():
             return f"{error}; {_START_ONE}"
+        case NothingToPlanError(has_claims=True):
+            return f"{error}; `drayman capacity -f FILE` says how often a claim fits"
         case MayNotListError(any_namespace=True):
             return error.with_advice("; name another with --namespace")
         case NoSuchObjectError(found_in=str(where)) if where:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from types import FrameType
 from typing import Final, TextIO
 
@@ -22,6 +22,7 @@ from drayman.cli.errors import (
     reason,
 )
 from drayman.cli.lazy import LazyGroup
+from drayman.cli.output import to_stderr
 from drayman.cli.process import own
 from drayman.cli.settings import Settings
 
@@ -129,18 +130,19 @@ def run(
     except Exception as error:
         if settings.debug:
             raise
-        click.echo(
+        to_stderr(
             f"internal error: {type(error).__name__}: {printable(str(error))}\n"
             "This is a bug in drayman. Please report it with the command line you used;"
             " `drayman --debug ...` shows where it happened.",
-            err=True,
         )
         return INTERNAL_ERROR
 
 
 def _failed(error: click.ClickException) -> int:
+    shown = StringIO()
+    error.show(shown)
     try:
-        error.show()
+        to_stderr(shown.getvalue(), nl=False)
     except OSError:
         _discard(sys.stderr)  # only the exit status can report it
     return error.exit_code

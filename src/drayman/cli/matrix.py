@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _CELL: Final = 7
 _NUMA: Final = 6
+_MOST_NUMBERS: Final = 2
+"""As examples in the legend."""
 _MARK_STYLES: Final = ("bold green", "bold magenta", "bold yellow", "bold bright_blue")
 _DISTANCE_STYLES: Final = {
     Distance.SELF: "dim",
@@ -96,4 +98,6 @@ class Drawing:
         for code, meaning in self.matrix.legend:
             yield Text(f"  {code:<5}{meaning}", style="dim")
         if self.marks:
-            yield Text("  1 2  held by that claim; [ ] joins devices of one claim", style="dim")
+            numbers = " ".join(map(str, sorted(set(self.marks.values()))[:_MOST_NUMBERS]))
+            meaning = "who holds it, by number; [ ] joins devices of one holder"
+            yield Text(f"  {numbers:<5}{meaning}", style="dim")

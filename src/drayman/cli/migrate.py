@@ -12,7 +12,7 @@ import click
 from drayman.cli import files
 from drayman.cli.connecting import Where, cluster_options, talk
 from drayman.cli.errors import UserError, no_answer, printable
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.output import console, format_option, print_data, to_stderr
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -107,6 +107,8 @@ def _text(path: str) -> str:
 
 
 def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place: bool) -> None:
+    if (as_diff or in_place) and not any(file.is_changed for file in migration.files):
+        to_stderr("nothing to change")
     if as_diff:
         for file in migration.files:
             _print_diff(file)
@@ -117,7 +119,7 @@ def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place:
         _print_files(migration.files)
     for remark in migration.remarks:
         line = str(remark) if remark.is_lost else f"note: {remark}"
-        click.echo(printable(line), err=True)
+        to_stderr(printable(line))
 
 
 def _print_files(migrated: Any) -> None:

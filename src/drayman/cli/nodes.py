@@ -14,6 +14,8 @@ import click
 from drayman.cli.connecting import Where, announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.lazy import LazyGroup
+from drayman.cli.options import SECONDS
+from drayman.cli.output import say
 from drayman.questions.errors import no_such_node
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=Tr
 def fail(names: tuple[str, ...], where: Where) -> None:
     """Make nodes silent: no heartbeats, and pods neither start nor stop there.
 
-    After a while the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
+    After 40 s the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
     """
     from drayman.node.model import FAILED
 
@@ -85,19 +87,29 @@ def recover(names: tuple[str, ...], where: Where) -> None:
 @_NODES
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=60.0,
     show_default=True,
     help="Seconds to wait for pods that a disruption budget protects.",
 )
 @cluster_options
 def drain(names: tuple[str, ...], timeout: float, where: Where) -> None:
-    """Evict the pods of nodes and let no new ones in, as `kubectl drain --ignore-daemonsets --force` does."""
+    """Evict the pods of nodes and let no new ones in, as `kubectl drain --ignore-daemonsets --force` does.
+
+    A node that could not be drained stays cordoned; `drayman node recover` lets pods in again.
+    """
 
     async def work(client: HttpClient) -> None:
         await _patch(client, names, {"spec": {"unschedulable": True}}, "cordoned")
-        for name in names:
-            await _evict_all(client, name, timeout)
+        still = f"still cordoned: {', '.join(names)}; to undo it: drayman node recover {' '.join(names)}"
+        try:
+            for name in names:
+                await _evict_all(client, name, timeout)
+        except asyncio.CancelledError:  # Ctrl-C
+            say(still)
+            raise
+        except UserError as error:
+            raise UserError(f"{error.message}\n{still}") from error
 
     talk(where, work)
 
@@ -161,6 +173,7 @@ async def _evict(client: Client, pod: Pod, may_wait: Callable[[], bool]) -> None
     from drayman.cluster.errors import NotFoundError, TooManyRequestsError
 
     meta = pod.metadata
+    has_said = False
     while True:
         try:
             await client.evict(meta.name, meta.namespace)
@@ -169,6 +182,9 @@ async def _evict(client: Client, pod: Pod, may_wait: Callable[[], bool]) -> None
         except TooManyRequestsError as error:
             if not may_wait():
                 raise UserError(f"pod {meta.namespace}/{meta.name} stays: {error}") from error
+            if not has_said:
+                has_said = True
+                say(f"waiting to evict pod {meta.namespace}/{meta.name}: {error}")
             await asyncio.sleep(_EVICTION_PAUSE_S)
         else:
             return

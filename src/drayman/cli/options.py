@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds."""
+
+    name = "number of seconds"
+
+
+SECONDS: Final = Seconds(0)
 
 
 def data_dir_option(function: F) -> F:
@@ -26,7 +35,7 @@ def waiting_options(function: F) -> F:
     """`--binding-timeout` and `--pod-max-backoff`: for how long a scheduler waits."""
     timeout = click.option(
         "--binding-timeout",
-        type=click.FloatRange(1),
+        type=Seconds(1),
         default=600.0,
         show_default=True,
         metavar="SECONDS",
@@ -34,7 +43,7 @@ def waiting_options(function: F) -> F:
     )
     backoff = click.option(
         "--pod-max-backoff",
-        type=click.FloatRange(0.1),
+        type=Seconds(0.1),
         default=10.0,
         show_default=True,
         metavar="SECONDS",

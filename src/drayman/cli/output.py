@@ -10,6 +10,7 @@ import logging
 import os
 import select
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
@@ -52,10 +53,32 @@ def print_data(data: Data, output_format: str) -> None:
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
 
 
+def to_stderr(text: str, *, nl: bool = True) -> None:
+    """Print to standard error. On a terminal, lines that are too long are wrapped between words."""
+    click.echo(_wrapped(text), err=True, nl=nl)
+
+
+def _wrapped(text: str) -> str:
+    if sys.stderr is None or not sys.stderr.isatty():
+        return text
+    width = os.get_terminal_size(sys.stderr.fileno()).columns or PLAIN_WIDTH
+    wrapper = textwrap.TextWrapper(
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,  # a path or an address has to be copied whole
+        break_on_hyphens=False,
+    )
+    return "\n".join(
+        # Lines with an indent are laid out already, such as an expression with a caret below it.
+        wrapper.fill(line) if len(line) > width and not line.startswith(" ") else line
+        for line in text.split("\n")
+    )
+
+
 def say(sentence: str) -> None:
     """Tell the user, on standard error. If standard error is closed, the process continues its work."""
     try:
-        click.echo(sentence, err=True)
+        to_stderr(sentence)
     except OSError as error:
         _log.debug("not said: %s (%s)", sentence, error)
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 SOME_WAIT: Final = 1
 """The exit status where not every pod finds its place."""
+_AS_PLANNED: Final = (
+    "Explained with the planned pods in their places: what one of them is said to use would be taken by it."
+    " Claims that do not exist yet have example names."
+)
 _MOST_TIMES: Final = 100_000
 _EPILOG: Final = """\b
 Examples:
@@ -122,6 +126,8 @@ def _print(report: PlanAnswer, now: float, *, all_pods: bool) -> None:
 
     out = console()
     out.print(PlanDrawing(report, all_pods))
+    if report.explanations:
+        out.print(f"\n{_AS_PLANNED}")
     for each in report.explanations:
         out.print()
         out.print(Drawing(each, now))

@@ -105,6 +105,8 @@ def _beside(before: str, text: str, out: Console) -> str:
 
 
 def _drivers(node: HardwareNode) -> list[tuple[str, str]]:
+    from drayman.reasons.wording import counted
+
     slices: Counter[str] = Counter(item.spec.driver for item in node.slices)
     devices: Counter[str] = Counter()
     example: dict[str, str] = {}
@@ -115,7 +117,7 @@ def _drivers(node: HardwareNode) -> list[tuple[str, str]]:
     return [
         (
             driver,
-            f"{devices[driver]:>4} devices in {count:>2} {'slice' if count == 1 else 'slices'}, such as {example[driver]}",
+            f"{devices[driver]:>4} devices in {counted(count, 'slice')}, such as {example[driver]}",
         )
         for driver, count in slices.items()
     ]

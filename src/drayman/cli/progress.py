@@ -92,6 +92,8 @@ def _draw(gauge: Gauge, label: str, over: threading.Event) -> None:
                 is_over = over.wait(_BETWEEN_SECONDS)
                 bar.length = gauge.total or 1
                 bar.update(gauge.done - bar.pos)
+        if gauge.done < (gauge.total or 1):  # the work was ended early, and why follows
+            click.echo("\x1b[A\x1b[K", nl=False, err=True)
     except OSError:
         return  # the terminal is gone, so nothing can be reported
 

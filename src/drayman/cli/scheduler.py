@@ -19,7 +19,8 @@ from drayman.cli.connecting import (
 )
 from drayman.cli.errors import UserError, printable
 from drayman.cli.options import waiting_options
-from drayman.cli.output import say
+from drayman.cli.output import say, to_stderr
+from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -93,7 +94,7 @@ def scheduler(
     )
     connection = where.connection()
     with in_words(connection):
-        asyncio.run(_run(connection, options, leader_elect))
+        asyncio.run(_run(connection, options, leader_elect, _rival(where, connection, names)))
 
 
 def _print_rbac() -> None:
@@ -104,7 +105,23 @@ def _print_rbac() -> None:
     click.echo(yaml.safe_dump_all(manifest(), sort_keys=False), nl=False)
 
 
-async def _run(connection: Connection, options: SchedulerOptions, leader_elect: bool) -> None:
+def _rival(where: Where, connection: Connection, names: tuple[str, ...]) -> str:
+    """A warning if the `drayman up` that serves this cluster schedules the same pods; otherwise empty."""
+    record = folder_of(where.data_dir).running()
+    if record is None or record.url != connection.server:
+        return ""
+    both = ", ".join(sorted({*names} & {*record.scheduler_names.split(",")}))
+    if not both:
+        return ""
+    return (
+        f"warning: `drayman up` (process {record.pid}) already schedules pods of {both} there;"
+        " start it with --no-scheduler, or give this one another --scheduler-name"
+    )
+
+
+async def _run(
+    connection: Connection, options: SchedulerOptions, leader_elect: bool, warning: str
+) -> None:
     """Run until a signal arrives. Raises UserError and, where the cluster does not answer at the start, ClusterError."""
     from drayman.cli.scheduler_rights import require_rights
     from drayman.cluster.errors import LeadershipLostError
@@ -121,9 +138,9 @@ async def _run(connection: Connection, options: SchedulerOptions, leader_elect: 
             await require_rights(client, leader_elect=leader_elect)
             nodes = counted(len((await client.list_all(NODES)).items), "node")
             names = ", ".join(sorted(options.names))
-            click.echo(
-                printable(f"scheduling pods of {names} on {nodes} of {connection}"), err=True
-            )
+            to_stderr(printable(f"scheduling pods of {names} on {nodes} of {connection}"))
+            if warning:
+                to_stderr(warning)
         async with lasting_client_of(connection) as client:
             await _work(client, options, leader_elect)
     except asyncio.CancelledError:

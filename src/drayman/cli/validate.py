@@ -10,7 +10,7 @@ import click
 
 from drayman.cli import files
 from drayman.cli.errors import UserError, printable
-from drayman.cli.output import format_option, print_data
+from drayman.cli.output import format_option, print_data, to_stderr
 
 if TYPE_CHECKING:
     from drayman.api.checking import Report
@@ -82,7 +82,7 @@ def _print(report: Report, unreadable: list[str]) -> None:
         # A message of several lines, such as an expression with a caret, stays one block.
         click.echo(printable(str(finding)).replace("\n", "\n    "))
     for line in _summary(report, unreadable):
-        click.echo(printable(line), err=True)
+        to_stderr(printable(line))
 
 
 def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:

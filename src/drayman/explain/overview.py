@@ -125,5 +125,6 @@ def _headline(parts: list[Explanation], totals: Counter[Reason], pods: int, wher
     reasons = and_list([f"{totals[reason]:,} {reason.value}" for reason in ordered], 6)
     total = totals.total()
     verb = "waits" if total == 1 else "wait"
-    text = f"{counted(total, 'object')} {verb} in {where}: {reasons}."
+    by_reason = f": {reasons}" if len(ordered) > 1 else ""  # the only one is the word before it
+    text = f"{counted(total, 'object')} {verb} in {where}{by_reason}."
     return Headline.of(parts[0].headline.reason, text)

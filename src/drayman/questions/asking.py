@@ -21,6 +21,7 @@ from drayman.explain.answer import Explanation
 from drayman.placement.world import World
 from drayman.questions import capacity as capacity_question
 from drayman.questions import plan as plan_question
+from drayman.questions.errors import QuestionError
 from drayman.questions.explaining import explanation_of, read_for
 from drayman.questions.subjects import Target, everything, parse_subject
 from drayman.questions.which_cluster import connection_to, interactive_client
@@ -65,8 +66,13 @@ class Cluster:
 
     @classmethod
     def from_snapshot(cls, path: str | Path) -> Cluster:
-        """The cluster that `drayman snapshot` has saved in a file. Raises QuestionError, and OSError if the file cannot be read."""
-        return cls(_Saved(str(path), read_file(str(path), Path(path).read_bytes())))
+        """The cluster that `drayman snapshot` has saved in a file. Raises QuestionError."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise QuestionError(f"{path}: cannot be read: {why}") from error
+        return cls(_Saved(str(path), read_file(str(path), data)))
 
     @property
     def namespace(self) -> str:

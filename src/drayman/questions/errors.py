@@ -6,6 +6,7 @@
     ├── MayNotListError           the user may not list something without which there is no answer
     ├── NamingError               what was given does not name an object
     ├── NoSuchObjectError         the object that was named does not exist
+    ├── NothingToPlanError        manifests without pods; says whether they have claims
     └── ManifestsError            something in manifests is wrong; carries a finding for each mistake
 
 What a cluster itself refuses, or a cluster that does not answer, is a `cluster.errors.ClusterError`. Messages name the object and the
@@ -82,6 +83,14 @@ def no_such_node(name: str, known: Iterable[str]) -> NoSuchObjectError:
 
     meant = did_you_mean(name, known, "`kubectl get nodes`")
     return NoSuchObjectError(f"there is no node {name!r}{meant}")
+
+
+class NothingToPlanError(QuestionError):
+    """Manifests contain nothing that would create pods. `has_claims` says whether they have claims, which can be counted."""
+
+    def __init__(self, message: str, *, has_claims: bool) -> None:
+        super().__init__(message)
+        self.has_claims = has_claims
 
 
 class ManifestsError(QuestionError):

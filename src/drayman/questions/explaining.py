@@ -92,7 +92,8 @@ def _no_such_object(world: World, subject: Target, namespace: str) -> NoSuchObje
     """The error, with what may have been meant: a similar name, or the same one in another namespace."""
     keys = [_key(each) for each in _those(world.objects, subject.kind)]
     if not subject.is_namespaced:
-        meant = did_you_mean(subject.name, {name for _, name in keys})
+        lists = f"`kubectl get {subject.kind}s`"
+        meant = did_you_mean(subject.name, {name for _, name in keys}, lists)
         return NoSuchObjectError(f"there is no {subject}{meant}")
     if not _is_known(world, namespace):
         known = {each.metadata.name for each in world.objects.namespaces}

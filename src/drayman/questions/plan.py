@@ -9,8 +9,9 @@ from msgspec.structs import asdict
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import explain_pod
 from drayman.placement.world import World
-from drayman.questions.errors import QuestionError
+from drayman.questions.errors import NothingToPlanError, QuestionError
 from drayman.questions.manifests import Manifests, read_manifests
+from drayman.reasons.wording import and_list
 from drayman.simulate.plan_report import PlanReport
 from drayman.simulate.planning import Planning, TooManyPodsError
 
@@ -38,8 +39,10 @@ async def plan(
     With `pending_first`, pods that wait in the cluster already take their turns too; with `with_explanations`, the answer
     explains what would wait.
     """
-    manifests = await read_manifests(inputs, world, namespace)
-    _refuse_nothing(manifests)
+    files = list(inputs)
+    manifests = await read_manifests(files, world, namespace)
+    if not manifests.wanted.workloads:
+        raise _nothing_to_plan(manifests, [name for name, _ in files])
     planning = Planning(world, manifests.wanted, times)
     try:
         report = planning.carried_out(pending_first=pending_first)
@@ -49,10 +52,16 @@ async def plan(
     return PlanAnswer(**asdict(report), explanations=explanations, ignored=manifests.ignored)
 
 
-def _refuse_nothing(manifests: Manifests) -> None:
-    if not manifests.wanted.workloads:
-        ignored = f"; not planned: {', '.join(manifests.ignored)}" if manifests.ignored else ""
-        raise QuestionError(f"the files contain nothing that results in pods now{ignored}")
+def _nothing_to_plan(manifests: Manifests, files: list[str]) -> NothingToPlanError:
+    objects = manifests.wanted.objects
+    claims = [f"ResourceClaim {claim.metadata.name}" for claim in objects.claims]
+    claims += [f"ResourceClaimTemplate {each.metadata.name}" for each in objects.templates]
+    found = f", only {and_list(claims)}" if claims else ""
+    ignored = f"; not planned: {', '.join(manifests.ignored)}" if manifests.ignored else ""
+    return NothingToPlanError(
+        f"{', '.join(files)}: nothing there would create pods now{found}{ignored}",
+        has_claims=bool(claims),
+    )
 
 
 def _explanations(planning: Planning) -> tuple[Explanation, ...]:

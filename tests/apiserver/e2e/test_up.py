@@ -19,6 +19,7 @@ from pathlib import Path
 
 import kubernetes
 import pytest
+import yaml
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S, running, spawn, wait_ready
 
@@ -121,13 +122,63 @@ def test_a_second_start_on_the_same_directory(data: Path) -> None:
             sentence = refusal("up", "--port", "0", "--data-dir", data, *option)
             assert str(data) in sentence
             assert f"in use by process {server.process.pid}, which serves https://" in sentence
+            assert sentence.endswith(
+                "stop it with `drayman down`, or start another cluster with --data-dir DIR --port 0"
+            )
+
+
+def test_what_an_earlier_run_left_is_announced(data: Path) -> None:
+    """In the foreground and the background; a new directory has nothing to announce."""
+    first = drayman("up", "--detach", "--port", "0", "--data-dir", data, "--profile", "example=2")
+    assert "found" not in first.stdout
+    drayman("down", "--data-dir", data)
+    again = drayman("up", "--detach", "--port", "0", "--data-dir", data)
+    assert again.stdout.splitlines()[1] == "found           2 nodes from an earlier run"
+    drayman("down", "--data-dir", data)
+    with running(data / "kubeconfig", "--data-dir", data) as server:
+        assert server.process.stdout is not None
+        printed = [server.process.stdout.readline() for _ in range(2)]
+    assert printed[1] == "found           2 nodes from an earlier run\n"
+
+
+def test_a_second_scheduler_for_the_same_pods_warns(data: Path) -> None:
+    """Unless the embedded one is left out, or it serves other pods."""
+
+    def said(*words: str) -> str:
+        command = [*DRAYMAN, "scheduler", "--data-dir", data, *words]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("scheduling pods of")
+            process.terminate()
+            return process.communicate()[1]
+
+    with running(data / "kubeconfig", "--data-dir", data):
+        assert "already schedules pods of drayman there; start it with --no-scheduler" in said()
+        assert said("--scheduler-name", "other") == "stopped\n"
+    with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
+        assert said() == "stopped\n"
+
+
+def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:
+    """One that existed before stays."""
+    for option in ([], ["--detach"]):
+        refusal("up", "--port", str(taken), "--data-dir", data, *option)
+        assert not data.exists()
+        refusal("up", "--profile", "example=0", "--data-dir", data, *option)
+        assert not data.exists()
+    data.mkdir()
+    refusal("up", "--port", str(taken), "--data-dir", data)
+    assert data.is_dir()
 
 
 @pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])
 def test_a_taken_port(data: Path, taken: int, option: list[str]) -> None:
     """The sentence names the address."""
     sentence = refusal("up", "--port", str(taken), "--data-dir", data, *option)
-    assert sentence.endswith(f"cannot listen on 127.0.0.1:{taken}: address already in use")
+    assert sentence.endswith(
+        f"cannot listen on 127.0.0.1:{taken}: address already in use;"
+        " choose another port with --port, or any with --port 0"
+    )
     assert not (data / "instance.json").exists()
 
 
@@ -213,6 +264,7 @@ def test_in_the_background_and_back(data: Path) -> None:
     url = started.stdout.split()[2]
     try:
         status = json.loads(drayman("status", "-o", "json", *where).stdout)
+        assert yaml.safe_load(drayman("status", "-o", "yaml", *where).stdout) == status
         assert (status["running"], status["url"]) == (True, url)
         assert url in drayman("status", *where).stdout
         config = json.loads(drayman("kubeconfig", *where).stdout)
@@ -222,7 +274,8 @@ def test_in_the_background_and_back(data: Path) -> None:
     finally:
         ended = drayman("down", *where)
     assert ended.returncode == 0
-    assert ended.stdout.startswith(f"stopped process {status['pid']}, which served {url} from ")
+    stopped = f"stopped process {status['pid']}, which served {url}"
+    assert ended.stdout.splitlines() == [stopped, f"state kept in {data}"]
     nothing = f"nothing runs on {data}; start it with: drayman up"
     for command in ("status", "kubeconfig", "down"):
         assert refusal(command, *where) == nothing

@@ -102,3 +102,13 @@ def test_pods_name_what_exists() -> None:
         for i in range(workload.pods)
     )
     assert set(named) == made
+
+
+def test_the_list_says_what_is_measured() -> None:
+    """One node is one node, and a note says that pods that are placed before the measurement are not counted."""
+    result = CliRunner().invoke(cli, ["bench", "schedule", "--list"], prog_name="drayman")
+    lines = {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines()}
+    assert " ".join(lines["ConsumableCapacity/fast"]) == "1 node 1 pod"
+    shown = lines["SchedulingWithResourceClaimTemplate/2000pods_100nodes"]
+    assert " ".join(shown) == "100 nodes 1,000 pods"
+    assert "a name also counts those that are placed before" in result.stderr

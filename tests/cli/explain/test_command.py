@@ -190,7 +190,7 @@ def test_a_claim(full: Kubectl, explain: Explain) -> None:
         (["job", "nobody"], "there is no job/nobody in namespace team-a"),
         (["deploy/nobody"], "there is no deployment/nobody in namespace team-a"),
         (["node/nobody"], "there is no node/nobody"),
-        (["ns", "nobody"], "there is no namespace/nobody"),
+        (["ns", "nobody"], "there is no namespace/nobody; `kubectl get namespaces` lists them"),
         (["pod/frist"], "there is no pod/frist in namespace team-a; did you mean first?"),
         (["node/example-9"], "there is no node/example-9; did you mean example-1 or example-0"),
         (["ns/team-q"], "there is no namespace/team-q; did you mean team-"),

@@ -215,7 +215,12 @@ def test_devices_in_few_words(devices: list[str], node: str, expected: str) -> N
 def test_most_lists_are_of_one_version() -> None:
     """Which is told once, with what differs."""
     evidence = {"nodes": "7", "pods": "7", "pod": "5"}
-    assert "read: version 7; pod at 5" in drawn(replace(RUNS, evidence=evidence), 80)
+    assert "read: cluster at resource version 7, pod at 5" in drawn(
+        replace(RUNS, evidence=evidence), 80
+    )
+    planned = {"nodes": "7", "pods": "7", "pod": ""}
+    text = drawn(replace(RUNS, evidence=planned), 80)
+    assert text.rstrip().endswith("read: cluster at resource version 7")
 
 
 def test_an_unknown_age_is_not_told() -> None:

@@ -121,6 +121,9 @@ def test_what_waits_is_explained_once_for_each_kind(folder: Path) -> None:
         explanation["headline"]["reason"]
         == json.loads(result.output)["pods"][-1]["waits"]["reason"]
     )
+    text = planned("-f", "job.yaml", "--times", "4", "--explain").output
+    assert "\nExplained with the planned pods in their places: " in text
+    assert "pod at\n" not in text
 
 
 def test_many_pods_are_cut_short_unless_all_are_wanted(folder: Path) -> None:
@@ -143,10 +146,17 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         ("-f", "job.yaml", "--snapshot", "job.yaml"),
         "is not a snapshot of a cluster",
     ),
-    "nothing to plan": (("-f", "claim.yaml"), "the files contain nothing that results in pods"),
+    "nothing to plan": (
+        ("-f", "claim.yaml"),
+        "claim.yaml: nothing there would create pods now, only ResourceClaim",
+    ),
+    "a claim can be counted": (
+        ("-f", "claim.yaml"),
+        "; `drayman capacity -f FILE` says how often a claim fits",
+    ),
     "nothing to plan now": (
         ("-f", "rc.yaml"),
-        "the files contain nothing that results in pods now; not planned: Rocket",
+        "rc.yaml: nothing there would create pods now; not planned: Rocket",
     ),
     "a manifest that is wrong": (("-f", "bad.yaml"), "bad.yaml:6: Job train: spec.parallelism: "),
     "two clusters": (("-f", "job.yaml", "--context", "x"), "--snapshot already names a cluster"),

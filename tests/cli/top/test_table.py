@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.cli.top.table import Column, Table, cut, folded
+from drayman.cli.top.table import EXTRA, Column, Table, cut, folded
 from drayman.questions.devices.ordering import natural
 
 COLUMNS = (
     Column("NAME", may_be_cut=True),
-    Column("EXTRA", if_room=True),
+    Column("EXTRA", spare=EXTRA),
     Column("NUMBER", is_number=True),
     Column("NOTE", empty="-"),
 )
@@ -56,13 +56,37 @@ FOLDING = (
 
 
 def test_names_that_people_want_whole_go_on_in_the_next_line() -> None:
-    """What people type stays as it is, and what only says whose it is becomes narrower."""
-    row = ("compute-domain.example.com", "pci-0000-18-00-0", "default/trainer-devices-rl4kt")
+    """What people type stays as it is, a list is broken between names, and a name that has no room is below its row."""
+    row = ("compute-domain.example.com", "pci-0000-18-00-0", "default/serve-a,default/serve-b")
     assert Table(FOLDING, [row]).text(52).plain.splitlines() == [
         "DRIVER            DEVICE            CLAIMS",
-        "compute~mple.com  pci-0000-18-00-0  default/trainer-",
-        "                                    devices-rl4kt",
+        "compute~mple.com  pci-0000-18-00-0  default/serve-a,",
+        "                                    default/serve-b",
     ]
+    row = ("compute-domain.example.com", "pci-0000-18-00-0", "default/trainer-devices-rl4kt")
+    assert Table(FOLDING, [row]).text(52).plain.splitlines() == [
+        "DRIVER                      DEVICE            CLAIMS",
+        "compute-domain.example.com  pci-0000-18-00-0",
+        "    claims: default/trainer-devices-rl4kt",
+    ]
+
+
+SPARE = (
+    Column("NODE", may_be_cut=True),
+    Column("DEVICE", may_be_cut=True, matters=True),
+    Column("HOLDER", may_be_cut=True, spare=1),
+    Column("LEFT", spare=2),
+)
+
+
+def test_columns_are_left_out_before_names_become_illegible() -> None:
+    """The least important one first; what matters is cut last."""
+    table = Table(SPARE, [("example-shared-0", "gpu-0-mig-1g10gb-19-0", "default/trainer", "8/8")])
+    assert table.text(70).plain.splitlines()[0].split() == ["NODE", "DEVICE", "HOLDER", "LEFT"]
+    assert table.text(50).plain.splitlines()[0].split() == ["NODE", "DEVICE", "HOLDER"]
+    assert table.text(50).plain.splitlines()[1].split()[1] == "gpu-0-mig-1g10gb-19-0"
+    assert table.text(40).plain.splitlines()[0].split() == ["NODE", "DEVICE"]
+    assert table.text(40).plain.splitlines()[1].split()[1] == "gpu-0-mig-1g10gb-19-0"
 
 
 @given(st.tuples(*[st.text(alphabet="ab-/,1", min_size=1, max_size=70)] * 3), st.integers(22, 120))

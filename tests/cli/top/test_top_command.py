@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -154,6 +155,7 @@ def test_the_map_of_a_node_has_its_holders(on: Run) -> None:
                 ("device", "list", "-o", "json"),
             )
         ),
+        (("map", "n", "--sort-by", "used"), 2, "--sort-by are for the map of all nodes"),
         (("device", "list", "--node", "q"), 1, "no node 'q'; `kubectl get nodes` lists them"),
     ],
 )
@@ -220,13 +222,11 @@ def test_the_list_of_devices_fits_on_a_terminal(
     assert any("dgx-h100-mig-0  gpu-0-mig-3g40gb-9-4 " in line for line in lines)
     at = next(i for i, line in enumerate(lines) if " gpu-7 " in line)
     assert not any("~" in line[lines[0].index("POOL") :] for line in lines)
-    start = lines[0].index("TAINTS")
-    folded = [lines[at][start:]]
-    for line in lines[at + 1 :]:
-        if line[:start].strip():
-            break
-        folded.append(line[start:])
-    assert "".join(part.strip() for part in folded) == taint
+    assert lines[at].endswith(f" {taint}") or lines[at + 1].strip() == f"taints: {taint}"
+    claims = json.loads(on("device", "list", "-o", "json").stdout)["devices"]
+    names = {name for row in claims if row["driver"] == "gpu.nvidia.com" for name in row["claims"]}
+    assert names
+    assert names <= set(re.split(r"[\s,]+", "\n".join(lines)))
 
 
 def test_watching_a_pipe_prints_what_is_new(server: Server, on: Run) -> None:

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drayman.apiserver.instance.errors import InstanceError
+from drayman.apiserver.instance.errors import AddressTakenError, InstanceError
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 
 if TYPE_CHECKING:
     from drayman.apiserver.instance.running import Instance, Options, start
 
-__all__ = ["Folder", "FolderError", "Instance", "InstanceError", "Options", "Record", "start"]
+__all__ = [
+    "AddressTakenError",
+    "Folder",
+    "FolderError",
+    "Instance",
+    "InstanceError",
+    "Options",
+    "Record",
+    "start",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -40,6 +40,10 @@ class Record:
     """Whether the requested cluster is ready, and not just the API."""
     percent: int = 0
     """How much of the simulated hardware exists."""
+    found: str = ""
+    """The nodes and pods that an earlier run left in the directory, in words; empty if there were none."""
+    scheduler_names: str = ""
+    """The `schedulerName`s of the pods that it schedules, separated by commas."""
 
     @property
     def progress(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -17,7 +18,7 @@ from drayman.apiserver.holdings.exclusive import ExclusiveDevices
 from drayman.apiserver.holdings.in_use import ClaimsInUse
 from drayman.apiserver.instance.access import arrange_access
 from drayman.apiserver.instance.control_plane import ControlPlane, running
-from drayman.apiserver.instance.errors import InstanceError
+from drayman.apiserver.instance.errors import AddressTakenError, InstanceError
 from drayman.apiserver.instance.first_objects import (
     create_builtin_definitions,
     create_first_objects,
@@ -37,6 +38,7 @@ from drayman.apiserver.serving.http import start as listen
 from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
+from drayman.reasons.wording import counted
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -76,6 +78,8 @@ class Instance:
     server: ApiServer
     http: RunningServer
     kubeconfig: Path
+    found: str = ""
+    """The nodes and pods that an earlier run left, in words; empty if there were none."""
     _end: AsyncExitStack = field(default_factory=AsyncExitStack)
     """Undoes every step of the start, the last one first."""
 
@@ -98,6 +102,7 @@ async def start(options: Options, report: Report | None = None) -> Instance:
 async def _start(options: Options, end: AsyncExitStack, report: Report | None) -> Instance:
     store = _open_store(options)
     end.callback(store.close)
+    found = _nodes_and_pods(store)
     server = make_server(store)
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
@@ -118,12 +123,20 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     except OSError as error:
         raise InstanceError(f"cannot write {path}: {reason(error)}") from error
     end.callback(options.folder.retract)
-    record = Record(os.getpid(), http.url, str(path), started, options.durable)
+    record = Record(
+        os.getpid(),
+        http.url,
+        str(path),
+        started,
+        options.durable,
+        found=found,
+        scheduler_names=_scheduler_names(options.control_plane),
+    )
     try:
         await _complete(server, options, Start(options.folder, record, report), end)
     except FolderError as error:
         raise InstanceError(str(error)) from error
-    return Instance(options, store, server, http, path)
+    return Instance(options, store, server, http, path, found)
 
 
 async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
@@ -147,6 +160,16 @@ def _open_store(options: Options) -> Store:
         return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
+
+
+def _scheduler_names(parts: ControlPlane | None) -> str:
+    scheduler = None if parts is None else parts.scheduler
+    return "" if scheduler is None else ",".join(sorted(scheduler.names))
+
+
+def _nodes_and_pods(store: Store) -> str:
+    counts = [(store.count(f"{noun}s"), noun) for noun in ("node", "pod")]
+    return " and ".join(counted(number, noun) for number, noun in counts if number)
 
 
 async def _fill(server: ApiServer, store: Store, options: Options) -> None:
@@ -174,4 +197,5 @@ async def _listen(server: ApiServer, options: Options, files: ServingFiles) -> R
         # The event loop wraps the system's message in a longer one; the error number is kept.
         number = None if isinstance(error, socket.gaierror) else error.errno
         why = reason(error) if number is None else os.strerror(number).lower()
-        raise InstanceError(f"cannot listen on {options.host}:{options.port}: {why}") from error
+        kind = AddressTakenError if number == errno.EADDRINUSE else InstanceError
+        raise kind(f"cannot listen on {options.host}:{options.port}: {why}") from error

@@ -14,6 +14,7 @@ from drayman.api.near_names import did_you_mean
 from drayman.cli.completing import completion_items
 from drayman.cli.connecting import Where, client_of, cluster_options, in_words
 from drayman.cli.errors import UserError, printable
+from drayman.cli.output import to_stderr
 from drayman.cli.progress import is_watched
 
 if TYPE_CHECKING:
@@ -104,13 +105,17 @@ def _list(as_json: bool) -> None:
     from dataclasses import asdict
 
     from drayman.cli.bench.catalogue import WORKLOADS
+    from drayman.reasons.wording import counted
 
     if as_json:
         click.echo(json.dumps([asdict(workload) for workload in WORKLOADS.values()]))
         return
     width = max(map(len, WORKLOADS))
     for workload in WORKLOADS.values():
-        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} nodes {workload.pods:>5} pods")
+        nodes = "node " if workload.nodes == 1 else "nodes"
+        pods = counted(workload.pods, "pod")
+        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} {nodes}  {pods}")
+    to_stderr("Pods that are measured; a name also counts those that are placed before.")
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -15,7 +14,8 @@ import click
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
-from drayman.cli.options import data_dir_option
+from drayman.cli.options import SECONDS, data_dir_option
+from drayman.cli.output import print_data, to_stderr
 from drayman.questions.errors import QuestionError
 from drayman.questions.which_cluster import EMBEDDED, folder_of
 
@@ -35,13 +35,17 @@ def _running(folder: Folder) -> Record:
 @data_dir_option
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=15.0,
     show_default=True,
     help="Seconds to wait for it to stop.",
 )
 def down(data_dir: Path | None, timeout: float) -> None:
-    """Stop the cluster that runs on a data directory. Its state stays."""
+    """Stop the cluster that runs on a data directory.
+
+    Its state stays, and the next `drayman up` on that directory continues with it. To start empty, name another directory with
+    --data-dir, or delete this one first; `drayman status` shows which it is.
+    """
     folder = folder_of(data_dir)
     record = _running(folder)
     try:
@@ -53,21 +57,20 @@ def down(data_dir: Path | None, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"process {record.pid} still runs after {timeout:g} s")
         time.sleep(_POLL_S)
-    click.echo(f"stopped process {record.pid}, which served {record.url} from {folder.path}")
+    click.echo(f"stopped process {record.pid}, which served {record.url}")
+    click.echo(f"state kept in {folder.path}")
 
 
 @click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
 @data_dir_option
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
 def status(data_dir: Path | None, output: str) -> None:
     """Say whether a cluster runs on a data directory, and where. Exit status 1 if none does."""
     folder = folder_of(data_dir)
     record = folder.running()
-    if output == "json":
+    if output != "text":
         found = asdict(record) if record is not None else {}
-        click.echo(
-            json.dumps({"running": record is not None, "dataDir": str(folder.path), **found})
-        )
+        print_data({"running": record is not None, "dataDir": str(folder.path), **found}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
     click.echo(f"cluster         {EMBEDDED} ({record.url})")
@@ -83,10 +86,10 @@ def _note_other_cluster(record: Record) -> None:
     try:
         meant = Where().connection()
     except QuestionError as error:
-        click.echo(f"note: other commands do not talk to it: {in_options(error)}", err=True)
+        to_stderr(f"note: other commands do not talk to it: {in_options(error)}")
         return
     if meant.server != record.url:
-        click.echo(f"note: other commands talk to {meant}", err=True)
+        to_stderr(f"note: other commands talk to {meant}")
 
 
 @click.command(

@@ -102,6 +102,7 @@ class LiveStatus:
         return [
             ("Kubernetes API", f"{instance.url}   up {uptime(time.monotonic() - self._started)}"),
             ("state", str(options.folder.path) if options.durable else "in memory only"),
+            *([("found", f"{instance.found} from an earlier run")] if instance.found else []),
             ("kubeconfig", str(instance.kubeconfig)),
             ("try", f"export KUBECONFIG={self._kubeconfig_in_shell()}"),
             ("", "kubectl get pods --all-namespaces"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -144,7 +146,8 @@ def up(
             folder = Folder(
                 Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drayman-")))
             )
-        _prepare(folder)  # before the server is loaded, which takes longer than refusing
+        # Before the server is loaded, which takes longer than refusing.
+        stack.enter_context(_prepared(folder))
         from drayman.apiserver.instance import Options
 
         parts = None
@@ -195,15 +198,32 @@ def _refuse_running(folder: Folder) -> None:
     running = folder.running()
     if running is not None:
         raise UserError(
-            f"{folder.path} is in use by process {running.pid}, which serves {running.url}"
+            f"{folder.path} is in use by process {running.pid}, which serves {running.url};"
+            " stop it with `drayman down`, or start another cluster with --data-dir DIR --port 0"
         )
 
 
-def _prepare(folder: Folder) -> None:
+class _LogSaysMoreError(UserError):
+    """It did not start, and the log in the data directory may say why."""
+
+
+@contextmanager
+def _prepared(folder: Folder) -> Iterator[None]:
+    """Make the directory. If it is new and the cluster does not start, it is removed again.
+
+    A UserError always means that: nothing raises one once the cluster has started.
+    """
+    is_new = not folder.path.exists()
     try:
         folder.prepare()
     except FolderError as error:
         raise UserError(str(error)) from error
+    try:
+        yield
+    except UserError as error:
+        if is_new and not isinstance(error, _LogSaysMoreError):
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
 
 
 async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
@@ -230,7 +250,7 @@ async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
 
 async def _started(options: Options, stop: asyncio.Event) -> Instance | None:
     """The instance once it is ready; None if it is to stop before. Raises UserError."""
-    from drayman.apiserver.instance import InstanceError, start
+    from drayman.apiserver.instance import AddressTakenError, InstanceError, start
 
     with gauged(_LABEL) as gauge:
         starting = asyncio.create_task(start(options, gauge.update))
@@ -242,6 +262,10 @@ async def _started(options: Options, stop: asyncio.Event) -> Instance | None:
             return await starting
         except asyncio.CancelledError:
             return None
+        except AddressTakenError as error:
+            raise UserError(
+                f"{error}; choose another port with --port, or any with --port 0"
+            ) from error
         except InstanceError as error:
             raise UserError(str(error)) from error
         finally:
@@ -264,9 +288,15 @@ def _print_ready(instance: Instance, seconds: float) -> None:
     state = str(options.folder.path) if options.durable else "in memory only"
     click.echo(f"Kubernetes API  {instance.url}  (ready in {seconds:.1f} s)")
     click.echo(f"state           {state}")
+    _print_found(instance.found)
     click.echo(f"kubeconfig      {instance.kubeconfig}")
     click.echo(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
     sys.stdout.flush()
+
+
+def _print_found(found: str) -> None:
+    if found:
+        click.echo(f"found           {found} from an earlier run")
 
 
 def _detach(folder: Folder, ephemeral: bool) -> None:
@@ -277,7 +307,15 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
         )
     _refuse_running(folder)
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
-    _prepare(folder)
+    with _prepared(folder):
+        record = _started_in_background(folder, arguments)
+    click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
+    _print_found(record.found)
+    click.echo(f"kubeconfig      {record.kubeconfig}")
+    click.echo(f"log             {folder.log}")
+
+
+def _started_in_background(folder: Folder, arguments: list[str]) -> Record:
     try:
         log = folder.log.open("ab")
     except OSError as error:
@@ -291,14 +329,11 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
             start_new_session=True,
         )
     try:
-        record = _wait_ready(folder, child)
+        return _wait_ready(folder, child)
     except (KeyboardInterrupt, UserError):
         # Not when the terminal is closed: the child is to outlive it.
         child.terminate()
         raise
-    click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
-    click.echo(f"kubeconfig      {record.kubeconfig}")
-    click.echo(f"log             {folder.log}")
 
 
 def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
@@ -315,10 +350,13 @@ def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
                 if record != seen:
                     seen, deadline = record, time.monotonic() + _PATIENCE_S
             if child.poll() is not None:
-                raise UserError(f"it did not start: {_why_it_ended(folder, child)}")
+                kind = UserError if child.returncode == UserError.exit_code else _LogSaysMoreError
+                raise kind(f"it did not start: {_why_it_ended(folder, child)}")
             time.sleep(_POLL_S)
     so_far = "" if seen is None else f", when {seen.progress}"
-    raise UserError(f"it has made no progress for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}")
+    raise _LogSaysMoreError(
+        f"it has made no progress for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}"
+    )
 
 
 def _why_it_ended(folder: Folder, child: subprocess.Popen[bytes]) -> str:

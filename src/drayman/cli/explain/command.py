@@ -69,7 +69,7 @@ def explain(
     namespace: str | None,
     where: Where,
 ) -> None:
-    """Say why a pod, a claim or a workload waits and what would help, how a node is, or what waits in a namespace.
+    """Say why a pod, a claim or a workload waits and what would help, the state of a node, or what waits in a namespace.
 
     The first line has one word for the reason, what to expect from waiting (never, not now, not here, held) and a sentence. Below it: how
     many nodes and devices each test leaves, the node that came closest, who holds what is needed, and what would make it fit, each

@@ -50,7 +50,8 @@ class Drawing:
 
 def _whole(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
     yield headline(explanation.headline)
-    yield prose((_subject(explanation), "dim"))
+    if explanation.kind != "Cluster":  # which has no name
+        yield prose((_subject(explanation), "dim"))
     if explanation.unseen:
         yield unseen(explanation.unseen)
     if explanation.kind in overview.OVERVIEWS:
@@ -59,8 +60,7 @@ def _whole(explanation: Explanation, now: float, width: int) -> Iterator[Rendera
         yield from _node(explanation, now)
     else:
         yield from _object(explanation, now, width)
-    if explanation.evidence:
-        yield _evidence(explanation)
+    yield from _evidence(explanation)
 
 
 def _node(explanation: Explanation, now: float) -> Iterator[RenderableType]:
@@ -214,12 +214,14 @@ def _remedy(number: int, remedy: Remedy, width: int) -> Iterator[RenderableType]
         yield from shell(command, inner, width)
 
 
-def _evidence(explanation: Explanation) -> RenderableType:
-    """The versions of what was read. Most lists have the same version, which is printed once."""
-    versions = explanation.evidence
+def _evidence(explanation: Explanation) -> Iterator[RenderableType]:
+    """The versions of what was read. Most lists have the same version, which is printed once; what is only planned has none."""
+    versions = {name: version for name, version in explanation.evidence.items() if version}
+    if not versions:
+        return
     usual, number = Counter(versions.values()).most_common(1)[0]
     others = [f"{name} at {version}" for name, version in versions.items() if version != usual]
     if number == 1:
         usual, others = "", [f"{name} at {version}" for name, version in versions.items()]
-    text = "; ".join(filter(None, (f"version {usual}" if usual else "", ", ".join(others))))
-    return Group("", prose((f"read: {plain(text)}", "dim")))
+    text = ", ".join([f"cluster at resource version {usual}"] * bool(usual) + others)
+    yield Group("", prose((f"read: {plain(text)}", "dim")))

@@ -169,8 +169,8 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     if len(found) > 1:
         yield prose((f"balance: {_BALANCE}", "dim"), indent=INDENT)
     else:
-        other = "" if found[0].refusal else "other "
-        yield prose((f"no {other}node would take it", "dim"), indent=INDENT)
+        said = "no node" if found[0].refusal else "it is the only node that"
+        yield prose((f"{said} would take it", "dim"), indent=INDENT)
 
 
 def _qualities(found: Sequence[Alternative]) -> list[str]:

@@ -34,7 +34,6 @@ Examples:
 @click.option(
     "--sort-by",
     type=click.Choice(["name", "used", "free"]),
-    default="name",
     help="Which blocks and racks come first. Default: by name.",
 )
 @click.option("--matrix", is_flag=True, help="The distances of NODE, as `nvidia-smi topo -m` does.")
@@ -45,7 +44,7 @@ def map_(
     node_name: str | None,
     unfold: bool,
     kind: str | None,
-    sort_by: str,
+    sort_by: str | None,
     matrix: bool,
     watch: bool,
     output_format: str | None,
@@ -57,14 +56,14 @@ def map_(
     """
     if matrix and node_name is None:
         raise click.UsageError("--matrix is about one node: drayman map NODE --matrix")
-    if node_name is not None and (unfold or kind is not None):
-        raise click.UsageError("--nodes and --kind are for the map of all nodes")
+    if node_name is not None and (unfold or kind is not None or sort_by is not None):
+        raise click.UsageError("--nodes, --kind and --sort-by are for the map of all nodes")
 
     def picture(reading: Reading) -> Picture:
         if node_name is None:
             from drayman.cli.map.overview import Overview
 
-            return Overview(reading, unfold=unfold, kind=kind, order=sort_by)
+            return Overview(reading, unfold=unfold, kind=kind, order=sort_by or "name")
         from drayman.questions.devices.reading import node_of
 
         node = node_of(reading, node_name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,6 +68,13 @@ class Listing:
         return Table(self.columns, self.cells).plain()
 
 
+def _without_fixed(columns: Sequence[Column], **given: str | None) -> list[Column]:
+    """The columns, those of which an option gives the only value to be left out first."""
+    from drayman.cli.top.table import EXTRA
+
+    return [replace(each, spare=EXTRA) if given.get(each.title) else each for each in columns]
+
+
 @click.command(
     epilog="\b\nExamples:\n  drayman top devices --driver gpu.example.com --state free\n"
     "  drayman top devices --sort-by holder\n"
@@ -107,7 +114,7 @@ def devices(
     free         not held, and a request for it gets it
     unknown      free, unless held by a claim that you may not see
 
-    The first that is true counts; a device that is used and tainted is used.
+    The first that applies is shown; a device that is used and tainted is used.
     Anything else to know follows it: "used,not-ready" is a device in use on a
     node that is not ready.
     """
@@ -129,7 +136,8 @@ def devices(
                 ),
             )
         rows = sorted_devices(rows, sort_by)
-        return Listing("devices", DEVICE_COLUMNS, [device_cells(row) for row in rows], rows)
+        columns = _without_fixed(DEVICE_COLUMNS, NODE=node_name, DRIVER=driver)
+        return Listing("devices", columns, [device_cells(row) for row in rows], rows)
 
     show(Asked(where, output_format, watch), picture)
 
@@ -168,7 +176,8 @@ def claims(
             refuse_unknown_node(reading, node_name)
             return Nothing("claims", nothing_found("claims", namespace=namespace, node=node_name))
         rows = sorted_claims(rows, sort_by)
-        return Listing("claims", CLAIM_COLUMNS, [claim_cells(row, now) for row in rows], rows)
+        columns = _without_fixed(CLAIM_COLUMNS, NAMESPACE=namespace, NODE=node_name)
+        return Listing("claims", columns, [claim_cells(row, now) for row in rows], rows)
 
     asked = Asked(where, output_format, watch, namespace, needs_claims=True)
     show(asked, picture)
@@ -212,6 +221,7 @@ def pools(
                 "pools", nothing_found("pools", node=node_name, driver=driver, drivers=drivers)
             )
         rows = sorted_pools(rows, sort_by)
-        return Listing("pools", POOL_COLUMNS, [pool_cells(row) for row in rows], rows)
+        columns = _without_fixed(POOL_COLUMNS, NODE=node_name, DRIVER=driver)
+        return Listing("pools", columns, [pool_cells(row) for row in rows], rows)
 
     show(Asked(where, output_format, watch), picture)

@@ -17,7 +17,7 @@ import click
 
 from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import printable
-from drayman.cli.output import Data, can_redraw, console, print_data, refuse_unread
+from drayman.cli.output import Data, can_redraw, console, print_data, refuse_unread, to_stderr
 from drayman.cli.worlds import unobtrusively
 
 if TYPE_CHECKING:
@@ -133,13 +133,13 @@ class _Screen:
         if remarks != self._remarks:
             self._remarks = remarks
             for remark in remarks:
-                click.echo(f"note: {printable(remark)}", err=True)
+                to_stderr(f"note: {printable(remark)}")
         if self._asked.output_format:
             notes = {"notes": list(remarks)} if remarks else {}
             where = {"cluster": {"name": self._cluster.name, "server": self._cluster.server}}
             self._show_data({**where, **picture.data(), **notes}, self._asked.output_format)
         elif isinstance(picture, Nothing) and not self._asked.watch:
-            click.echo(picture.plain(self._out), err=True)
+            to_stderr(picture.plain(self._out))
         elif not self._out.is_terminal:
             self._show_text(picture)
         elif self._asked.watch and can_redraw(self._out):

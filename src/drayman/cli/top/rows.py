@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from drayman.apiserver.kinds.tables import age_of
-from drayman.cli.top.table import STYLES, Cell, Column
+from drayman.cli.top.table import EXTRA, STYLES, Cell, Column
 from drayman.placement.occupancy import State
 from drayman.questions.devices.claim_rows import MANY_NODES, ClaimRow
 from drayman.questions.devices.reading import UNSEEN_HOLDER
@@ -24,10 +24,10 @@ DEVICE_COLUMNS: Final = (
     Column("DRIVER", may_be_cut=True),
     Column("POOL", may_be_cut=True, empty=NOTHING),
     Column("DEVICE", may_be_cut=True, matters=True),
-    Column("KIND", if_room=True),
+    Column("KIND", spare=EXTRA),
     Column("STATE"),
-    Column("HOLDER", may_be_cut=True),
-    Column("LEFT", may_be_cut=True, empty=NOTHING),
+    Column("HOLDER", may_be_cut=True, spare=1),
+    Column("LEFT", empty=NOTHING, spare=2),
 )
 
 
@@ -78,7 +78,7 @@ POOL_COLUMNS: Final = (
     Column("POOL", may_be_cut=True),
     Column("NODE", may_be_cut=True, empty=NOTHING),
     Column("GEN", is_number=True),
-    Column("SLICES", is_number=True, if_room=True),
+    Column("SLICES", is_number=True, spare=EXTRA),
     Column("PROBLEM", empty=NOTHING),
     Column("ALL", is_number=True),
     Column("USED", is_number=True),
@@ -124,10 +124,10 @@ CLAIM_COLUMNS: Final = (
     Column("NAME", may_be_cut=True, matters=True),
     Column("STATE"),
     Column("NODE", may_be_cut=True),
-    Column("DEVICES", is_number=True),
-    Column("PODS", may_be_cut=True),
-    Column("AGE"),
-    Column("DEVICE NAMES", may_be_cut=True, if_room=True),
+    Column("DEVICES", is_number=True, spare=2),
+    Column("PODS", may_be_cut=True, spare=1),
+    Column("AGE", spare=3),
+    Column("DEVICE NAMES", may_be_cut=True, spare=EXTRA),
 )
 
 

@@ -1,7 +1,8 @@
 """Tables as kubectl prints them: a line per row, columns as wide as their content.
 
-In a pipe, lines are printed whole. On a terminal, a line that is too long would wrap. So if the table is too wide there, the columns that
-matter least are left out, and then the longest names are cut, or continue on the next line, until it fits.
+In a pipe, lines are printed whole. On a terminal, a line that is too long would wrap. So if the table is too wide there, the longest
+names are cut as far as they stay legible, or continue on the next line. If that is not enough, columns are left out, those that matter
+least first, and only then are names cut further.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 _GAP: Final = "  "
 _LEAST: Final = 6
 _LEGIBLE: Final = 10
-"""Columns are made narrower than this only if no wider column is left."""
+"""Columns are made narrower than this only if no column is left that could be left out."""
+_BELOW: Final = "    "
+EXTRA: Final = 9
+"""Of columns that say little."""
+_NAME_OF_LIST: Final = re.compile(r"[^,]*,?")
 _FOLDS: Final = re.compile(r"[^,/:=.-]*[,/:=.-]?")
 """A piece of a name, up to where it may be broken: after a character that ends a part."""
 
@@ -44,13 +49,15 @@ class Column:
     is_number: bool = False
     may_be_cut: bool = False
     folds: bool = False
-    """Whether text that is too long continues on the next line, for names that people want whole."""
+    """Whether a list that is too long continues on the next line, for names that people want whole. A name that does not fit into the
+    column is printed below the row."""
     matters: bool = False
     """Whether other columns are made narrower before it, for names that people type."""
     empty: str = ""
     """A column that contains only this is left out."""
-    if_room: bool = False
-    """Whether it is left out on a terminal that is too narrow for all columns."""
+    spare: int = 0
+    """On a terminal that is too narrow for all columns, those with the highest number are left out first, those with 0 never. Columns with
+    `EXTRA` are left out before anything is cut."""
 
 
 Cell = str | tuple[str, str]
@@ -80,26 +87,36 @@ class Table:
 
     def text(self, width: int) -> Text:
         """The table with styles, no wider than that if possible."""
-        if self._excess(self._widths(), width) > 0 and any(c.if_room for c in self._columns):
-            return self._without_extras().text(width)
+        most = max(column.spare for column in self._columns)
+        needed = self._widths() if most == EXTRA else self._legible_widths(width)
+        if most and self._excess(needed, width) > 0:
+            return self._without_spare(most).text(width)
         widths = self._fitting(width)
         header = [(column.title, "bold") for column in self._columns]
-        return _lines([line for row in (header, *self._rows) for line in self._styled(row, widths)])
+        return _lines(
+            [line for row in (header, *self._rows) for line in self._styled(row, widths, width)]
+        )
 
-    def _without_extras(self) -> Table:
-        kept = [at for at, column in enumerate(self._columns) if not column.if_room]
+    def _without_spare(self, number: int) -> Table:
+        kept = [at for at, column in enumerate(self._columns) if column.spare != number]
         return Table(
             [self._columns[at] for at in kept], ([row[at] for at in kept] for row in self._rows)
         )
 
-    def _styled(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> Iterator[Text]:
+    def _styled(
+        self, row: Sequence[tuple[str, str]], widths: Sequence[int], width: int
+    ) -> Iterator[Text]:
         """The lines of a row: one, except for columns that fold."""
         from rich.text import Text
 
-        parts = [
-            folded(text, width) if column.folds else [text]
-            for (text, _), width, column in zip(row, widths, self._columns, strict=True)
-        ]
+        parts = [[text] for text, _ in row]
+        below: list[str] = []
+        for at, column in enumerate(self._columns):
+            if column.folds and _longest_name(row[at][0]) > widths[at]:
+                below += folded(f"{column.title.lower()}: {row[at][0]}", width - len(_BELOW))
+                parts[at] = [""]
+            elif column.folds:
+                parts[at] = folded(row[at][0], widths[at])
         for at in range(max(map(len, parts))):
             cells = [(part[at] if at < len(part) else "", "") for part in parts]
             line = Text(no_wrap=True)
@@ -107,6 +124,8 @@ class Table:
                 line.append(_GAP if line else "").append(text, style=style)
             line.rstrip()
             yield line
+        for text in below:
+            yield Text(f"{_BELOW}{text}", no_wrap=True)
 
     def _widths(self) -> list[int]:
         return [
@@ -116,21 +135,47 @@ class Table:
 
     def _fitting(self, width: int) -> list[int]:
         """The widths of the columns, with the widest that may shrink made narrower until all fit."""
-        widths = self._widths()
+        widths, legible = self._widths(), self._legible_widths(width)
+        too_narrow = [
+            at
+            for at, column in enumerate(self._columns)
+            if column.folds and legible[at] < self._longest(at)
+        ]
+        for at in too_narrow:
+            widths[at] = legible[at]
         while self._excess(widths, width) > 0:
             flexible = [
                 at
                 for at, column in enumerate(self._columns)
                 if (column.may_be_cut or column.folds) and widths[at] > _LEAST
             ]
-            candidates = [
-                at for at in flexible if not self._columns[at].matters and widths[at] > _LEGIBLE
-            ] or flexible
+            candidates = [at for at in flexible if widths[at] > legible[at]] or flexible
             if not candidates:
                 break
             widest = max(candidates, key=lambda at: widths[at])
             widths[widest] -= 1
+        for at in too_narrow[:1]:  # shorter names may still fit
+            widths[at] += max(0, -self._excess(widths, width))
         return widths
+
+    def _legible_widths(self, width: int) -> list[int]:
+        """The least widths at which no name that matters is cut, and names that fold are whole if there is room."""
+        least = [
+            min(natural, _LEGIBLE) if column.may_be_cut and not column.matters else natural
+            for natural, column in zip(self._widths(), self._columns, strict=True)
+        ]
+        folding = [at for at, column in enumerate(self._columns) if column.folds]
+        for at in folding:
+            least[at] = len(self._columns[at].title)
+        for at in folding:
+            if self._excess(least, width) + self._longest(at) <= least[at]:
+                least[at] = self._longest(at)
+        return least
+
+    def _longest(self, at: int) -> int:
+        """How wide a column that folds has to be for its longest name."""
+        title = len(self._columns[at].title)
+        return max([title, *(_longest_name(row[at][0]) for row in self._rows)])
 
     def _excess(self, widths: Sequence[int], width: int) -> int:
         return sum(widths) + len(_GAP) * (len(widths) - 1) - width
@@ -161,13 +206,19 @@ def cut(text: str, width: int) -> str:
     return f"{text[:front]}~{text[len(text) - (width - 1 - front) :]}"
 
 
+def _longest_name(text: str) -> int:
+    """The length of the longest name of a list."""
+    return max(map(len, text.split(",")))
+
+
 def folded(text: str, width: int) -> list[str]:
-    """The text in pieces that are not longer than that, broken where parts of a name end if possible."""
+    """The list in pieces that are not longer than that, broken between names if possible, or else where parts of a name end."""
     pieces = [""]
-    for part in filter(None, _FOLDS.findall(text)):
-        if pieces[-1] and len(pieces[-1]) + len(part) > width:
-            pieces.append("")
-        pieces[-1] += part
-        while len(pieces[-1]) > width:
-            pieces[-1:] = [pieces[-1][:width], pieces[-1][width:]]
+    for name in filter(None, _NAME_OF_LIST.findall(text)):
+        for part in [name] if len(name) <= width else filter(None, _FOLDS.findall(name)):
+            if pieces[-1] and len(pieces[-1]) + len(part) > width:
+                pieces.append("")
+            pieces[-1] += part
+            while len(pieces[-1]) > width:
+                pieces[-1:] = [pieces[-1][:width], pieces[-1][width:]]
     return pieces

@@ -98,7 +98,8 @@ def read_file(path: Path) -> KubeconfigFile:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"kubeconfig {path}: {error.strerror}") from error
+        why = (error.strerror or str(error)).lower()
+        raise ConfigurationError(f"kubeconfig {path}: cannot be read: {why}") from error
     try:
         value = yaml.load(content, Loader=_LOADER)
     except yaml.YAMLError as error:

@@ -94,6 +94,8 @@ def _counted(item: str) -> tuple[str, int]:
         raise ProfileError(f"--profile {item!r}: {number!r} is not a count; write NAME=COUNT")
     if not name:
         raise ProfileError(f"--profile {item!r}: which profile? write NAME=COUNT")
+    if int(number) == 0:
+        raise ProfileError(f"--profile {item!r}: the count must be at least 1")
     return name, int(number)
 
 
