@@ -14,13 +14,13 @@ from drayman.cli.connecting import Where
 from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
+from drayman.questions.arguments import MOST_COPIES
 
 if TYPE_CHECKING:
     from drayman.questions.plan import PlanAnswer
 
 SOME_WAIT: Final = 1
 """The exit status where not every pod finds its place."""
-_MOST_TIMES: Final = 100_000
 _EPILOG: Final = """\b
 Examples:
   drayman plan -f job.yaml
@@ -50,7 +50,7 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
 )
 @click.option(
     "--times",
-    type=click.IntRange(1, _MOST_TIMES),
+    type=click.IntRange(1, MOST_COPIES),
     default=1,
     show_default=True,
     metavar="N",
