@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drayman.allocator import Policy
 from drayman.api.codec import convert
-from drayman.api.core import Node, Pod
+from drayman.api.core import Node, Pod, PodSpec
+from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.placement.decision.deciding import Decider
+from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import Objects, state_of
@@ -101,10 +104,19 @@ def pod_of(number: int, wishes: Wishes, cast: Cast) -> tuple[Pod, list[ResourceC
     return convert(Pod, {"metadata": metadata, "spec": spec, "status": status}), claims
 
 
-def found_when_empty(objects: Objects, demand: Demand) -> bool:
-    """Whether a cluster of the same hardware with no pod on it takes the pod."""
+def found_when_empty(objects: Objects, demand: Demand, placed: list[Placement]) -> bool:
+    """Whether a cluster of the same hardware takes the pod if no pod on it uses anything or is in the way.
+
+    Pods that it may want near are there all the same.
+    """
+    affinity = demand.pod.spec.affinity
+    if affinity is None or affinity.pod_affinity is None:
+        placed = []
     emptied = Objects(
-        nodes=objects.nodes,
+        pods=tuple(
+            Pod(metadata=each.pod.metadata, spec=PodSpec(node_name=each.node)) for each in placed
+        ),
+        nodes=tuple(_with_room(node, len(placed)) for node in objects.nodes),
         slices=objects.slices,
         classes=objects.classes,
         taint_rules=objects.taint_rules,
@@ -115,6 +127,13 @@ def found_when_empty(objects: Objects, demand: Demand) -> bool:
     return isinstance(found, Found)
 
 
+def _with_room(node: Node, pods: int) -> Node:
+    """A node that takes this many more pods."""
+    allocatable = node.status.allocatable
+    more = {**allocatable, "pods": Quantity(allocatable["pods"].amount + pods)}
+    return replace(node, status=replace(node.status, allocatable=more))
+
+
 @given(fleets(), st.lists(casts(), min_size=4, max_size=14), st.booleans())
 def test_the_kind_of_a_headline_is_what_the_emptied_cluster_says(
     fleet: Fleet, script: list[Cast], tainted: bool
@@ -123,6 +142,7 @@ def test_the_kind_of_a_headline_is_what_the_emptied_cluster_says(
     objects = objects_of(fleet, tainted=tainted)
     state = state_of(objects)
     round_, kept = Decider(state).round(NOW), Headlines(state)
+    placed: list[Placement] = []
     for number, cast in enumerate(script):
         pod, claims = pod_of(number, fleet.kinds[cast.kind % len(fleet.kinds)], cast)
         for claim in claims:
@@ -130,13 +150,13 @@ def test_the_kind_of_a_headline_is_what_the_emptied_cluster_says(
         demand = round_.demand(pod)
         found = round_.find(demand)
         if isinstance(found, Found):
-            round_.place(demand, found)
+            placed.append(round_.place(demand, found))
             continue
         told = headline(state, demand, found)
         event(told.reason.value)
         assert told == kept.of(demand, found)
         assert told.reason.kind is not None, "a pod that fits nowhere has a reason to wait"
-        fits = found_when_empty(objects, demand)
+        fits = found_when_empty(objects, demand, placed)
         if told.reason.kind is Outlook.NEVER:
             assert not fits, told
         elif told.reason.kind is Outlook.NOT_NOW:

@@ -22,10 +22,10 @@ from drayman.inventory.ledger import holder_of
 from drayman.placement.claims import EXTENDED_CLAIM
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.fit import PodNeeds, VolumeChoice, volume_check
+from drayman.placement.hints import Change
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.placement.wake import Wake
 from oracle.build import (
     device,
     device_class,
@@ -183,7 +183,7 @@ class Sandbox:
     """
 
     def __init__(self, more_nodes: int = 0) -> None:
-        self.wakes: list[Wake] = []
+        self.wakes: list[Change] = []
         self.state = ClusterState(Features(), self.wakes.append)
         self.kept: dict[Hashable, Placer] = {}
         self.trials: list[Trial] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -226,3 +227,36 @@ def test_a_cluster_that_is_closed_answers_no_more(saved: Cluster) -> None:
     saved.close()
     with pytest.raises(ValueError, match="closed"):
         explain(saved)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "words"),
+    [
+        (lambda c: plan(c, POD, times=0), QuestionError, "from 1 to 100000"),
+        (lambda c: plan(c, POD, times=-1), QuestionError, "from 1 to 100000"),
+        (lambda c: plan(c, POD, times=100_001), QuestionError, "from 1 to 100000"),
+        (lambda c: plan(c, POD, times=1.5), TypeError, "times must be a whole number"),
+        (lambda c: plan(c, POD, times=True), TypeError, "times must be a whole number"),
+        (lambda c: plan(c, "\ud800"), QuestionError, "manifests are not text"),
+        (lambda c: plan(c, Path("job.yaml")), TypeError, "pass its read_text()"),
+        (lambda c: plan(c, None), TypeError, "must be YAML or JSON text, not None"),
+        (lambda c: capacity(c, 5), TypeError, "not an object of type int"),
+        (lambda c: capacity(c, CLAIM, namespace=5), TypeError, "namespace must be text"),
+        (lambda c: explain(c, 5), TypeError, "what must be text"),
+        (lambda c: explain(c, "pod/" + "a" * 100_000), QuestionError, "too long"),
+        (lambda c: explain(None), TypeError, "cluster must be a Cluster"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_sentence(
+    saved: Cluster, ask: Callable[[Any], object], error: type[Exception], words: str
+) -> None:
+    """Arguments of a wrong type or out of bounds are mistakes of the caller, and the message says which and is short."""
+    with pytest.raises(error, match=re.escape(words)) as caught:
+        ask(saved)
+    assert len(str(caught.value)) < 200
+
+
+def test_an_object_can_be_named_with_a_space(saved: Cluster) -> None:
+    """KIND NAME is KIND/NAME, as on the command line."""
+    with pytest.raises(QuestionError, match="nowhere"):
+        explain(saved, "pod nowhere")

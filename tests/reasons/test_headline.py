@@ -259,8 +259,8 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
             .holds("x", "a", "d0", metadata={"labels": {"app": "x"}})
             .wants(ONE, **near("podAffinity"))
         ),
-        # Whoever made room by removing that pod would remove what the pod wants to be near.
-        "PodAffinity (not here)",
+        # The affinity is met on node a, so it is no reason, although the holder is the very pod that it asks for.
+        "DevicesInUse (not now)",
         "c1",
     ),
 }

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drayman.allocator import Policy
 from drayman.api.codec import convert
-from drayman.api.core import Node, Pod
+from drayman.api.core import Namespace, Node, Pod
 from drayman.api.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -30,7 +30,7 @@ from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Found, Placer
 from drayman.placement.state import ClusterState
-from scheduler.laws.fleet import Fleet, crowded, fleets, fragile
+from scheduler.laws.fleet import Fleet, crowded, fleets, fragile, neighbourly
 from scheduler.laws.play import BINDING_TIMEOUT_S, Play
 
 Move = tuple[str, int]
@@ -70,6 +70,8 @@ def played(fleet: Fleet, script: list[Move], after: Callable[[Play], None]) -> I
 def fresh_state(play: Play, instead: Mapping[str, ResourceClaim]) -> ClusterState:
     """The cluster as the server has it, read by somebody who has seen nothing before. Some claims may be other than they are."""
     state = ClusterState(Features(), lambda _: None)
+    for namespace in play.namespaces.values():
+        state.set_namespace(convert(Namespace, namespace))
     for node in play.nodes.values():
         state.set_node(convert(Node, node))
     for item in play.classes.values():
@@ -197,6 +199,36 @@ def test_room_that_was_made_for_a_pod_is_there_when_it_comes(
         assert all((victim.spec.priority or 0) < (pod.spec.priority or 0) for victim in asked)
     for pod in waiting(play):
         assert not nodes_for(play, pod), f"{pod.metadata.name} waits but fits"
+
+
+_NEIGHBOURLY = (
+    "create_pod", "place_by_hand", "place_by_hand", "remove_pod", "remove_pod", "fail_write", "write",
+    "relabel_pod", "relabel_pod", "relabel_pod", "shrink_pod", "label_namespace", "label_namespace", "switch_node",
+)  # fmt: skip
+
+
+@settings(max_examples=4 * settings.default.max_examples)
+@given(neighbourly(), st.lists(st.tuples(st.sampled_from(_NEIGHBOURLY), _NUMBERS), max_size=20))
+def test_nothing_waits_that_fits(fleet: Fleet, script: list[Move]) -> None:
+    """Pods that want others near, far or spread run once other pods, their labels and their namespaces are as they want them.
+
+    Most events come when everything is at rest, so that no other event wakes by chance what they should wake.
+    """
+    play = Play(fleet)
+    for kind in range(len(fleet.kinds)):
+        play.create_pod(kind)
+    for name, argument in [*script, ("write", 0)]:
+        getattr(play, name)(argument)
+        if argument % 4 == 1:
+            play.deliver_all()
+            play.decide(7)
+            continue
+        play.settle()
+        state = fresh_state(play, {})
+        for pod in waiting(play):
+            assert pod.metadata.uid in play.queue, f"{pod.metadata.name} is forgotten"
+            asked_anew = Decider(state).round(play.now).consider(pod)
+            assert isinstance(asked_anew, NoNode), f"{pod.metadata.name} waits but fits"
 
 
 _FRAGILE = (

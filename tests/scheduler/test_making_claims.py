@@ -19,6 +19,7 @@ from drayman.api.resource import (
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.placement.decision.placements import Placement
+from drayman.placement.hints import Change
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.cycle import Cycle, Decisions
@@ -58,9 +59,10 @@ class Desk:
         self.state.set_template(convert(ResourceClaimTemplate, template))
         self.wakes.clear()
 
-    def _wake(self, reason: Wake) -> None:
-        self.wakes.append(reason)
-        self.queue.wake(reason)
+    def _wake(self, change: Change) -> None:
+        if isinstance(change, Wake):
+            self.wakes.append(change)
+        self.queue.wake(change)
 
     def pod(self, name: str) -> None:
         entry = {"name": "g", "resourceClaimTemplateName": "t"}

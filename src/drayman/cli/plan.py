@@ -14,6 +14,7 @@ from drayman.cli.connecting import Where
 from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
+from drayman.questions.arguments import MOST_COPIES
 
 if TYPE_CHECKING:
     from drayman.questions.plan import PlanAnswer
@@ -24,7 +25,6 @@ _AS_PLANNED: Final = (
     "Explained with the planned pods in their places: what one of them is said to use would be taken by it."
     " Claims that do not exist yet have example names."
 )
-_MOST_TIMES: Final = 100_000
 _EPILOG: Final = """\b
 Examples:
   drayman plan -f job.yaml
@@ -54,7 +54,7 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
 )
 @click.option(
     "--times",
-    type=click.IntRange(1, _MOST_TIMES),
+    type=click.IntRange(1, MOST_COPIES),
     default=1,
     show_default=True,
     metavar="N",

@@ -23,6 +23,7 @@ from drayman.api.resource import (
 from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
 from drayman.inventory.undo import UndoLog
 from drayman.placement.claims import claims_used_by, extended_for
+from drayman.placement.hints import Change
 from drayman.placement.marks import Marks
 from drayman.placement.wake import Wake
 
@@ -42,7 +43,7 @@ class Released(Struct, frozen=True):
 class ClaimBook:
     """Claims, their templates, and the devices they hold."""
 
-    def __init__(self, log: UndoLog, marks: Marks, wake: Callable[[Wake], None]) -> None:
+    def __init__(self, log: UndoLog, marks: Marks, wake: Callable[[Change], None]) -> None:
         self._log = log
         self._wake = wake
         self.marks = marks

@@ -6,7 +6,7 @@ question to the allocator, the claim for its extended resources. A `Demand` adds
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ from drayman.bounded import Bounded
 from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
+from drayman.placement.hints import Hint
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 
@@ -50,6 +51,8 @@ class _Shape:
     """What copies of a pod share."""
 
     key: Hashable
+    meets_others: bool
+    """Whether rules about other pods concern them."""
     extended_of: dict[frozenset[str], ExtendedClaim | None] = field(default_factory=dict)
     questions: dict[frozenset[str], Question] = field(default_factory=dict)
 
@@ -86,6 +89,10 @@ class Demand:
         """What kind of change may give the pod a node if it finds none now."""
         interest = Wake.NODES | Wake.DEVICES if self.asks_for_devices else Wake.NODES
         return interest | Wake.VOLUMES if self.needs.shape.volumes else interest
+
+    def hint(self, verdicts: Iterable[Verdict]) -> Hint | None:
+        """Which other pods may give the pod a node, if nodes have refused it with these verdicts."""
+        return Hint.of(self.needs, verdicts) if self.shape.meets_others else None
 
     @property
     def asks_for_devices(self) -> bool:
@@ -236,7 +243,7 @@ class Demands:
         )
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = _Shape(key)
+            shape = self._shapes[key] = _Shape(key, is_concerned)
         return shape
 
 

@@ -24,6 +24,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import PodNeeds, StaticVerdicts
+from drayman.placement.hints import Change, NamespaceChange, PodChange
 from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
@@ -34,12 +35,12 @@ from drayman.placement.wake import Wake
 class ClusterState(ClaimBook):
     """Nodes, pods, claims, devices. Belongs to one event loop."""
 
-    def __init__(self, features: Features, wake: Callable[[Wake], None]) -> None:
+    def __init__(self, features: Features, wake: Callable[[Change], None]) -> None:
         log = UndoLog()
 
-        def wake_unless_in_trial(why: Wake) -> None:
+        def wake_unless_in_trial(change: Change) -> None:
             if not log.depth:
-                wake(why)
+                wake(change)
 
         super().__init__(log, Marks(), wake_unless_in_trial)
         self._nodes = Nodes(log, self.marks)
@@ -60,13 +61,22 @@ class ClusterState(ClaimBook):
             self._wake(Wake.NODES)
 
     def remove_node(self, name: str) -> None:
-        self._nodes.remove(name)
+        if name in self.nodes:
+            self._nodes.remove(name)
+            self._wake(Wake.PODS)  # those on it no longer count
 
     def set_namespace(self, namespace: Namespace) -> None:
-        self.neighbourhood.set_namespace(namespace.metadata.name, namespace.metadata.labels)
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        before = self.neighbourhood.namespace_labels(name)
+        self.neighbourhood.set_namespace(name, labels)
+        if labels != before:
+            self._wake(NamespaceChange(name, before, labels))
 
     def remove_namespace(self, name: str) -> None:
+        before = self.neighbourhood.namespace_labels(name)
         self.neighbourhood.remove_namespace(name)
+        if before:
+            self._wake(NamespaceChange(name, before, {}))
 
     def set_placed_pod(self, pod: Pod) -> None:
         """A pod that has a node. Finished ones no longer count."""
@@ -77,11 +87,19 @@ class ClusterState(ClaimBook):
         known = self._nodes.find(uid)
         if known is not None and known.node == node and not _changes_needs(known.needs, pod):
             return
+        needs, before = PodNeeds.of(pod), None
         if known is not None:
+            before = known.needs
             self._nodes.displace(uid)
-        self._nodes.place(PodNeeds.of(pod), node)
+        self._nodes.place(needs, node)
         if pod.spec.scheduling_group is not None:
             self.groups.place(pod)
+        if known is not None and (
+            known.node != node or needs.shape.leaves_room_of(known.needs.shape)
+        ):
+            self._wake(Wake.NODES)
+        else:
+            self._pod_changed(before, needs)
 
     def remove_pod(self, uid: str) -> None:
         if self._nodes.find(uid) is not None:
@@ -160,6 +178,7 @@ class ClusterState(ClaimBook):
     def assume_pod(self, needs: PodNeeds, node: str) -> None:
         """The pod goes to the node."""
         self._nodes.place(needs, node)
+        self._pod_changed(None, needs)
 
     def keep_room(self, needs: PodNeeds, node: str, devices: Sequence[AllocationResult]) -> None:
         """Count what a pod will get on a node as taken, though others may still have it."""
@@ -178,6 +197,10 @@ class ClusterState(ClaimBook):
         self._wake(Wake.ANYTHING)
 
     # Internals.
+
+    def _pod_changed(self, before: PodNeeds | None, after: PodNeeds) -> None:
+        labels = self.neighbourhood.namespace_labels(after.namespace)
+        self._wake(PodChange(before, after, labels))
 
     def _slice_changed(self, slice_: ResourceSlice) -> None:
         home = self._home_of(slice_)

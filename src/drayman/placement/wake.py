@@ -11,4 +11,7 @@ class Wake(Flag):
     NODES = auto()  # nodes, and what pods on them leave free
     DEVICES = auto()  # devices, classes, taints, and what claims leave free
     VOLUMES = auto()  # volumes, storage classes, and what can still be provisioned
-    ANYTHING = NODES | DEVICES | VOLUMES
+    PODS = (
+        auto()
+    )  # where pods are, if so much has changed that hints (`hints`) do not say whom it helps
+    ANYTHING = NODES | DEVICES | VOLUMES | PODS

@@ -36,8 +36,8 @@ from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.pool import PoolState
 from drayman.inventory.published import published
 from drayman.placement.followed import FOLLOWED
+from drayman.placement.hints import Change
 from drayman.placement.state import ClusterState
-from drayman.placement.wake import Wake
 
 
 # Neither class has a generated repr: asyncio formats task results into unused strings, and formatting a cluster takes seconds.
@@ -178,5 +178,5 @@ def _with_default_storage(objects: Objects) -> Objects:
     return replace(objects, volume_claims=claims)
 
 
-def _wake_nothing(_: Wake) -> None:
+def _wake_nothing(_: Change) -> None:
     """Nothing is queued here, so there is nothing to wake."""

@@ -21,6 +21,7 @@ from drayman.explain.answer import Explanation
 from drayman.placement.world import World
 from drayman.questions import capacity as capacity_question
 from drayman.questions import plan as plan_question
+from drayman.questions.arguments import checked_manifests, checked_text, checked_times
 from drayman.questions.errors import QuestionError
 from drayman.questions.explaining import explanation_of, read_for
 from drayman.questions.subjects import Target, everything, parse_subject
@@ -114,11 +115,13 @@ def explain(
 ) -> Explanation:
     """Why something waits and what would help, or why it is where it is: what `drayman explain` says, as data.
 
-    `what` is named as kubectl names it: `pod/trainer`, `job/sweep`, `node/example-0`. Without it, the answer is about everything that waits
+    `what` is named as kubectl names it: `pod/trainer`, `job sweep`, `node/example-0`. Without it, the answer is about everything that waits
     in the namespace, or in the whole cluster where none is given. Raises QuestionError and ClusterError.
     """
+    what = checked_text("what", what)
+    where = _namespace(cluster, namespace)
     subject = everything(namespace) if what is None else parse_subject(what)
-    where = subject.scope(namespace or cluster.namespace)
+    where = subject.scope(where)
     return cluster._answer(_explained(cluster._source, subject, where))
 
 
@@ -136,12 +139,12 @@ def plan(
     Manifests are YAML or JSON text, and none of it is submitted. `times` plans that many copies; `ignore_pending` plans as if no pods
     waited in the cluster; `with_explanations` adds full explanations of what would wait. Raises QuestionError and ClusterError.
     """
-    where = namespace or cluster.namespace
+    where = _namespace(cluster, namespace)
     ask = partial(
         plan_question.plan,
-        inputs=[(_TEXT, _bytes(manifests))],
+        inputs=[(_TEXT, checked_manifests(manifests))],
         namespace=where,
-        times=times,
+        times=checked_times(times),
         pending_first=not ignore_pending,
         with_explanations=with_explanations,
     )
@@ -154,8 +157,8 @@ def capacity(cluster: Cluster, claim: str | bytes, *, namespace: str | None = No
     The claim is YAML or JSON text: one ResourceClaim or ResourceClaimTemplate, and the device classes it needs that the cluster does not
     have. Raises QuestionError and ClusterError.
     """
-    where = namespace or cluster.namespace
-    ask = partial(capacity_question.capacity, name=_TEXT, data=_bytes(claim), namespace=where)
+    where, data = _namespace(cluster, namespace), checked_manifests(claim)
+    ask = partial(capacity_question.capacity, name=_TEXT, data=data, namespace=where)
     return cluster._answer(_of_world(cluster._source, where, ask))
 
 
@@ -177,8 +180,11 @@ def _shut_down(source: _Source, loop: asyncio.AbstractEventLoop, thread: Thread)
     loop.close()
 
 
-def _bytes(text: str | bytes) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def _namespace(cluster: Cluster, namespace: str | None) -> str:
+    """The namespace for anything that names none. Raises TypeError."""
+    if not isinstance(cluster, Cluster):
+        raise TypeError("cluster must be a Cluster; Cluster.connect() gives one")
+    return checked_text("namespace", namespace) or cluster.namespace
 
 
 class _Source(Protocol):

@@ -29,6 +29,9 @@ _GROUPS: Final = {
     "job": "batch",
     **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
 }
+_LONGEST: Final = 400
+"""Longer than any kind with any name."""
+_SHOWN: Final = 40
 _NAMES: Final = {name: kind for kind, names in KINDS.items() for name in names}
 
 
@@ -62,7 +65,10 @@ def everything(namespace: str | None) -> Target:
 
 
 def parse_subject(text: str) -> Target:
-    """From `KIND/NAME`. Raises NamingError."""
+    """From `KIND/NAME` or `KIND NAME`. Raises NamingError."""
+    text = "/".join(text.split())
+    if len(text) > _LONGEST:
+        raise NamingError(f"{text[:_SHOWN]}... is too long for the name of an object.")
     kind, slash, name = text.partition("/")
     if not slash and kind.lower() in _NAMES:
         raise NamingError(f"which {kind}? Name it: {kind}/NAME.")

@@ -2,7 +2,7 @@
 
 The real cluster says where the pod does not fit. Two suppositions say what to expect: with nothing in use, and with no taints
 either. Both are asked with the placer that schedules, so *not now* means that a scheduler would place the pod if everything were given
-back, and *never* that it would not.
+back, and *never* that it would not. Only the pods that it must be near stay, without using anything.
 
 A scheduler asks repeatedly about pods of the same shape, so the placers are kept: they follow the cluster and look only at what has
 changed.

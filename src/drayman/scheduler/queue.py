@@ -3,7 +3,8 @@
 Pods that were refused do not poll. They wait until something happens that could help them, and they wait together with all pods of
 the same shape: if one of them still does not fit, neither do the others, so an event wakes only the first of each shape. When that one
 is placed, more of its shape follow, twice as many each time; when it is refused, the shape goes back to sleep. A freed device thus
-costs one attempt per shape, however many thousand pods wait for it.
+costs one attempt per shape, however many thousand pods wait for it. A pod that is placed wakes only shapes with a hint that matches it
+(`placement.hints`).
 
 Pods wait for a fixed time only after errors, with a back-off that doubles. Pure: the time is passed in.
 """
@@ -17,6 +18,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
+from drayman.placement.hints import Change, Hint
 from drayman.placement.wake import Wake
 
 FIRST_BACKOFF_S: Final = 1.0
@@ -33,7 +35,7 @@ class QueuedPod:
     pod: Pod
     number: int  # the order of arrival
     shape: Hashable = None
-    interest: Wake = Wake.ANYTHING
+    hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
     failures: int = 0  # errors in a row
     ticket: int = -1  # of its position in line, if it is in line
@@ -55,6 +57,7 @@ class _Sleepers:
 
     entries: dict[str, QueuedPod] = field(default_factory=dict)
     interest: Wake = Wake.ANYTHING
+    hint: Hint | None = None
     burst: int = 0  # how many were woken together last; 0 while all sleep
     awake: int = 0  # how many of those are still in line or being tried
 
@@ -80,6 +83,7 @@ class Queue:
         self._held_back: list[tuple[float, int, str]] = []
         self._alarms: list[tuple[float, str]] = []
         self._sleeping: dict[Hashable, _Sleepers] = {}
+        self._hopeful: dict[Hint, dict[Hashable, _Sleepers]] = {}  # those with a hint, by shape
         self._waiting: set[str] = set()  # for something of their own
         self._numbers = 0
         self._tickets = 0
@@ -143,22 +147,27 @@ class Queue:
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, min(sleepers.burst * 2, _MOST_WOKEN))
 
-    def sleep(self, entry: QueuedPod, shape: Hashable, interest: Wake) -> None:
-        """The pod was refused. It is tried again when something it is interested in happens."""
+    def sleep(
+        self, entry: QueuedPod, shape: Hashable, interest: Wake, hint: Hint | None = None
+    ) -> None:
+        """The pod was refused. It is tried again when something it is interested in happens, or what it has a hint for."""
         if entry.uid not in self._entries or entry.ticket >= 0:
             return  # gone, or changed and in line again
         left = self._leave_shape(entry)
-        entry.shape, entry.interest, entry.failures = shape, interest, 0
+        entry.shape, entry.hint, entry.failures = shape, hint, 0
         sleepers = self._sleeping.setdefault(shape, _Sleepers())
         sleepers.entries[entry.uid] = entry
-        sleepers.interest = interest
+        sleepers.interest = interest if hint is None else interest | Wake.PODS
+        self._set_hint(shape, sleepers, hint)
         sleepers.burst = 0
         if left is not sleepers:
             self._hand_on(left)
 
-    def sleep_alone(self, entry: QueuedPod, until: float | None = None) -> None:
+    def sleep_alone(
+        self, entry: QueuedPod, until: float | None = None, hint: Hint | None = None
+    ) -> None:
         """The pod was refused for a reason that does not apply to its copies. It is tried again when something happens, or at `until`."""
-        self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING)
+        self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING, hint)
         if until is not None and (entry.alarm is None or until < entry.alarm):
             entry.alarm = until
             heapq.heappush(self._alarms, (until, entry.uid))
@@ -181,11 +190,21 @@ class Queue:
         heapq.heappush(self._held_back, (now + wait, entry.ticket, entry.uid))
         return now + wait
 
-    def wake(self, reason: Wake) -> None:
-        """Something happened that may help pods with this interest."""
-        for sleepers in self._sleeping.values():
-            if sleepers.interest & reason and sleepers.entries and not sleepers.burst:
+    def wake(self, change: Change) -> bool:
+        """Something happened that may help pods that are interested in it, or have a hint for it. Returns whether there are any."""
+        if isinstance(change, Wake):
+            helped = [each for each in self._sleeping.values() if each.interest & change]
+        else:
+            helped = [
+                sleepers
+                for hint, shapes in self._hopeful.items()
+                if hint.matches(change)
+                for sleepers in shapes.values()
+            ]
+        for sleepers in helped:
+            if sleepers.entries and not sleepers.burst:
                 self._wake(sleepers, 1)
+        return bool(helped)
 
     def wake_pods(self, uids: Iterable[str]) -> None:
         """Something happened that concerns these pods alone."""
@@ -252,9 +271,22 @@ class Queue:
             entry.woken_by_shape = False
             sleepers.awake -= 1
         if not sleepers.entries and not sleepers.awake:
+            self._set_hint(entry.shape, sleepers, None)
             del self._sleeping[entry.shape]
         entry.shape = None
         return sleepers
+
+    def _set_hint(self, shape: Hashable, sleepers: _Sleepers, hint: Hint | None) -> None:
+        if sleepers.hint == hint:
+            return
+        if sleepers.hint is not None:
+            shapes = self._hopeful[sleepers.hint]
+            del shapes[shape]
+            if not shapes:
+                del self._hopeful[sleepers.hint]
+        sleepers.hint = hint
+        if hint is not None:
+            self._hopeful.setdefault(hint, {})[shape] = sleepers
 
     def _put_in_line(self, entry: QueuedPod) -> None:
         self._tickets += 1

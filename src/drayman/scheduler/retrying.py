@@ -46,16 +46,18 @@ class Retrying:
             case NoNode(demand, not_found):
                 if not_found.retry:
                     self._queue.hold_back(entry, now)
-                elif entry.uid in self._nominations:
-                    self._queue.sleep_alone(entry)
+                    return
+                hint = demand.hint(not_found.verdicts.values())
+                if entry.uid in self._nominations:
+                    self._queue.sleep_alone(entry, hint=hint)
                 else:
-                    self._queue.sleep(entry, demand.key, demand.interest)
+                    self._queue.sleep(entry, demand.key, demand.interest, hint)
             case _:
                 assert_never(why)
 
     def awaits_others(self, entry: QueuedPod, until: float | None) -> None:
         """Others were asked to go for the pod. If they are not gone by then, it looks for other room."""
-        self._queue.sleep_alone(entry, until)
+        self._queue.sleep_alone(entry, until, entry.hint)
 
     def failed(self, entry: QueuedPod, now: float) -> None:
         """Something went wrong, perhaps after the pod was placed."""

@@ -26,11 +26,11 @@ from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.decision.placements import Placement
+from drayman.placement.hints import Change
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
-from drayman.placement.wake import Wake
 from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
 from drayman.scheduler.binding import Binder
@@ -254,9 +254,9 @@ class Scheduler:
         if not task.cancelled() and task.exception() is not None:
             _log.error("a round of scheduling failed", exc_info=task.exception())
 
-    def _wake(self, reason: Wake) -> None:
-        self.queue.wake(reason)
-        self._work.set()
+    def _wake(self, change: Change) -> None:
+        if self.queue.wake(change):
+            self._work.set()
 
     def _hold_back(self, uid: str) -> None:
         entry = self.queue.get(uid)

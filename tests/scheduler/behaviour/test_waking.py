@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from controllers.world import CLAIM_VALUES, POD_VALUES, stays
+from typing import Any
+
+from controllers.world import CLAIM_VALUES, NAMESPACE, POD_VALUES, stays
+from drayman.cluster.resources import NAMESPACES, JsonObject
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import (
     ALLOCATABLE,
@@ -13,9 +16,18 @@ from scheduler.behaviour.stage import (
     SLICE_VALUES,
     Stage,
     from_template,
+    message_of,
     tainted,
     wants,
 )
+
+NAMESPACE_VALUES = NAMESPACES.as_values()
+_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "x"}},
+}
 
 
 async def _waits(stage: Stage, *words: str, **spec: object) -> None:
@@ -230,4 +242,115 @@ async def test_a_rule_goes(cluster: Cluster) -> None:
         await stage.rule("rule", "NoSchedule", driver=DRIVER)
         await _waits(stage, "tainted")
         await stage.delete(RULE_VALUES, "rule")
+        assert await stage.bound("p") == "node-a"
+
+
+def _near(app: str, kind: str = "podAffinity", **term: Any) -> JsonObject:
+    """The affinity of a pod that wants to be on the node of pods with this label, or away from them."""
+    selector = {"matchLabels": {"app": app}}
+    made = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname", **term}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [made]}}
+
+
+async def _start(
+    stage: Stage, name: str, app: str, namespace: str = NAMESPACE, **spec: Any
+) -> None:
+    """A pod with a label."""
+    metadata = {"name": name, "labels": {"app": app}}
+    container = {"name": "main", "image": "example.com/image:1"}
+    value = {"metadata": metadata, "spec": {"containers": [container], **spec}}
+    await stage.client.create(POD_VALUES, value, namespace)
+
+
+async def _relabel(stage: Stage, name: str, app: str) -> None:
+    await stage.patch(POD_VALUES, name, {"metadata": {"labels": {"app": app}}})
+
+
+async def test_a_pod_comes_that_affinity_asks_for(cluster: Cluster) -> None:
+    """Pod add, by the scheduler itself: other pods that it places change nothing."""
+    async with cluster() as stage:
+        await stage.node("node-a")
+        await _start(stage, "follower", "x", affinity=_near("z"))
+        told = await stage.refused("follower", "didn't match pod affinity rules")
+        await _start(stage, "stranger", "y")
+        await stage.bound("stranger")
+        assert message_of(await stage.until_pod("follower", lambda _: True)) == told
+        await _start(stage, "leader", "z")
+        assert await stage.bound("leader", "follower") == "node-a"
+
+
+async def test_a_pod_comes_where_pods_are_to_be_spread(cluster: Cluster) -> None:
+    """Pod add: a domain that was behind the others, and is full, has caught up."""
+    async with cluster() as stage:
+        await stage.node("node-a", labels={"zone": "a"})
+        await stage.node("node-b", labels={"zone": "b"}, spec={"unschedulable": True})
+        await _start(stage, "first", "x")
+        await stage.bound("first")
+        await _start(stage, "p", "x", topologySpreadConstraints=[_SPREAD])
+        await stage.refused("p", "topology spread")
+        await _start(stage, "second", "x", nodeName="node-b")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_pod_gets_the_label_that_affinity_asks_for(cluster: Cluster) -> None:
+    """Pod label update."""
+    async with cluster() as stage:
+        await stage.node("node-a")
+        await _start(stage, "other", "o")
+        await _start(stage, "p", "x", affinity=_near("z"))
+        await stage.refused("p", "didn't match pod affinity rules")
+        await stage.bound("other")
+        await _relabel(stage, "other", "z")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_pod_loses_the_label_that_anti_affinity_excludes(cluster: Cluster) -> None:
+    """Pod label update."""
+    async with cluster() as stage:
+        await stage.node("node-a")
+        await _start(stage, "other", "z")
+        await stage.bound("other")
+        await _start(stage, "p", "x", affinity=_near("z", "podAntiAffinity"))
+        await stage.refused("p", "anti-affinity")
+        await _relabel(stage, "other", "o")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_namespace_gets_a_label(cluster: Cluster) -> None:
+    """Namespace label update: the namespaceSelector of an affinity term matches now."""
+    async with cluster() as stage:
+        await stage.node("node-a")
+        await stage.create(NAMESPACE_VALUES, {"metadata": {"name": "other"}})
+        await _start(stage, "leader", "z", "other")
+        selector = {"matchLabels": {"team": "t"}}
+        await _start(stage, "p", "x", affinity=_near("z", namespaceSelector=selector))
+        await stage.refused("p", "didn't match pod affinity rules")
+        await stage.patch(NAMESPACE_VALUES, "other", {"metadata": {"labels": {"team": "t"}}})
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_pod_is_resized(cluster: Cluster) -> None:
+    """Pod scale down."""
+    async with cluster() as stage:
+        await stage.node("node-a")
+        await stage.start_pod("large", requests={"cpu": "6"})
+        await stage.bound("large")
+        await stage.start_pod("p", requests={"cpu": "4"})
+        await stage.refused("p", "Insufficient cpu")
+        container = {"name": "main", "image": "example.com/image:1"}
+        smaller = {**container, "resources": {"requests": {"cpu": "1"}}}
+        await stage.patch(POD_VALUES, "large", {"spec": {"containers": [smaller]}}, "resize")
+        assert await stage.bound("p") == "node-a"
+
+
+async def test_a_node_goes_that_a_spread_counted(cluster: Cluster) -> None:
+    """Node delete: the domain that was behind the others is gone."""
+    async with cluster() as stage:
+        await stage.node("node-a", labels={"zone": "a"})
+        await stage.node("node-b", labels={"zone": "b"}, spec={"unschedulable": True})
+        for name in ("first", "p"):
+            await _start(stage, name, "x", topologySpreadConstraints=[_SPREAD])
+        await stage.bound("first")
+        await stage.refused("p", "topology spread")
+        await stage.delete(NODE_VALUES, "node-b")
         assert await stage.bound("p") == "node-a"

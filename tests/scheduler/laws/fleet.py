@@ -7,7 +7,7 @@ nodes of one shape, and pools that several nodes share stay as they are.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
@@ -19,6 +19,8 @@ from oracle.strategies_hardware import hardware, pools, rarely
 
 GPU_RESOURCE = "example.com/gpu"
 NODES = ("node-1", "node-2", "node-3", "node-4")
+NAMESPACES = ("default", "other")
+APPS = ("x", "y")
 SHARED_CLAIMS = ("shared-0", "shared-1")
 FEATURES = ALL_FEATURES
 _LABELS: list[JsonObject] = [{"zone": "a", "tier": "3"}, {"zone": "b", "tier": "1"}]
@@ -36,6 +38,11 @@ class Wishes:
     zone: str = ""
     tolerates: bool = False
     priority: int = 0
+    namespace: str = NAMESPACES[0]
+    app: str = ""
+    """The value of its label."""
+    near: JsonObject = field(default_factory=dict)
+    """The fields of its spec that are about other pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +230,49 @@ def fragile(draw: st.DrawFn) -> Fleet:
     shared = tuple(one for _ in SHARED_CLAIMS)
     return Fleet(
         tuple(made), tuple(slices_of_nodes), tuple(deepcopy(CLASSES)), shared, tuple(kinds)
+    )
+
+
+@st.composite
+def neighbourly(draw: st.DrawFn) -> Fleet:
+    """Small nodes in two zones, and pods that want others near or far, or spread."""
+    made: list[JsonObject] = [
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, "zone": draw(st.sampled_from("ab"))},
+            },
+            "spec": {"unschedulable": True} if draw(rarely(3)) else {},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+        }
+        for name in NODES[: draw(st.sampled_from([2, 1, 3]))]
+    ]
+    unused = tuple(claim(exactly("r0", 1, "gpu")) for _ in SHARED_CLAIMS)
+    no_devices = (piece([], pool="empty", name="empty", nodeName=NODES[0]),)
+    kinds = draw(st.lists(_neighbours(), min_size=2, max_size=5))
+    return Fleet(tuple(made), no_devices, tuple(deepcopy(CLASSES)), unused, tuple(kinds))
+
+
+@st.composite
+def _neighbours(draw: st.DrawFn) -> Wishes:
+    near: JsonObject = {}
+    selector = {"matchLabels": {"app": draw(st.sampled_from(APPS))}}
+    key = draw(st.sampled_from(["kubernetes.io/hostname", "zone"]))
+    rule = draw(st.sampled_from(["", "podAffinity", "podAntiAffinity", "spread", "spread"]))
+    if rule == "spread":
+        term: JsonObject = {"topologyKey": key, "labelSelector": selector, "maxSkew": 1}
+        near["topologySpreadConstraints"] = [{**term, "whenUnsatisfiable": "DoNotSchedule"}]
+    elif rule:
+        term = {"topologyKey": key, "labelSelector": selector}
+        if draw(rarely(2)):
+            term["namespaceSelector"] = draw(st.sampled_from([{}, {"matchLabels": {"team": "t"}}]))
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        near["affinity"] = {rule: required}
+    return Wishes(
+        cpu=draw(st.sampled_from([0, 0, 0, 0, 0, 0, 1, 3])),
+        zone=draw(st.sampled_from("ab")) if draw(rarely(4)) else "",
+        priority=draw(st.sampled_from([0, 0, 0, 5])),
+        namespace=draw(st.sampled_from(NAMESPACES)),
+        app=draw(st.sampled_from(APPS)),
+        near=near,
     )

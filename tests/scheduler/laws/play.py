@@ -15,7 +15,7 @@ import msgspec
 
 from drayman.allocator import Policy
 from drayman.api.codec import convert
-from drayman.api.core import Node, Pod
+from drayman.api.core import Namespace, Node, Pod
 from drayman.api.pods import named_claims
 from drayman.api.resource import (
     AllocatedDeviceStatus,
@@ -31,6 +31,7 @@ from drayman.cluster.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DISRUPTION_BUDGETS,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -54,12 +55,13 @@ from drayman.scheduler.queue import Queue, QueuedPod
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU
-from scheduler.laws.fleet import GPU_RESOURCE, SHARED_CLAIMS, Fleet
+from scheduler.laws import fleet as fleets
+from scheduler.laws.fleet import APPS, GPU_RESOURCE, SHARED_CLAIMS, Fleet
 from scheduler.laws.judge import misplaced, unreachable, wrong_devices
 from scheduler.laws.watches import KINDS, Watches
 
 BINDING_TIMEOUT_S = 600.0
-NAMESPACE = "default"
+NAMESPACE = fleets.NAMESPACES[0]
 _LONGEST_SETTLING = 500
 RULE: JsonObject = {
     "metadata": {"name": "rule"},
@@ -100,6 +102,7 @@ class Play:
         )
         self.fleet = fleet
         self.version = 0
+        self.namespaces: dict[str, JsonObject] = {}
         self.nodes: dict[str, JsonObject] = {}
         self.slices: dict[str, JsonObject] = {}
         self.classes: dict[str, JsonObject] = {}
@@ -148,6 +151,8 @@ class Play:
         return [*(p for group in self.under_way for p in group), *self.unready]
 
     def _set_up(self) -> None:
+        for name in fleets.NAMESPACES:
+            self.put_namespace({"metadata": {"name": name}})
         for node in self.fleet.nodes:
             self.put_node(node)
         for item in self.fleet.classes:
@@ -158,6 +163,10 @@ class Play:
             self._make_claim(name, item, [])
 
     # The server.
+
+    def put_namespace(self, namespace: JsonObject) -> None:
+        self.namespaces[namespace["metadata"]["name"]] = namespace
+        self._show(NAMESPACES, Namespace, namespace)
 
     def put_node(self, node: JsonObject) -> None:
         self.nodes[node["metadata"]["name"]] = node
@@ -229,10 +238,45 @@ class Play:
             "nodeSelector": {"zone": wishes.zone} if wishes.zone else {},
             "tolerations": [{"key": "lease", "operator": "Exists"}] if wishes.tolerates else [],
             "priority": wishes.priority,
+            **wishes.near,
         }
-        metadata = {"name": name, "namespace": NAMESPACE, "uid": uid}
+        metadata: JsonObject = {"name": name, "namespace": wishes.namespace, "uid": uid}
+        metadata["labels"] = {"app": wishes.app} if wishes.app else {}
         status = {"resourceClaimStatuses": statuses}
         self._put_pod(convert(Pod, {"metadata": metadata, "spec": spec, "status": status}))
+
+    def place_by_hand(self, which: int) -> None:
+        """A small pod is created that has its node from the beginning."""
+        self.version += 1
+        node = self.fleet.nodes[which % len(self.fleet.nodes)]["metadata"]["name"]
+        metadata = {
+            "name": f"pod-{self.version}",
+            "uid": f"uid-{self.version}",
+            "namespace": fleets.NAMESPACES[which // 2 % 2],
+            "labels": {"app": APPS[which // 4 % 2]},
+        }
+        self._put_pod(convert(Pod, {"metadata": metadata, "spec": {"nodeName": node}}))
+
+    def relabel_pod(self, which: int) -> None:
+        """A pod that waits or runs gets the other label."""
+        if self.pods:
+            pod = self.pods[list(self.pods)[which % len(self.pods)]]
+            app = APPS[pod.metadata.labels.get("app") == APPS[0]]
+            metadata = msgspec.structs.replace(pod.metadata, labels={"app": app})
+            self._put_pod(msgspec.structs.replace(pod, metadata=metadata))
+
+    def shrink_pod(self, which: int) -> None:
+        """A pod that waits or runs asks for nothing any more."""
+        if self.pods:
+            pod = self.pods[list(self.pods)[which % len(self.pods)]]
+            spec = msgspec.structs.replace(pod.spec, containers=())
+            self._put_pod(msgspec.structs.replace(pod, spec=spec))
+
+    def label_namespace(self, which: int) -> None:
+        """A namespace gets a label or loses it."""
+        name = fleets.NAMESPACES[which % 2]
+        labels = {} if self.namespaces[name]["metadata"].get("labels") else {"team": "t"}
+        self.put_namespace({"metadata": {"name": name, "labels": labels}})
 
     def remove_pod(self, which: int) -> None:
         """A pod goes, and its claims are given back as the controller gives them back."""
@@ -363,7 +407,7 @@ class Play:
     def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
         decision = self._preemptor.decide(why.demand, why.not_found, self.now)
         if decision is not None and decision.nomination is not None:
-            self.queue.sleep_alone(entry)
+            self.cycle.retrying.awaits_others(entry, None)
             if decision.victims:
                 self.asked.append((decision.pod, decision.victims))
                 self._ask_to_go(decision.victims)
@@ -495,7 +539,7 @@ class Play:
 
     def _bind(self, placement: Placement) -> None:
         self.nominations.withdraw(placement.uid)
-        pod = placement.pod
+        pod = self.pods[placement.pod.metadata.name]
         spec = msgspec.structs.replace(pod.spec, node_name=placement.node)
         self._put_pod(msgspec.structs.replace(pod, spec=spec))
 

@@ -11,6 +11,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -19,7 +20,9 @@ from drayman.cluster.resources import (
 )
 from oracle.nodes import JsonObject
 
-KINDS = (NODES, DEVICE_CLASSES, RESOURCE_SLICES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, PODS)
+KINDS = (
+    NODES, DEVICE_CLASSES, RESOURCE_SLICES, DEVICE_TAINT_RULES, RESOURCE_CLAIMS, PODS, NAMESPACES,
+)  # fmt: skip
 
 
 class Watches:

@@ -108,7 +108,7 @@ def subject_of(words: Sequence[str]) -> Target:
     if len(words) > 2 or (len(words) == 2 and "/" in words[0] + words[1]):
         raise click.UsageError("one object at a time, as KIND/NAME.")
     try:
-        return parse_subject("/".join(words))
+        return parse_subject(" ".join(words))
     except NamingError as error:
         raise click.UsageError(str(error)) from error
 

@@ -6,7 +6,7 @@ pod to join, so if no pod matches and the pod matches its own terms, every node 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from drayman.placement.fit.needs import PodNeeds
 from drayman.placement.fit.neighbours import DomainCounts, Neighbours
@@ -30,7 +30,7 @@ class AffinityCheck:
 
     def __init__(self, needs: PodNeeds, terms: PodTerms, around: Neighbours) -> None:
         together = [
-            _tally(around, terms.affinity, key)
+            _tally(around, around.wanted_near, terms.affinity, key)
             for key in dict.fromkeys(term.topology_key for term in terms.affinity)
         ]
         self._together = [(tally.topology_key, tally.counts) for tally in together]
@@ -40,12 +40,16 @@ class AffinityCheck:
             and _all_match(terms.affinity, needs, around)
         )
         self._apart = [
-            (term.topology_key, _tally(around, (term,), term.topology_key).counts)
+            (term.topology_key, _tally(around, around.tally, (term,), term.topology_key).counts)
             for term in terms.anti_affinity
         ]
         self._avoided = around.repelling(needs)
         self._wishes = around.attracting(needs) + [
-            (weight, term.topology_key, _tally(around, (term,), term.topology_key).counts)
+            (
+                weight,
+                term.topology_key,
+                _tally(around, around.tally, (term,), term.topology_key).counts,
+            )
             for weight, term in terms.preferred
         ]
 
@@ -89,7 +93,12 @@ def _occupied(terms: list[tuple[str, DomainCounts]], facts: NodeFacts) -> bool:
     return False
 
 
-def _tally(around: Neighbours, terms: tuple[AffinityTerm, ...], topology_key: str) -> Tally:
+def _tally(
+    around: Neighbours,
+    kept: Callable[[Hashable, Callable[[], Tally]], Tally],
+    terms: tuple[AffinityTerm, ...],
+    topology_key: str,
+) -> Tally:
     """How many placed pods match all of some terms, by the domains of one topology."""
 
     def wanted(crowd: Crowd) -> bool:
@@ -97,7 +106,7 @@ def _tally(around: Neighbours, terms: tuple[AffinityTerm, ...], topology_key: st
         return all(term.matches(crowd.namespace, crowd.labels, labels) for term in terms)
 
     key: Hashable = ("affinity", terms, topology_key)
-    return around.tally(key, lambda: Tally(topology_key, wanted))
+    return kept(key, lambda: Tally(topology_key, wanted))
 
 
 def _all_match(terms: tuple[AffinityTerm, ...], needs: PodNeeds, around: Neighbours) -> bool:

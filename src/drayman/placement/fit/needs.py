@@ -61,6 +61,17 @@ class PodShape(Struct, frozen=True, eq=False, weakref=True):
         """Whether it matters to the pod where other pods are."""
         return self.affinity is not None or bool(self.spread)
 
+    def leaves_room_of(self, former: PodShape) -> bool:
+        """Whether a node has more of something left with a pod of this shape than with one of the former shape."""
+        extended = dict(self.extended)
+        return (
+            self.cpu < former.cpu
+            or self.memory < former.memory
+            or self.storage < former.storage
+            or any(extended.get(name, 0) < amount for name, amount in former.extended)
+            or not set(self.ports).issuperset(former.ports)
+        )
+
 
 class PodNeeds(Struct, frozen=True):
     """A pod as node fit sees it."""

@@ -210,9 +210,15 @@ class Neighbourhood:
         self._tallies[key] = tally
         return tally
 
+    def wanted_near(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
+        return self.tally(key, make)
+
 
 class EmptyNeighbourhood:
-    """The same nodes and namespaces without any pod: what the rules about other pods say there."""
+    """The same nodes and namespaces without any pod in the way: what the rules about other pods say there.
+
+    Pods that a pod must be near do not keep it away, so they stay. Without them it would seem to lack what it has.
+    """
 
     def __init__(self, real: Neighbourhood) -> None:
         self._real = real
@@ -237,6 +243,9 @@ class EmptyNeighbourhood:
         for facts in self._real.nodes:
             tally.count_node(facts, 1)
         return tally
+
+    def wanted_near(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
+        return self._real.tally(key, make)
 
 
 def _count_term(

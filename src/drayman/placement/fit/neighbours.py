@@ -30,3 +30,7 @@ class Neighbours(Protocol):
     def tally(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
         """A tally that is kept up to date, made if it is not there yet."""
         ...
+
+    def wanted_near(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
+        """The same for pods that a pod must be near. They stay where nothing is supposed to be in use."""
+        ...

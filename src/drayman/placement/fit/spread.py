@@ -116,12 +116,4 @@ def _node_tally(needs: PodNeeds, term: SpreadTerm, around: Neighbours) -> Tally:
 
 
 def _wanted(namespace: str, term: SpreadTerm) -> Callable[[Crowd], bool]:
-    def wanted(crowd: Crowd) -> bool:
-        return (
-            not crowd.terminating
-            and crowd.namespace == namespace
-            and not term.selector.empty
-            and term.selector.matches(crowd.labels)
-        )
-
-    return wanted
+    return lambda crowd: term.counts(namespace, crowd)

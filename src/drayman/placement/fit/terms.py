@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -52,6 +52,19 @@ class AffinityTerm(Struct, frozen=True, eq=False):
         return self.selector.matches(labels)
 
 
+class Counted(Protocol):
+    """A pod, or pods that no selector can distinguish."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def labels(self) -> Labels: ...
+
+    @property
+    def terminating(self) -> bool: ...
+
+
 class SpreadTerm(Struct, frozen=True, eq=False):
     """Pods with these labels are to be spread over the domains of a topology."""
 
@@ -61,6 +74,15 @@ class SpreadTerm(Struct, frozen=True, eq=False):
     min_domains: int
     honour_affinity: bool
     honour_taints: bool
+
+    def counts(self, namespace: str, pod: Counted) -> bool:
+        """Whether a pod counts for pods of a namespace that have this term."""
+        return (
+            not pod.terminating
+            and pod.namespace == namespace
+            and not self.selector.empty
+            and self.selector.matches(pod.labels)
+        )
 
 
 class PodTerms(Struct, frozen=True):
