@@ -27,6 +27,20 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 CONTAINER = {"name": "c", "image": "i"}
 
+LEFTOVERS = (
+    f"{APPS}/deployments",
+    f"{APPS}/statefulsets",
+    f"{APPS}/replicasets",
+    JOBS,
+    PODS,
+    CLAIMS,
+    MAPS,
+    WIDGETS,
+    f"{CORE}/secrets",
+    f"{CORE}/events",
+)
+"""Collections that rows fill, owners before what they own."""
+
 _TEXT = {"type": "string"}
 _LONG = " || ".join(["device.driver == 'a'"] * 40)
 _SCHEMA: dict[str, Any] = {
@@ -86,6 +100,19 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
                 "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
             },
             "rules": [{"apiGroups": ["hostile.example"], "resources": ["*"], "verbs": ["*"]}],
+        },
+    ),
+    (
+        TEMPLATES,
+        {
+            "metadata": {"name": "t"},
+            "spec": {
+                "spec": {
+                    "devices": {
+                        "requests": [{"name": "r", "exactly": {"deviceClassName": "nothing"}}]
+                    }
+                }
+            },
         },
     ),
     (
