@@ -25,7 +25,7 @@ from robustness.hostile import (
 from robustness.raw import PATIENCE_S, get, listening, until
 
 from drayman.api.syntax.values import MAX_VALUES
-from drayman.apiserver.kinds.pods.defaults import MOST_CONTAINERS
+from drayman.apiserver.kinds.pods.defaults import MOST_CLAIMS, MOST_CONTAINERS
 from drayman.apiserver.serving.http import BODY_LIMIT
 
 ROOM = BODY_LIMIT - 1_000
@@ -167,11 +167,19 @@ def test_deep_bodies_do_not_exhaust_the_stack_of_the_thread() -> None:
     assert (done.returncode, done.stdout) == (0, "too deep\n" * 2), done.stderr
 
 
-@pytest.mark.parametrize("name", ["containers", "initContainers", "ephemeralContainers"])
-async def test_pods_of_very_many_containers_are_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("containers", MOST_CONTAINERS),
+        ("initContainers", MOST_CONTAINERS),
+        ("ephemeralContainers", MOST_CONTAINERS),
+        ("resourceClaims", MOST_CLAIMS),
+    ],
+)
+async def test_pods_of_very_many_containers_or_claims_are_refused(name: str, most: int) -> None:
     """Before any of them is filled in; in templates and in patches too."""
     spec = {"containers": [{"name": "c", "image": "i"}]}
-    many = {"spec": {**spec, name: [{}] * (MOST_CONTAINERS + 1)}}
+    many = {"spec": {**spec, name: [{}] * (most + 1)}}
     pod = {"metadata": {"name": "n"}, **many}
     deployment = {"metadata": {"name": "n"}, "spec": {"template": many}}
     requests = (

@@ -17,9 +17,12 @@ from drayman.apiserver.served.strategy import Object
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 
 CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+MOST_CLAIMS: Final = 256
+"""Each is made, allocated and reserved together with the pod."""
 MOST_CONTAINERS: Final = 1_000
 """In one list. Each gets so many fields filled in, checked and recorded as owned that fifty thousand, which fit into a small body,
 would block all other requests for seconds."""
+_MOST: Final = {**dict.fromkeys(CONTAINER_LISTS, MOST_CONTAINERS), "resourceClaims": MOST_CLAIMS}
 DEFAULT_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -66,7 +69,7 @@ def default_template(template: Json) -> None:
 
 def default_pod_spec(spec: Object) -> None:
     """Fill in what pods and templates have in common. Raises StatusError 400 where there are too many containers for that."""
-    _bound_containers(spec)
+    _bound_lists(spec)
     for name, value in _SPEC_DEFAULTS:
         set_default(spec, name, value)
     spec.setdefault("terminationGracePeriodSeconds", 30)
@@ -81,13 +84,11 @@ def default_pod_spec(spec: Object) -> None:
         _default_volume(volume)
 
 
-def _bound_containers(spec: Object) -> None:
-    for name in CONTAINER_LISTS:
+def _bound_lists(spec: Object) -> None:
+    for name, most in _MOST.items():
         count = len(items_at(spec, name))
-        if count > MOST_CONTAINERS:
-            raise bad_request(
-                f"{name} has {count} items, and no pod has more than {MOST_CONTAINERS}"
-            )
+        if count > most:
+            raise bad_request(f"{name} has {count} items, and no pod has more than {most}")
 
 
 def _objects(value: Json, *path: str) -> Iterator[Object]:
