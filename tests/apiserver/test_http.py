@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import io
 import json
+import socket
+import ssl
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from building import Harness, config
+from cluster.certificates import Authority
 from drayman.apiserver.protocol.access import ADMIN, AccessDecision, Attributes, Grant, User
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
@@ -26,6 +32,7 @@ from drayman.apiserver.serving.http import (
     RunningServer,
     start,
 )
+from drayman.cluster.kube.connection import Trust, tls_context
 from patience import PATIENCE_S
 
 LARGE = "x" * 200_000
@@ -177,6 +184,35 @@ async def test_a_watch_streams_and_ends_with_the_server() -> None:
             await response.content.readline()
     assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
     assert harness.store.watchers == 0
+
+
+@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+def test_no_connection_outlives_its_server(connection: str, tmp_path: Path) -> None:
+    """Not even that of a client that does not agree to the end of TLS."""
+    authority = Authority()
+    trusted = tls_context(Trust(ca=authority.pem()), None)
+
+    def ask(server: RunningServer) -> ssl.SSLSocket:
+        plain = socket.create_connection((server.host, server.port), PATIENCE_S)
+        client = trusted.wrap_socket(plain, server_hostname=server.host)
+        head = f"GET /version HTTP/1.1\r\nHost: x\r\nConnection: {connection}\r\n\r\n"
+        client.sendall(head.encode())
+        assert client.recv(1)
+        return client
+
+    async def serve() -> ssl.SSLSocket:
+        tls = authority.server(tmp_path, "127.0.0.1")
+        server = await start(Harness().server, Listener(tls=tls))
+        client = await asyncio.to_thread(ask, server)
+        await server.stop()
+        return client
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        client = asyncio.run(serve())
+        gc.collect()
+    client.close()
+    assert [str(each.message) for each in seen] == []
 
 
 class Nobody:

@@ -11,9 +11,9 @@ import socket
 import ssl
 import threading
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -399,43 +399,76 @@ async def test_a_large_event_arrives_whole() -> None:
         assert len(event.object["data"]["x"]) == 2_000_000
 
 
-def _deaf_server(listening: socket.socket, tls: ssl.SSLContext, enough: threading.Event) -> None:
-    """Answers a watch with one event, and reads nothing after that: not even that the client ends TLS."""
-    plain, _ = listening.accept()
-    with tls.wrap_socket(plain, server_side=True) as connection:
-        connection.recv(1 << 16)
-        bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}\n'
-        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        connection.sendall(head + b"%x\r\n%s\r\n" % (len(bookmark), bookmark))
-        assert enough.wait(PATIENCE_S)
+BOOKMARK = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}\n'
+BEGINNING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (
+    len(BOOKMARK),
+    BOOKMARK,
+)
+"""Of the answer to a watch."""
+
+
+@dataclass(slots=True)
+class DeafServer:
+    """Sends the same to its only request, and reads nothing after that: not even that the client ends TLS."""
+
+    folder: Path
+    answer: bytes
+    authority: Authority = field(default_factory=Authority)
+    asked: threading.Event = field(default_factory=threading.Event)
+
+    def outlived_by(self, use: Callable[[HttpClient], Awaitable[None]]) -> list[str]:
+        """The warnings about what is left of a client that was used and closed."""
+        tls, enough = self.authority.server(self.folder, "127.0.0.1"), threading.Event()
+        with (
+            socket.create_server(("127.0.0.1", 0)) as listening,
+            warnings.catch_warnings(record=True) as seen,
+        ):
+            warnings.simplefilter("always")
+            server = threading.Thread(target=self._serve, args=(listening, tls, enough))
+            server.start()
+            try:
+                asyncio.run(self._use(listening.getsockname()[1], use))
+                gc.collect()
+            finally:
+                enough.set()
+                server.join(PATIENCE_S)
+        return [str(each.message) for each in seen]
+
+    async def _use(self, port: int, use: Callable[[HttpClient], Awaitable[None]]) -> None:
+        trust = Trust(ca=self.authority.pem())
+        async with HttpClient(Connection(f"https://127.0.0.1:{port}", trust=trust)) as client:
+            await use(client)
+
+    def _serve(
+        self, listening: socket.socket, tls: ssl.SSLContext, enough: threading.Event
+    ) -> None:
+        plain, _ = listening.accept()
+        with tls.wrap_socket(plain, server_side=True) as connection:
+            connection.recv(1 << 16)
+            connection.sendall(self.answer)
+            self.asked.set()
+            assert enough.wait(PATIENCE_S)
 
 
 def test_nothing_of_a_watch_outlives_its_client(tmp_path: Path) -> None:
     """A watch that is left is over with the client, even if the server does not agree to the end of TLS."""
-    authority, enough = Authority(), threading.Event()
-    tls = authority.server(tmp_path, "127.0.0.1")
 
-    async def watch(port: int) -> None:
-        trust = Trust(ca=authority.pem())
-        connection = Connection(f"https://127.0.0.1:{port}", trust=trust)
-        async with (
-            HttpClient(connection) as client,
-            client.watch(CONFIG_MAPS, "ns", options=FIRST) as events,
-        ):
+    async def watch(client: HttpClient) -> None:
+        async with client.watch(CONFIG_MAPS, "ns", options=FIRST) as events:
             assert isinstance(await anext(events), Bookmark)
 
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listening,
-        warnings.catch_warnings(record=True) as seen,
-    ):
-        warnings.simplefilter("always")
-        arguments = (listening, tls, enough)
-        server = threading.Thread(target=_deaf_server, args=arguments)
-        server.start()
-        try:
-            asyncio.run(watch(listening.getsockname()[1]))
-            gc.collect()
-        finally:
-            enough.set()
-            server.join(PATIENCE_S)
-    assert [str(each.message) for each in seen] == []
+    assert DeafServer(tmp_path, BEGINNING).outlived_by(watch) == []
+
+
+def test_nothing_of_a_request_that_is_given_up_outlives_its_client(tmp_path: Path) -> None:
+    """A request whose answer has not begun is over with the client, too."""
+    server = DeafServer(tmp_path, b"")
+
+    async def give_up(client: HttpClient) -> None:
+        request = asyncio.create_task(client.list(CONFIG_MAPS, "ns"))
+        assert await asyncio.to_thread(server.asked.wait, PATIENCE_S)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+
+    assert server.outlived_by(give_up) == []

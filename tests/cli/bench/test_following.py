@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from apiserver.e2e.driving import PATIENCE_S, Server, running
 from drayman.cli.main import cli
+from drayman.cluster.kube.transport import DroppingConnector
 
 EXPIRED = {
     "type": "ERROR",
@@ -42,7 +43,11 @@ class Impatient:
     async def serve(self, until: asyncio.Event) -> None:
         token = json.loads(self.server.kubeconfig.read_bytes())["users"][0]["user"]["token"]
         headers = {"Authorization": f"Bearer {token}"}
-        async with ClientSession(headers=headers, timeout=ClientTimeout(PATIENCE_S)) as session:
+        # A request may be given up at any time, and its connection is not to outlive the event loop.
+        timeout = ClientTimeout(PATIENCE_S)
+        async with ClientSession(
+            connector=DroppingConnector(), headers=headers, timeout=timeout
+        ) as session:
             application = web.Application(client_max_size=1 << 24)
             handler = partial(self._pass_on, session)
             application.router.add_route("*", "/{path:.*}", handler)
@@ -76,13 +81,8 @@ class Impatient:
             response = web.StreamResponse()
             await response.prepare(request)
             expired = json.dumps(EXPIRED).encode() + b"\n"
-            try:
-                line = expired if self.watches % 3 == 0 else await answer.content.readline()
-                await response.write(line)
-            finally:
-                # Closed in the middle of an answer, TLS would end out of sight of the session, maybe after the event loop.
-                if answer.connection is not None and answer.connection.transport is not None:
-                    answer.connection.transport.abort()
+            line = expired if self.watches % 3 == 0 else await answer.content.readline()
+            await response.write(line)
             return response
 
 

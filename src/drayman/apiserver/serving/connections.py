@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 SLICE: Final = 64 * 1024
 """The most bytes that are passed on for sending at once."""
 CHECKS_PER_PATIENCE: Final = 4
+FAREWELL_S: Final = 0.25
+"""How long clients have to agree to the end of TLS when the server stops."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +52,9 @@ class Connections:
         self._patience_s = patience_s
         self._sending: dict[object, Sending] = {}
         self._check: asyncio.TimerHandle | None = None
+        self._open: dict[object, socket.socket] = {}
+        self._all_closed = asyncio.Event()
+        self._all_closed.set()
 
     def __len__(self) -> int:
         return len(self._sending)
@@ -71,8 +77,16 @@ class Connections:
         finally:
             del self._sending[connection]
 
+    def made(self, connection: object, transport: asyncio.Transport) -> None:
+        """A client has connected."""
+        self._open[connection] = transport.get_extra_info("socket")
+        self._all_closed.clear()
+
     def lost(self, connection: object) -> None:
         """The client of a connection has gone away."""
+        self._open.pop(connection, None)
+        if not self._open:
+            self._all_closed.set()
         if (answer := self._sending.get(connection)) is not None:
             log.debug("the client of %s went away", answer.request.path)
             answer.task.cancel()
@@ -83,6 +97,23 @@ class Connections:
             self._check.cancel()
         for answer in tuple(self._sending.values()):
             answer.task.cancel()
+
+    async def closed(self) -> None:
+        """Wait until the connections that are being closed are closed, so that none outlives the event loop.
+
+        Over TLS a client has to agree to the end. Connections of clients that do not are cut off.
+        """
+        await self._wait_closed()
+        for each in tuple(self._open.values()):
+            # The transport's own `abort` does nothing to a TLS connection that was closed twice, and aiohttp does close twice.
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        await self._wait_closed()
+
+    async def _wait_closed(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await self._all_closed.wait()
 
     def _schedule(self) -> None:
         if self._check is None:
@@ -103,11 +134,15 @@ class Connections:
 
 
 class WatchedServer(web.Server):
-    """An HTTP server that reports lost connections."""
+    """An HTTP server that reports new and lost connections."""
 
     def __init__(self, connections: Connections, *args: object, **settings: object) -> None:
         super().__init__(*args, **settings)  # type: ignore[arg-type]
         self._watched = connections
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._watched.made(handler, transport)
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)

@@ -78,6 +78,7 @@ class RunningServer:
     async def stop(self) -> None:
         self.connections.end()
         await self._runner.cleanup()
+        await self.connections.closed()
 
 
 async def start(server: ApiServer, listener: Listener) -> RunningServer:

@@ -14,11 +14,12 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from msgspec import Struct
 from multidict import CIMultiDict
 from yarl import URL
@@ -73,6 +74,27 @@ class HttpRequest(Struct, frozen=True):
     query: Query = ()
     body: bytes | None = None
     content_type: str = JSON
+
+
+class _DroppingHandler(ResponseHandler):
+    """The client's end of a connection, which is dropped where aiohttp would close it.
+
+    Closing ends TLS in agreement with the server, and aiohttp does not wait for that: the connection could outlive the event loop.
+    """
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+        super().close()
+
+
+class DroppingConnector(aiohttp.TCPConnector):
+    """Connections to be used again. None of them outlives its client, not even that of a request that is given up."""
+
+    def __init__(self) -> None:
+        # The number of requests is bounded elsewhere; a bound on connections would let watches starve them.
+        super().__init__(limit=0, keepalive_timeout=60, socket_factory=_keepalive_socket)
+        self._factory = partial(_DroppingHandler, loop=asyncio.get_running_loop())  # type: ignore[assignment]
 
 
 class Transport:
@@ -196,13 +218,9 @@ class Transport:
         if self._closed:
             raise UnreachableError("the client is closed", outcome_unknown=False)
         if self._session is None:
-            # The semaphore bounds requests; a bound on connections would let watches starve them.
-            connector = aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=60, socket_factory=_keepalive_socket
-            )
             # Proxies come from the kubeconfig alone: the environment's would catch loopback servers too.
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=DroppingConnector(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
                 read_bufsize=_READ_BUFFER,
@@ -272,11 +290,8 @@ def _drop(response: aiohttp.ClientResponse) -> None:
     """Release an answer: a connection whose answer has ended goes back to the pool, any other is dropped."""
     if response.content.is_eof():
         response.release()
-        return
-    if response.connection is not None and response.connection.transport is not None:
-        # Closing would end TLS by a handshake that the session does not wait for: it could outlive the event loop.
-        response.connection.transport.abort()
-    response.close()
+    else:
+        response.close()
 
 
 def _address(connection: Connection, request: HttpRequest) -> URL:
