@@ -8,18 +8,16 @@ devices are released when the pod has ended on its node, or is gone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.pods import group_key, has_claims, is_finished
+from drayman.apiserver.holdings.exclusive import CLAIMS
 from drayman.apiserver.kinds.reading import at, items_at
 from drayman.apiserver.protocol.errors import forbidden
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
-
-CLAIMS: Final = "resourceclaims.resource.k8s.io"
-PROTECTION: Final = "resource.kubernetes.io/delete-protection"
+from drayman.placement.claims import FINALIZER
 
 
 class ClaimsInUse(AdmissionPlugin):
@@ -53,7 +51,7 @@ def _deprived(new: Object | None, old: Object) -> Iterable[Object]:
 
 
 def _is_protected(claim: Object) -> bool:
-    return PROTECTION in items_at(claim, "metadata", "finalizers")
+    return FINALIZER in items_at(claim, "metadata", "finalizers")
 
 
 def _users(consumer: Object, namespace: str, context: Context) -> Iterator[Pod]:

@@ -22,6 +22,7 @@ from drayman.apiserver.kinds.certificate_checks import (
 from drayman.apiserver.kinds.certificate_texts import asks_for_masters
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, metadata_of
+from drayman.apiserver.protocol.access import user_info
 from drayman.apiserver.protocol.errors import forbidden as refused
 from drayman.apiserver.served.strategy import Context, Object, restore
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
@@ -40,17 +41,10 @@ class SigningRequestRules(Rules):
 
     def prepare_for_create(self, obj: Object, context: Context) -> None:
         obj.pop("status", None)
-        spec, user = member(obj, "spec"), context.user
-        asked_by: Object = {
-            "username": user.name,
-            "uid": user.uid,
-            "groups": list(user.groups),
-            "extra": {key: list(values) for key, values in user.extra.items()},
-        }
-        for name, value in asked_by.items():
+        spec = member(obj, "spec")
+        for name in ("username", "uid", "groups", "extra"):
             spec.pop(name, None)
-            if value:
-                spec[name] = value
+        spec.update(user_info(context.user))
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         restore(new, old, "spec")

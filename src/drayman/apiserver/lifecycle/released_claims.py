@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.apiserver.holdings.exclusive import CLAIMS
 from drayman.apiserver.lifecycle.graph import DependentObject
 from drayman.cluster.embedded.model import Stored
+from drayman.placement.claims import FINALIZER
 
-CLAIMS: Final = "resourceclaims.resource.k8s.io"
 PODS: Final = "pods"
-PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 LEFT_TO_CONTROLLER_S: Final = 5.0
 """For how long. After that a claim is deleted like any object, since there may be no such controller, or it may be far behind."""
 
@@ -25,7 +25,7 @@ def may_be_left(claim: DependentObject, owner: DependentObject) -> bool:
         claim.key.resource == CLAIMS
         and owner.key.resource == PODS
         and not claim.is_deleted
-        and PROTECTION in claim.finalizers
+        and FINALIZER in claim.finalizers
         and len(claim.owners) == 1
     )
 

@@ -17,12 +17,12 @@ from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.requests.calls import own_call
 from drayman.apiserver.security.rbac import CLUSTER_ROLES, GROUP
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.updating import replace
-from drayman.cluster.embedded import Store, StoreError, TooOldError
+from drayman.cluster.embedded import Key, Store, StoreError, TooOldError
 from drayman.cluster.options import WriteOptions
 
 log = logging.getLogger(__name__)
@@ -95,9 +95,8 @@ class RoleAggregation:
     async def _write(self, name: str, rules: list[Json]) -> None:
         resource = self._core.resources.named(GROUP, "clusterroles")
         assert resource is not None
-        version = resource.hub_kind.version
-        options = WriteOptions(field_manager=_MANAGER)
-        call = Call(self._core, resource, version, "update", name=name, write=options)
+        call = own_call(self._core, resource, "update", Key(CLUSTER_ROLES, "", name))
+        call.write = WriteOptions(field_manager=_MANAGER)
         existing = self._store.latest(call.key)
         if existing is not None:
             await replace(call, existing, lambda _, role: {**role, "rules": rules})

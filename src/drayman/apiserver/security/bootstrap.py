@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.apiserver.protocol.access import EVERYTHING
+from drayman.apiserver.protocol.access import AUTHENTICATED, EVERYTHING, MASTERS, UNAUTHENTICATED
 from drayman.apiserver.security.aggregation import aggregated_rules
 from drayman.apiserver.security.permissions import missing_permissions
 from drayman.apiserver.security.rbac import GROUP
@@ -96,9 +96,9 @@ def _aggregated(name: str, sources: list[Object], *, aggregated_to: str = "") ->
     return role
 
 
-def _binding(role: str, *groups: str, name: str = "") -> Object:
+def _binding(role: str, *groups: str) -> Object:
     metadata = {
-        "name": name or role,
+        "name": role,
         "labels": dict(_LABELS),
         "annotations": {_AUTOUPDATE: "true"},
     }
@@ -157,10 +157,9 @@ def _roles() -> list[Object]:
 
 
 def _bindings() -> list[Object]:
-    authenticated, anonymous = "system:authenticated", "system:unauthenticated"
     return [
-        _binding("cluster-admin", "system:masters"),
-        _binding("system:discovery", authenticated),
-        _binding("system:basic-user", authenticated),
-        _binding("system:public-info-viewer", authenticated, anonymous),
+        _binding("cluster-admin", MASTERS),
+        _binding("system:discovery", AUTHENTICATED),
+        _binding("system:basic-user", AUTHENTICATED),
+        _binding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
     ]

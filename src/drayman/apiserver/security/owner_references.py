@@ -1,4 +1,4 @@
-"""The rights to name an owner: an optional admission plug-in of Kubernetes, with its texts.
+"""The rights to name an owner: the optional admission plug-in OwnerReferencesPermissionEnforcement, with its texts.
 
 Without it, a user who may write an object can have it collected with any owner, or hold up the deletion of any owner.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from drayman.apiserver.kinds.reading import items_at
 from drayman.apiserver.protocol.access import AccessDecision, Attributes, Authorizer
@@ -15,8 +14,6 @@ from drayman.apiserver.protocol.errors import StatusError, forbidden
 from drayman.apiserver.served.resources import ApiResource, Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
-
-NAME: Final = "OwnerReferencesPermissionEnforcement"
 
 
 @dataclass(frozen=True, slots=True)
