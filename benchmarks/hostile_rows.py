@@ -115,6 +115,7 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
             },
         },
     ),
+    ("/apis/resource.k8s.io/v1/deviceclasses", {"metadata": {"name": "any"}, "spec": {}}),
     (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {
@@ -201,9 +202,9 @@ def template(**spec: Any) -> dict[str, Any]:
     return {"selector": {"matchLabels": labels}, "template": made}
 
 
-def claim_spec(*expressions: str, requests: int = 1) -> dict[str, Any]:
+def claim_spec(*expressions: str, requests: int = 1, device_class: str = "x") -> dict[str, Any]:
     selectors = [{"cel": {"expression": expression}} for expression in expressions]
-    exactly = {"deviceClassName": "x", "selectors": selectors}
+    exactly = {"deviceClassName": device_class, "selectors": selectors}
     made = [{"name": f"r{n}", "exactly": exactly} for n in range(requests)]
     return {"devices": {"requests": made}}
 
@@ -368,6 +369,40 @@ def _object_row(path: str, body: Callable[[], dict[str, Any]]) -> Row:
 
 
 ROWS |= {name: _object_row(*made) for name, made in OBJECTS.items()}
+
+
+# --- selectors that the scheduler evaluates ----------------------------------------------------------
+
+_TEN = "[1,2,3,4,5,6,7,8,9,10]"
+_COSTLY = (
+    f"{_TEN}.all(a,{_TEN}.all(b,{_TEN}.all(c,{_TEN}.all(d,{_TEN}.all(e, a + b > 0)))))"
+    " && device.attributes['x'].y != 'z{number}'"
+)
+SELECTED: dict[str, Callable[[], dict[str, Any]]] = {
+    "costly selectors on every device": lambda: claim_spec(
+        *(_COSTLY.replace("{number}", str(n)) for n in range(32)), device_class="any"
+    ),
+    "three selectors of 9,000 letters": lambda: claim_spec(
+        *(f"{n} in [{','.join(['1'] * 4_400)}]" for n in range(1, 4)), device_class="any"
+    ),
+    "1,024 selectors on every device": lambda: claim_spec(
+        *(f"device.driver != 'a{n}'" for n in range(32)), requests=32, device_class="any"
+    ),
+}
+
+
+def _selected_row(spec: Callable[[], dict[str, Any]]) -> Row:
+    async def send(a: Attacker) -> None:
+        await a.send("POST", CLAIMS, {"metadata": {"name": "selected"}, "spec": spec()})
+        await a.send(
+            "POST", PODS, pod(resourceClaims=[{"name": "c", "resourceClaimName": "selected"}])
+        )
+        await asyncio.sleep(5)  # for the scheduler
+
+    return send
+
+
+ROWS |= {name: _selected_row(spec) for name, spec in SELECTED.items()}
 
 
 # --- bodies ------------------------------------------------------------------------------------------
