@@ -149,11 +149,16 @@ class Attacker:
     answers: Counter[str]
 
     async def send(
-        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        accept: str = "application/json",
     ) -> int:
         """A request; a body that is not bytes is sent as JSON."""
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        headers = {"Content-Type": kind}
+        headers = {"Content-Type": kind, "Accept": accept}
         try:
             async with self.client.request(
                 method, f"{self.url}{path}", data=data, headers=headers
@@ -554,6 +559,49 @@ async def _(a: Attacker) -> None:
         await a.together(a.post(MAPS, data={"a": "b" * 500}) for _ in range(500))
     await a.together(a.send("GET", MAPS) for _ in range(100))
     await a.send("DELETE", MAPS)
+
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+READS: dict[str, tuple[str, str]] = {
+    "tables of 3,000 objects": (MAPS, _TABLE),
+    "pretty lists of 3,000 objects": (f"{MAPS}?pretty=true", "application/json"),
+    "lists of 3,000 objects in YAML": (MAPS, "application/yaml"),
+    "lists of 3,000 objects in Protobuf": (MAPS, "application/vnd.kubernetes.protobuf"),
+    "pages of 3,000 objects": (f"{MAPS}?limit=2999", "application/json"),
+    "lists from 3,000 objects by label": (
+        f"{MAPS}?labelSelector={quote('a in (b,c),!d')}",
+        "application/json",
+    ),
+}
+
+
+def _read_row(path: str, accept: str) -> Row:
+    async def send(a: Attacker) -> None:
+        for _ in range(6):
+            await a.together(a.post(MAPS, data={"a": "b" * 500}) for _ in range(500))
+        await a.together(a.send("GET", path, accept=accept) for _ in range(20))
+        await a.send("DELETE", MAPS)
+
+    return send
+
+
+ROWS |= {name: _read_row(*made) for name, made in READS.items()}
+
+
+@row("descriptions of the whole API")
+async def _(a: Attacker) -> None:
+    paths = ("/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1", "/apis", "/api/v1")
+    for accept in (
+        "application/json",
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    ):
+        await a.together(a.send("GET", path, accept=accept) for path in paths for _ in range(10))
+
+
+@row("the rights of a user, 500 times at once")
+async def _(a: Attacker) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    await a.together(a.send("POST", path, {"spec": {"namespace": "hostile"}}) for _ in range(500))
 
 
 @row("a label selector of 60,000 letters")
