@@ -149,13 +149,12 @@ class PodIndex:
         return [self._pods[user.uid] for user in users]
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
-        """The claims of a pod that have devices, and give them back once no pod uses them."""
-        used = self._state.claims_used_by(pod)
-        return [
-            claim
-            for claim in used
-            if claim.status.allocation is not None and pods_holding(claim) is not None
-        ]
+        """The claims of a pod that have devices, and give them back once no pod uses them.
+
+        Those reserved for it, whether or not it names them: claims have to lead to the same pods as pods to claims, or a pod would be
+        in two groups. A pod and its claims may have been read at different moments.
+        """
+        return self._reserved.get(pod.metadata.uid, [])
 
     def _stays(self, pod: Pod) -> bool:
         if pod.metadata.uid == self._own.metadata.uid:
@@ -198,3 +197,12 @@ class PodIndex:
             for claim in self._world.objects.claims
             if claim.status.allocation is not None
         }
+
+    @cached_property
+    def _reserved(self) -> dict[str, list[ResourceClaim]]:
+        """The same by the uid of each pod that they are reserved for."""
+        found: dict[str, list[ResourceClaim]] = {}
+        for claim in self._claims.values():
+            for user in pods_holding(claim) or ():
+                found.setdefault(user.uid, []).append(claim)
+        return found
