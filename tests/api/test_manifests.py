@@ -48,7 +48,7 @@ WRONG = {
     ),
     "an unknown field": (
         CLAIM.replace("requests:", "request:"),
-        "f.yaml:6: ResourceClaim default/c: spec.devices.request: unknown field",
+        "f.yaml:6: ResourceClaim c: spec.devices.request: unknown field",
     ),
     "a wrong type": (
         CLAIM.replace("gpu.example.com", "3"),
