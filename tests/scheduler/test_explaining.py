@@ -31,8 +31,6 @@ from scheduler.test_laws import Move
 
 CHANGED: Final = "The cluster has changed since"
 
-_CORDONED: Final = "NodesCordoned (held): 2 nodes are cordoned."
-
 
 def set_node(at: Desk, name: str, **spec: Any) -> None:
     value = {"metadata": {"name": name}, "spec": spec, "status": {"allocatable": ALLOCATABLE}}
