@@ -48,11 +48,11 @@ WRONG = {
     ),
     "an unknown field": (
         CLAIM.replace("requests:", "request:"),
-        "f.yaml:6: ResourceClaim c: spec.devices.request: unknown field",
+        "f.yaml:6: ResourceClaim default/c: spec.devices.request: unknown field",
     ),
     "a wrong type": (
         CLAIM.replace("gpu.example.com", "3"),
-        "f.yaml:8: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName",
+        "f.yaml:8: ResourceClaim default/c: spec.devices.requests[0].exactly.deviceClassName",
     ),
 }
 
