@@ -149,7 +149,9 @@ def up(
         # Before the server is loaded, which takes longer than refusing.
         stack.enter_context(_prepared(folder))
         from drayman.apiserver.instance import Options
+        from drayman.apiserver.serving.accepting import raise_file_limit
 
+        raise_file_limit()
         parts = None
         if not no_controllers:
             parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
