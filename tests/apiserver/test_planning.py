@@ -106,6 +106,23 @@ async def test_a_write_that_others_overtake_is_planned_again() -> None:
     assert len(plugin.threads) == 2
 
 
+async def test_large_writes_of_one_object_are_planned_once_each() -> None:
+    """They wait for each other, so none of them is planned on what another is about to change."""
+    harness = Harness()
+    base = await harness.namespace()
+    path = f"{base}/configmaps/large"
+    await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    plugin = Meanwhile(threading.Event.set)
+    harness.server.core.admission.plugins.append(plugin)
+    changes = [{"data": {f"k{number}": "1"}} for number in range(10)]
+    patched = await asyncio.gather(
+        *(harness.send("PATCH", path, change, MERGE) for change in changes)
+    )
+    assert [answer.status for answer in patched] == [200] * 10
+    assert len(plugin.threads) == 10
+    assert len((await harness.json("GET", path))["data"]) == 11
+
+
 async def small(harness: Harness, path: str) -> None:
     """A change of a large object by the store itself."""
     _, _, _, _, namespace, _, name = path.split("/")
