@@ -35,6 +35,8 @@ _PATIENCE_S: Final = 60.0
 _LABEL: Final = "starting"
 _POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
+_SWITCH_S: Final = 0.001
+"""How long a thread that works on something large keeps the event loop waiting, each time the event loop has waited for a client."""
 
 _EPILOG: Final = """\b
 Examples:
@@ -240,6 +242,7 @@ async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
     if instance is None:
         return
     _relax_collector()
+    sys.setswitchinterval(_SWITCH_S)
     try:
         if is_live:
             await show(instance, stop, until)
