@@ -19,7 +19,7 @@ def taken_by(shares: Shares, user: User, stack: ExitStack, amount: int = 1) -> i
     """How much a user gets who takes until there is no room."""
     taken = 0
     while shares.has_room(user, amount):
-        stack.enter_context(shares.holding(user, amount))
+        stack.enter_context(shares.taking(user, amount))
         taken += amount
     return taken
 
@@ -37,8 +37,8 @@ def test_users_who_take_in_turn_get_the_same() -> None:
     shares = Shares(900)
     with ExitStack() as stack:
         while shares.has_room(ALICE) and shares.has_room(BOB):
-            stack.enter_context(shares.holding(ALICE))
-            stack.enter_context(shares.holding(BOB))
+            stack.enter_context(shares.taking(ALICE))
+            stack.enter_context(shares.taking(BOB))
         assert shares.taken == 600
 
 
@@ -68,6 +68,6 @@ def test_what_is_given_back_leaves_no_trace(takes: list[tuple[str, int]]) -> Non
     with ExitStack() as stack:
         for name, amount in takes:
             if shares.has_room(User(name), amount):
-                stack.enter_context(shares.holding(User(name), amount))
+                stack.enter_context(shares.taking(User(name), amount))
             assert shares.taken <= 100
     assert shares == Shares(100)

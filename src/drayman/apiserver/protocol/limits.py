@@ -40,7 +40,7 @@ class ServerLimits:
         """Counts a request while it is being answered. Raises StatusError 429."""
         if not self.requests.has_room(user):
             raise too_many()
-        return self.requests.holding(user)
+        return self.requests.taking(user)
 
     def body(self, user: User, length: int) -> AbstractContextManager[None]:
         """Counts the bytes of a body from before it is read until it is answered, or of an answer while it is sent. Raises StatusError 429.
@@ -51,7 +51,7 @@ class ServerLimits:
             return nullcontext()
         if not self.body_bytes.has_room(user, length):
             raise too_many()
-        return self.body_bytes.holding(user, length)
+        return self.body_bytes.taking(user, length)
 
     def check_watches(self, user: User) -> None:
         """Raises StatusError 429 where there is no room for another watch."""

@@ -26,9 +26,9 @@ class Shares:
             free -= self.reserve
         return self._by_user.get(user.name, 0) + amount <= free
 
-    def holding(self, user: User, amount: int = 1) -> Holding:
+    def taking(self, user: User, amount: int = 1) -> Taking:
         """Counts an amount as taken while the context is open, whether there is room or not."""
-        return Holding(self, user.name, amount)
+        return Taking(self, user.name, amount)
 
     def add(self, user: str, amount: int) -> None:
         """Count more as taken, or less."""
@@ -40,7 +40,7 @@ class Shares:
             del self._by_user[user]
 
 
-class Holding:
+class Taking:
     """What a user has taken for a while. A class rather than a generator: every request has one."""
 
     __slots__ = ("_amount", "_shares", "_user")

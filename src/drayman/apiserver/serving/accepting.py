@@ -1,4 +1,4 @@
-"""Accepting connections: a few in each round of the event loop, and no more than there are file descriptors for.
+"""Accepting connections: a few in each iteration of the event loop, and no more than there are file descriptors for.
 
 The event loop has a server of its own, but that accepts a thousand connections at once, whose TLS handshakes then keep everybody waiting;
 it gives each of them a buffer of 256 KiB; and when the process has no file descriptors left, it logs a traceback for each connection.
@@ -22,9 +22,9 @@ from drayman.apiserver.serving.connections import Connection, Connections, Watch
 log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1024
-ACCEPTED_PER_ROUND: Final = 8
+ACCEPTED_PER_ITERATION: Final = 8
 HANDSHAKES_S: Final = 0.005
-"""How long TLS handshakes are worked on in one round; each step of one takes a fraction of a millisecond."""
+"""How long TLS handshakes are worked on in one iteration; each step of one takes a fraction of a millisecond."""
 PAUSE_S: Final = 0.25
 """How long nothing is accepted after the system has refused."""
 MOST_CONNECTIONS: Final = 12_000
@@ -95,7 +95,7 @@ class Acceptor:
             task.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTED_PER_ROUND):
+        for _ in range(ACCEPTED_PER_ITERATION):
             try:
                 accepted, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -141,7 +141,7 @@ class Acceptor:
 
 
 class _Handshakes:
-    """TLS handshakes under way, a few milliseconds of them in each round of the event loop, of one address after the other."""
+    """TLS handshakes under way, a few milliseconds of them in each iteration of the event loop, of one address after the other."""
 
     def __init__(self) -> None:
         self._waiting: RoundRobin[_Tls] = RoundRobin()

@@ -201,7 +201,7 @@ class _Shell:
             return web.Response(
                 status=refusal.status, body=refusal.body, headers=self._headers(refusal)
             )
-        with shares.holding(request.sender, len(body)):
+        with shares.taking(request.sender, len(body)):
             return await self._send_large(incoming, answer.status, (body,), len(body), headers)
 
     async def _answer(

@@ -34,7 +34,7 @@ from drayman.apiserver.requests.routing import PageNotFound, find_route, split_g
 from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.served.encoding import encode_pretty
 from drayman.apiserver.serving.dispatch import call_of, perform, view_of, with_warnings
-from drayman.apiserver.serving.rounds import Rounds
+from drayman.apiserver.serving.pacing import Pace
 from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
@@ -71,7 +71,7 @@ class ApiServer:
     metrics: Metrics = field(default_factory=Metrics)
     openapi: OpenApi | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)
-    rounds: Rounds = field(default_factory=Rounds)
+    pace: Pace = field(default_factory=Pace)
     observers: list[Observer] = field(default_factory=list)
 
     store_problem: str | None = None
@@ -88,7 +88,7 @@ class ApiServer:
         response: Answer
         try:
             await self._authenticate(request)
-            await self.rounds.begin(request.user.name)  # Refusing takes as long as answering.
+            await self.pace.begin(request.user.name)  # Refusing takes as long as answering.
             with self._counted(request):
                 check_timeout(request.query)
                 place = self._place(request)
@@ -174,7 +174,7 @@ class ApiServer:
         gauge = self.metrics.watches
         gauge.inc()
         try:
-            with self.limits.watches.holding(request.sender):
+            with self.limits.watches.taking(request.sender):
                 async with aclosing(source) as chunks:  # type: ignore[type-var]
                     async for chunk in chunks:
                         yield chunk

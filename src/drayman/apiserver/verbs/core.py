@@ -78,7 +78,7 @@ class Core:
     ids: Ids = field(default_factory=RandomIds)
     running: frozenset[Part] = frozenset()
     """Which parts of a cluster run in the server's process; empty if other processes run them."""
-    turns: WeakValueDictionary[Key, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    lines: WeakValueDictionary[Key, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     """Where the large writes of an object wait for each other."""
     objects: StoredObjects = field(init=False)
 

@@ -48,13 +48,13 @@ async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
     return await beside(lambda: plan(elsewhere))
 
 
-def turn_of(call: Call) -> asyncio.Lock:
+def line_of(call: Call) -> asyncio.Lock:
     """Held by one large write of an object at a time."""
-    turns, key = call.core.turns, call.key
-    turn = turns.get(key)
-    if turn is None:
-        turn = turns[key] = asyncio.Lock()
-    return turn
+    lines, key = call.core.lines, call.key
+    line = lines.get(key)
+    if line is None:
+        line = lines[key] = asyncio.Lock()
+    return line
 
 
 class _Loop:

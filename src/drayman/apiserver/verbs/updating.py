@@ -17,7 +17,7 @@ from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.creating import DUPLICATE_OWNERS, store_new
 from drayman.apiserver.verbs.ownership import note_update, same_but_for_times
-from drayman.apiserver.verbs.planning import ATTEMPTS, is_large, planned, turn_of
+from drayman.apiserver.verbs.planning import ATTEMPTS, is_large, line_of, planned
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
 
@@ -70,7 +70,7 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
     """
     if not is_large(call, call.size + len(existing.data)):
         return await _replace(call, existing, change, owns)
-    async with turn_of(call):
+    async with line_of(call):
         return await _replace(call, call.existing(), change, owns)
 
 

@@ -2,8 +2,8 @@
 
 A watch that has seen everything sleeps under its resource and namespace and is woken by the next change there; until then, changes
 elsewhere advance its position without waking it. While its owner is busy, its position stays and history goes on. If history no longer
-reaches back that far when the owner returns, that is a TooOldError. If very many watches are to be woken, a few are in each round of the
-event loop, so that everything else goes on in between.
+reaches back that far when the owner returns, that is a TooOldError. If very many watches are to be woken, a few are in each iteration of
+the event loop, so that everything else goes on in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from drayman.cluster.embedded.model import Event
 _Scope = tuple[str | None, str | None]
 """A resource and a namespace; None for all of them."""
 WOKEN_AT_ONCE: Final = 100
-"""How many owners get to work in one round of the event loop: sending an event to a client takes less than a tenth of a millisecond."""
+"""How many owners get to work in one iteration of the event loop: sending an event to a client takes less than a tenth of a millisecond."""
 
 
 class Watchers:

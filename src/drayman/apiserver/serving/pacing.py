@@ -1,8 +1,8 @@
 """The time of the event loop, given to users in turn.
 
-One round of the event loop runs everything that is ready. If that is a thousand requests of one user, a small request of another user waits
-for all of them, and again for each of its own steps. So work begins for a few milliseconds at a time. What comes later waits for the next
-round, and there users take turns.
+One iteration of the event loop runs everything that is ready. If that is a thousand requests of one user, a small request of another
+user waits for all of them, and again for each of its own steps. So work begins for a few milliseconds at a time. What comes later waits
+for the next iteration, and there users take turns.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 from drayman.apiserver.protocol.round_robin import RoundRobin
 
 BUDGET_S: Final = 0.005
-"""How long work begins in one round, in time of the processor. Only the last piece takes longer."""
+"""How long work begins in one iteration, in time of the processor. Only the last piece takes longer."""
 MOST_WOKEN: Final = 64
-"""How many of those that wait are woken in one round; more would not get to work within the budget."""
+"""How many of those that wait are woken in one iteration; more would not get to work within the budget."""
 
 
-class Rounds:
-    """Rounds of one event loop."""
+class Pace:
+    """How fast work begins in one event loop."""
 
     def __init__(self, budget_s: float = BUDGET_S) -> None:
         self._budget_s = budget_s
@@ -35,14 +35,14 @@ class Rounds:
         """Wait until work for a user may begin. It returns at once if the event loop is not busy."""
         if not self._waiting and self._has_time():
             return
-        turn = self._new_turn()
-        self._waiting.put(user, turn)
+        waiter = self._new_waiter()
+        self._waiting.put(user, waiter)
         while True:
-            await turn
+            await waiter
             if self._has_time():
                 return
-            turn = self._new_turn()
-            self._waiting.put_first(user, turn)
+            waiter = self._new_waiter()
+            self._waiting.put_first(user, waiter)
 
     def _has_time(self) -> bool:
         now = time.perf_counter()
@@ -56,23 +56,23 @@ class Rounds:
         self._not_before = now + self._spent_at - worked
         return True
 
-    def _new_turn(self) -> asyncio.Future[None]:
+    def _new_waiter(self) -> asyncio.Future[None]:
         self._schedule_next()
         return asyncio.get_running_loop().create_future()
 
     def _schedule_next(self) -> None:
         if not self._is_next_scheduled:
             self._is_next_scheduled = True
-            asyncio.get_running_loop().call_soon(self._next_round)
+            asyncio.get_running_loop().call_soon(self._next_iteration)
 
-    def _next_round(self) -> None:
+    def _next_iteration(self) -> None:
         self._is_next_scheduled = False
         self._spent_at = None
         woken = 0
         while self._waiting and woken < MOST_WOKEN:
-            turn = self._waiting.pop()
-            if not turn.done():  # Its request may have been cancelled.
-                turn.set_result(None)
+            waiter = self._waiting.pop()
+            if not waiter.done():  # Its request may have been cancelled.
+                waiter.set_result(None)
                 woken += 1
         if self._waiting:
             self._schedule_next()  # Also if everything that was woken is cancelled.

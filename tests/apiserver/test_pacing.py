@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from drayman.apiserver.serving.rounds import MOST_WOKEN, Rounds
+from drayman.apiserver.serving.pacing import MOST_WOKEN, Pace
 
 FLOOD = 5 * MOST_WOKEN
 
 
 async def test_work_begins_at_once_while_there_is_time() -> None:
     """Without waiting for anything."""
-    rounds = Rounds(budget_s=60.0)
+    pace = Pace(budget_s=60.0)
     for user in "aab":
-        coroutine = rounds.begin(user)
+        coroutine = pace.begin(user)
         try:
             coroutine.send(None)
         except StopIteration:
@@ -22,12 +22,12 @@ async def test_work_begins_at_once_while_there_is_time() -> None:
 
 
 async def test_another_user_does_not_wait_for_a_flood() -> None:
-    """Where each piece takes all of a round, the other user is second in line, whenever it comes."""
-    rounds = Rounds(budget_s=0.0)
+    """Where each piece takes all the time there is, the other user is second in line, whenever it comes."""
+    pace = Pace(budget_s=0.0)
     done: list[str] = []
 
     async def work(user: str) -> None:
-        await rounds.begin(user)
+        await pace.begin(user)
         done.append(user)
 
     async with asyncio.TaskGroup() as group:
@@ -43,11 +43,11 @@ async def test_another_user_does_not_wait_for_a_flood() -> None:
 
 async def test_those_who_give_up_do_not_stop_the_others() -> None:
     """Everyone else has a turn, even if all that are woken together are cancelled then."""
-    rounds = Rounds(budget_s=0.0)
+    pace = Pace(budget_s=0.0)
     done: list[int] = []
 
     async def work(number: int) -> None:
-        await rounds.begin("mallory")
+        await pace.begin("mallory")
         done.append(number)
 
     tasks = [asyncio.create_task(work(number)) for number in range(FLOOD)]
