@@ -10,15 +10,20 @@ FLOOD = 5 * MOST_WOKEN
 
 
 async def test_work_begins_at_once_while_there_is_time() -> None:
-    """Without waiting for anything."""
+    """And not before what waits."""
     pace = Pace(budget_s=60.0)
-    for user in "aab":
-        coroutine = pace.begin(user)
-        try:
-            coroutine.send(None)
-        except StopIteration:
-            continue
-        raise AssertionError("it waits")
+    assert pace.may_begin()
+    assert pace.may_begin()
+    waiting = asyncio.create_task(pace.wait("a"))
+    await asyncio.sleep(0)
+    assert not pace.may_begin()
+    await waiting
+    assert pace.may_begin()
+
+
+async def begin(pace: Pace, user: str) -> None:
+    if not pace.may_begin():
+        await pace.wait(user)
 
 
 async def test_another_user_does_not_wait_for_a_flood() -> None:
@@ -27,7 +32,7 @@ async def test_another_user_does_not_wait_for_a_flood() -> None:
     done: list[str] = []
 
     async def work(user: str) -> None:
-        await pace.begin(user)
+        await begin(pace, user)
         done.append(user)
 
     async with asyncio.TaskGroup() as group:
@@ -47,7 +52,7 @@ async def test_those_who_give_up_do_not_stop_the_others() -> None:
     done: list[int] = []
 
     async def work(number: int) -> None:
-        await pace.begin("mallory")
+        await begin(pace, "mallory")
         done.append(number)
 
     tasks = [asyncio.create_task(work(number)) for number in range(FLOOD)]

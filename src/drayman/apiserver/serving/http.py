@@ -171,38 +171,33 @@ class _Shell:
         connection = incoming.protocol
         assert isinstance(connection, Connection)
         try:
-            return await self._respond(connection, incoming)
+            request = _request(incoming)
+            answer = await self._answer(connection, incoming, request)
+            headers = self._headers(answer)
+            if isinstance(answer, StreamingResponse):
+                return await self._stream(incoming, answer, headers)
+            if _is_to_be_compressed(incoming, answer, headers):
+                body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
+                headers["Content-Encoding"] = "gzip"
+                headers["Vary"] = "Accept-Encoding"
+                answer = Response(answer.status, body)
+            if isinstance(answer, LongResponse):
+                return await self._send_large(
+                    incoming, answer.status, answer.pieces, answer.length, headers
+                )
+            body = answer.body
+            if len(body) <= SLICE or incoming.method == "HEAD":
+                return web.Response(status=answer.status, body=body, headers=headers)
+            shares = self._server.limits.body_bytes
+            if incoming.method == "GET" and not shares.has_room(request.sender, len(body)):
+                refusal = answer_error(too_many(), View())
+                return web.Response(
+                    status=refusal.status, body=refusal.body, headers=self._headers(refusal)
+                )
+            with shares.taking(request.sender, len(body)):
+                return await self._send_large(incoming, answer.status, (body,), len(body), headers)
         finally:
             self._connections.answered(connection)
-
-    async def _respond(
-        self, connection: Connection, incoming: web.BaseRequest
-    ) -> web.StreamResponse:
-        request = _request(incoming)
-        answer = await self._answer(connection, incoming, request)
-        headers = self._headers(answer)
-        if isinstance(answer, StreamingResponse):
-            return await self._stream(incoming, answer, headers)
-        if _is_to_be_compressed(incoming, answer, headers):
-            body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
-            headers["Content-Encoding"] = "gzip"
-            headers["Vary"] = "Accept-Encoding"
-            answer = Response(answer.status, body)
-        if isinstance(answer, LongResponse):
-            return await self._send_large(
-                incoming, answer.status, answer.pieces, answer.length, headers
-            )
-        body = answer.body
-        if len(body) <= SLICE or incoming.method == "HEAD":
-            return web.Response(status=answer.status, body=body, headers=headers)
-        shares = self._server.limits.body_bytes
-        if incoming.method == "GET" and not shares.has_room(request.sender, len(body)):
-            refusal = answer_error(too_many(), View())
-            return web.Response(
-                status=refusal.status, body=refusal.body, headers=self._headers(refusal)
-            )
-        with shares.taking(request.sender, len(body)):
-            return await self._send_large(incoming, answer.status, (body,), len(body), headers)
 
     async def _answer(
         self, connection: Connection, incoming: web.BaseRequest, request: Request

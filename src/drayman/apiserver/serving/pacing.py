@@ -31,10 +31,12 @@ class Pace:
         self._waiting: RoundRobin[asyncio.Future[None]] = RoundRobin()
         self._is_next_scheduled = False
 
-    async def begin(self, user: str) -> None:
-        """Wait until work for a user may begin. It returns at once if the event loop is not busy."""
-        if not self._waiting and self._has_time():
-            return
+    def may_begin(self) -> bool:
+        """Whether work may begin at once: nothing else waits, and there is time."""
+        return not self._waiting and self._has_time()
+
+    async def wait(self, user: str) -> None:
+        """Wait until work for a user may begin."""
         waiter = self._new_waiter()
         self._waiting.put(user, waiter)
         while True:

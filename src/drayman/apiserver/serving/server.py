@@ -88,7 +88,8 @@ class ApiServer:
         response: Answer
         try:
             await self._authenticate(request)
-            await self.pace.begin(request.user.name)  # Refusing takes as long as answering.
+            if not self.pace.may_begin():  # Also for refusals, which take as long as other answers.
+                await self.pace.wait(request.user.name)
             with self._counted(request):
                 check_timeout(request.query)
                 place = self._place(request)
