@@ -68,6 +68,7 @@ def test_faults_break_nothing(tmp_path: Path) -> None:
         faults.load.prepare()
         with watchman.on_duty(), promises.being_made():
             for number in range(ROUNDS):
+                print(f"round {number} after {time.monotonic() - started:.0f} s", flush=True)
                 gaps = watchman.gaps
                 story: list[str] = []
                 try:
