@@ -163,9 +163,19 @@ class Faults:
     def freeze_for_long(self) -> str:
         """Longer than leases last, and than nodes may be silent."""
         seconds = self._rng.uniform(*LONG_FREEZE_S)
-        told = self._rng.choice((self._freeze, self._freeze_scheduler))(seconds)
+        freeze = self._rng.choice((self._freeze, self._freeze_scheduler, self._freeze_leader))
+        told = freeze(seconds)
+        self.counts["freeze_for_long"] = self.counts.get("freeze_for_long", 0) + 1
         time.sleep(seconds)
         return told
+
+    def _freeze_leader(self, _: float) -> str:
+        """Of two schedulers of one name the leader is frozen until its lease is lost, while pods come and go."""
+        self.mend()
+        told = []
+        with self._cluster.frozen_leader():
+            told += [self.load.create() for _ in range(4)]
+        return f"freeze the leader of two schedulers, {', '.join(told)}"
 
     # --- What processes rely on -------------------------------------------------------------------
 

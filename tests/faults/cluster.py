@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,7 @@ NODES: Final = tuple(
     f"{profile}-{number}" for profile, count in HARDWARE.items() for number in range(count)
 )
 _POLL_S: Final = 0.05
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 class Cluster:
@@ -90,10 +91,15 @@ class Cluster:
         return self._server_log.read_text()
 
     def start_scheduler(self) -> None:
+        """Start it as the only one of its name, so that it need not wait for the lease of one that was killed."""
+        self._scheduler = self._spawn_scheduler("--no-leader-elect")
+
+    def _spawn_scheduler(self, election: str) -> subprocess.Popen[bytes]:
         words = ["scheduler", "--kubeconfig", str(self.kubeconfig), "--pod-max-backoff", "1"]
-        words += ["--scheduler-name", OTHER_SCHEDULER, "--no-leader-elect"]
+        words += ["--scheduler-name", OTHER_SCHEDULER, election]
         self._starts += 1
-        self._scheduler, _ = self._spawn("scheduler", words, self.scheduler_belief)
+        process, _ = self._spawn("scheduler", words, self.scheduler_belief)
+        return process
 
     def supervise(self) -> None:
         """Start the scheduler if it does not run: it ends when it finds no server at its start."""
@@ -119,6 +125,38 @@ class Cluster:
     def freeze_scheduler(self) -> None:
         if self._scheduler is not None:
             self._scheduler.send_signal(signal.SIGSTOP)
+
+    @contextmanager
+    def frozen_leader(self) -> Iterator[None]:
+        """Two schedulers elect a leader, which is frozen until the other leads. It must not go on when it is thawed."""
+        self.kill_scheduler()
+        self._scheduler = first = self._spawn_scheduler("--leader-elect")
+        self._wait_until_leading(first)
+        second = self._spawn_scheduler("--leader-elect")
+        try:
+            first.send_signal(signal.SIGSTOP)
+            self._scheduler = second
+            yield
+            self._wait_until_leading(second)
+            first.send_signal(signal.SIGCONT)
+            try:
+                assert first.wait(PATIENCE_S) == 1, "a leader that lost its lease ends with success"
+            except subprocess.TimeoutExpired:
+                pytest.fail("a leader that lost its lease goes on")
+        finally:
+            _kill(first)
+
+    def _wait_until_leading(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        with closing(self.connect()) as connection:
+            while time.monotonic() < deadline:
+                status, page = connection.request("GET", _LEASES)
+                assert status == 200, page
+                holders = [item["spec"].get("holderIdentity") or "" for item in page["items"]]
+                if any(holder.endswith(f"_{process.pid}") for holder in holders):
+                    return
+                time.sleep(_POLL_S)
+        pytest.fail("no scheduler leads")
 
     def thaw(self) -> None:
         """Let everything that was stopped go on."""
