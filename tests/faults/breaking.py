@@ -162,14 +162,16 @@ class Faults:
 
     def freeze_for_long(self) -> str:
         """Longer than leases last, and than nodes may be silent."""
-        seconds = self._rng.uniform(*LONG_FREEZE_S)
-        freeze = self._rng.choice((self._freeze, self._freeze_scheduler, self._freeze_leader))
-        told = freeze(seconds)
         self.counts["freeze_for_long"] = self.counts.get("freeze_for_long", 0) + 1
+        freeze = self._rng.choice((self._freeze, self._freeze_scheduler, None))
+        if freeze is None:
+            return self._freeze_leader()
+        seconds = self._rng.uniform(*LONG_FREEZE_S)
+        told = freeze(seconds)
         time.sleep(seconds)
         return told
 
-    def _freeze_leader(self, _: float) -> str:
+    def _freeze_leader(self) -> str:
         """Of two schedulers of one name the leader is frozen until its lease is lost, while pods come and go."""
         self.mend()
         told = []

@@ -99,7 +99,9 @@ class Disk:
             else "a limit on the size of files (no right to mount)"
         )
         read_only = (
-            "EROFS from a preloaded library" if self._has_device else "a limit on the size of files"
+            "EROFS from a preloaded library, and a remount between two processes"
+            if self._has_device
+            else "a limit on the size of files"
         )
         clock = "a preloaded library" if self._can_pretend else "NOT TESTED (no C compiler)"
         return f"full disk: {full}; read-only disk: {read_only}; clock: {clock}"
@@ -130,12 +132,17 @@ class Disk:
         else:
             _limit(process, 0)
 
+    def turn_read_only(self) -> None:
+        """The same for the next process, while none has files open: then it can really be done."""
+        if self._is_mounted:
+            assert _mount("-o", "remount,ro", str(self.folder))
+
     def mend(self, process: int | None, pretence: Pretence) -> None:
         """Everything can be written again. `process` is the one that runs."""
         self.problem = ""
         pretence.read_only = False
         if self._is_mounted:
-            assert _mount("-o", f"remount,size={_ROOMY}", str(self.folder))
+            assert _mount("-o", f"remount,rw,size={_ROOMY}", str(self.folder))
         if process is not None and not self._has_device:
             _limit(process, resource.RLIM_INFINITY)
 
