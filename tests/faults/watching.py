@@ -56,6 +56,10 @@ class _Stream:
         finally:
             self._connection.close()
 
+    def cut(self) -> None:
+        self._connection.cut()
+        self.thread.join()
+
     def until(self, version: int) -> Iterator[tuple[int, str, Object]]:
         """Takes out the events up to a revision."""
         while self.events and self.events[0][0] <= version:
@@ -107,6 +111,11 @@ class Watchman:
         with self._lock:
             self._judge_until(now.version)
         return list(self.seen)
+
+    def cut(self) -> None:
+        """End the watches, as a crash does. They begin again by themselves."""
+        for stream in tuple(self._streams.values()):
+            stream.cut()
 
     def _has_heard(self, newest: dict[str, int]) -> bool:
         with self._lock:

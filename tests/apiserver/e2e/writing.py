@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import random
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -63,6 +64,11 @@ class Connection:
 
     def close(self) -> None:
         self._http.close()
+
+    def cut(self) -> None:
+        """End the connection while another thread reads from it."""
+        if self._http.sock is not None:
+            self._http.sock.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(slots=True)
