@@ -217,7 +217,7 @@ class Api:
     def request(self, method: str, path: str, body: Object | None = None) -> tuple[int, Object]:
         """Status and body of the answer."""
         for _ in range(20):
-            problem = self._cluster.disk.problem
+            before = self._cluster.disk.breakdowns
             try:
                 if self._connection is None:
                     self._connection = self._cluster.connect()
@@ -230,6 +230,7 @@ class Api:
             if status < 500:
                 self._remember(status, answer)
                 return status, answer
+            problem = self._cluster.disk.problem_since(before)
             wrong = unclean(status, answer, problem, method)
             assert not wrong, wrong
             self.doubts += 1
@@ -293,9 +294,7 @@ def unclean(status: int, answer: Object, problem: str, method: str) -> str:
     if not problem or method == "GET":
         return f"{shown} although the disk is {problem or 'well'}"
     wanted = {"kind": "Status", "status": "Failure", "reason": "InternalError", "code": 500}
-    explains = "cannot write to" in answer.get("message", "") or "has failed" in answer.get(
-        "message", ""
-    )
+    explains = "cannot write to" in answer.get("message", "")
     if any(answer.get(name) != value for name, value in wanted.items()) or not explains:
         return shown
     return ""

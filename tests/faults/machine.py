@@ -85,6 +85,9 @@ class Disk:
         self.folder = folder
         self.problem = ""
         """What is wrong with it now."""
+        self.breakdowns = 0
+        """How often it was broken and mended: odd while it is broken."""
+        self._last_problem = ""
         self._can_pretend = library is not None
         self._is_mounted = _mount(
             "-t", "tmpfs", "-o", f"size={_ROOMY},mode=700", "tmpfs", str(folder)
@@ -112,7 +115,7 @@ class Disk:
 
     def fill(self, process: int) -> None:
         """Leave no room, not even for a page. Called again, take away what has become free."""
-        self.problem = "full"
+        self._break("full")
         if not self._is_mounted:
             _limit(process, 0)
             return
@@ -126,7 +129,7 @@ class Disk:
         raise AssertionError(f"{self.folder} does not stay as it is")
 
     def make_read_only(self, process: int, pretence: Pretence) -> None:
-        self.problem = "read-only"
+        self._break("read-only")
         if self._has_device:
             pretence.read_only = True
         else:
@@ -139,12 +142,22 @@ class Disk:
 
     def mend(self, process: int | None, pretence: Pretence) -> None:
         """Everything can be written again. `process` is the one that runs."""
-        self.problem = ""
         pretence.read_only = False
         if self._is_mounted:
             assert _mount("-o", f"remount,rw,size={_ROOMY}", str(self.folder))
         if process is not None and not self._has_device:
             _limit(process, resource.RLIM_INFINITY)
+        self.breakdowns += bool(self.problem)
+        self.problem = ""
+
+    def problem_since(self, breakdowns: int) -> str:
+        """What was wrong with it at any moment since there were so many breakdowns; empty if it was well all the time."""
+        return self._last_problem if breakdowns % 2 or breakdowns != self.breakdowns else ""
+
+    def _break(self, problem: str) -> None:
+        if not self.problem:
+            self.breakdowns += 1
+        self.problem = self._last_problem = problem
 
     def end(self) -> None:
         if self._is_mounted:

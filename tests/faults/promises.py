@@ -157,12 +157,13 @@ class Promises:
         return {"first": text, "second": text}
 
     def _send(self, connection: Connection, method: str, path: str, doubt: Doubt) -> None:
-        problem = self._cluster.disk.problem
+        before = self._cluster.disk.breakdowns
         self._doubt = doubt
         status, answer = connection.request(method, path, doubt.outcome)
         if status >= 300:
             self.refused += 1
-            wrong = unclean(status, answer, problem or self._cluster.disk.problem, method)
+            problem = self._cluster.disk.problem_since(before)
+            wrong = unclean(status, answer, problem, method)
             self.wrong += [wrong] if wrong else []
             return
         self.acknowledged += 1
