@@ -51,6 +51,8 @@ class Cluster:
         self._server: subprocess.Popen[bytes] | None = None
         self._scheduler: subprocess.Popen[bytes] | None = None
         self._starts = 0
+        self._heard: dict[Path, int] = {}
+        """How much of each log is known."""
 
     @property
     def store(self) -> Path:
@@ -176,12 +178,16 @@ class Cluster:
         return Connection(self.kubeconfig)
 
     def complaints(self) -> list[str]:
-        """What the processes said that no fault excuses."""
-        return [
-            f"{path.name}: {text[text.index('Traceback') :][:2000]}"
-            for path in sorted(self._folder.glob("*.log"))
-            if "Traceback" in (text := path.read_text())
-        ]
+        """What the processes have said since this was last asked and no fault excuses."""
+        found = []
+        for path in sorted(self._folder.glob("*.log")):
+            if path.stat().st_size > self._heard.get(path, 0):
+                text = path.read_text()
+                new = text[self._heard.get(path, 0) :]
+                self._heard[path] = len(text)
+                if "Traceback" in new:
+                    found.append(f"{path.name}: {new[new.index('Traceback') :][:2000]}")
+        return found
 
     def _spawn(
         self, name: str, words: list[str], belief: Pretence
