@@ -12,7 +12,8 @@ from faults.cluster import Api, Cluster, unclean
 from patience import PATIENCE_S
 
 _PROBES: Final = "/api/v1/namespaces/default/configmaps"
-_SHARE_MENDED_AT_ONCE: Final = 0.3
+_MOST_REFUSALS: Final = 5
+"""Of requests of one client, before the disk is mended for it."""
 _SHARE_MENDED_BEFORE_START: Final = 0.5
 _SIZE: Final = 30_000
 """Of a probe: more than what is free in a file that is full."""
@@ -27,6 +28,8 @@ class DiskFaults:
         self._cluster = cluster
         self._rng = rng
         self._probes = 0
+        self._left = 0
+        """Refusals until the disk is mended."""
         self.refusals = 0
 
     def break_down(self, how: str, api: Api) -> str:
@@ -36,6 +39,7 @@ class DiskFaults:
         process = self._cluster.server_pid
         if process is None:
             return "the server has gone before its disk did"
+        self._left = self._rng.randint(1, _MOST_REFUSALS)
         self._break(how, process)
         with closing(self._cluster.connect()) as connection:
             while not self._is_refused(connection):
@@ -44,8 +48,9 @@ class DiskFaults:
         return f"the disk is {how}"
 
     def relieve(self) -> None:
-        """A request was refused: the disk is mended now, or later."""
-        if self._rng.random() < _SHARE_MENDED_AT_ONCE:
+        """A request was refused: the disk is mended now, or after a few more."""
+        self._left -= 1
+        if self._left <= 0:
             self.mend()
         else:
             time.sleep(_POLL_S)

@@ -30,6 +30,8 @@ LOST_NODES: Final = 0.02 if IS_LONG else 0.0
 LONG_FREEZES: Final = 0.01 if IS_LONG else 0.0
 """In how many rounds a node is lost, or a process frozen, for long: they take a minute each."""
 STEPS: Final = 16
+STRIKES: Final = 4
+"""Steps of a round, and how many of them are faults."""
 _PAUSE_S: Final = 0.3
 _LONGEST_STEP_PAUSE_S: Final = 0.15
 
@@ -94,8 +96,10 @@ def test_faults_break_nothing(tmp_path: Path) -> None:
 
 def run_round(faults: Faults, rng: random.Random, story: list[str]) -> None:
     """Some steps of work and faults, told in `story`."""
-    for _ in range(STEPS):
-        act = rng.choices((faults.load.create, faults.load.delete, faults.strike), (6, 3, 3))[0]
+    work = rng.choices((faults.load.create, faults.load.delete), (2, 1), k=STEPS - STRIKES)
+    acts = [*work, *[faults.strike] * STRIKES]
+    rng.shuffle(acts)
+    for act in acts:
         story.append(act())
         time.sleep(rng.uniform(0.0, _LONGEST_STEP_PAUSE_S))
     if rng.random() < LOST_NODES:
