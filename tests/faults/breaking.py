@@ -186,6 +186,7 @@ class Faults:
         self._disarm()
         time.sleep(self._soon())
         self._cluster.kill()
+        self._disk.mend()  # or there is no room for the damage
         done = damage(self._cluster.store, self._cluster.audit_log, self._rng)
         return f"kill the server, and {done}"
 
