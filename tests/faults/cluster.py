@@ -33,6 +33,7 @@ NODES: Final = tuple(
     f"{profile}-{number}" for profile, count in HARDWARE.items() for number in range(count)
 )
 _POLL_S: Final = 0.05
+_END_S: Final = 10.0
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
@@ -112,6 +113,15 @@ class Cluster:
         """End the server without any warning."""
         if self._server is not None:
             _kill(self._server)
+
+    def was_killed(self) -> bool:
+        """Whether the server is gone, or about to be, because it was killed, and not by itself."""
+        if self._server is None:
+            return True
+        try:
+            return self._server.wait(_END_S) == -signal.SIGKILL
+        except subprocess.TimeoutExpired:
+            return False
 
     def kill_scheduler(self) -> None:
         """The same for the scheduler that runs beside the server."""
