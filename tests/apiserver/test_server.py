@@ -172,4 +172,4 @@ async def test_an_update_that_is_overtaken_is_a_conflict() -> None:
     answer = await harness.send("PUT", f"{path}/a", lease)
     assert (answer.status, decoded(answer)["reason"]) == (409, "Conflict")
     assert decoded(answer)["details"]["kind"] == "leases"
-    assert harness.server.store_problem is None
+    assert harness.store.problem is None

@@ -6,7 +6,7 @@ Half of the devices at most are asked for, so that everything can run although a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from faults.cluster import Api
@@ -37,8 +37,8 @@ class Load:
         self._rng = rng
         self._maker = Maker(rng)
         self.units: list[Unit] = []
-        self.evictions = False
-        """Whether something happened since the last check that lets pods disappear."""
+        self._acknowledged: dict[str, int] = {}
+        """The version of each object, by uid, that an answer has promised."""
         self.nodes_down = False
         """Whether pods may have to wait for their node before they end."""
 
@@ -62,7 +62,10 @@ class Load:
     def _make(self, unit: Unit) -> None:
         for collection, body in unit.objects:
             made = self._api.create(collection, body)
-            unit.uids[f"{collection}/{body['metadata']['name']}"] = made["metadata"]["uid"]
+            meta = made["metadata"]
+            path = f"{collection}/{meta['name']}"
+            unit.uids[path] = meta["uid"]
+            self._acknowledged[meta["uid"]] = int(meta["resourceVersion"])
 
     # --- Deleting ---------------------------------------------------------------------------------
 
@@ -132,18 +135,37 @@ class Load:
 
     # --- Judging ----------------------------------------------------------------------------------
 
-    def lost(self, now: Snapshot) -> list[str]:
-        """What was acknowledged and is not there. Pods may be gone where faults evict them."""
-        found = now.uids()
-        lost: list[str] = []
-        for unit in self.units:
-            for path, uid in tuple(unit.uids.items()):
-                if uid in found:
-                    continue
+    def lost(self, now: Snapshot, deleted: Collection[str], *, has_gap: bool) -> list[str]:
+        """What was acknowledged and is not there, or is older than that."""
+        if now.version < self._api.newest:
+            return [
+                f"revision {self._api.newest} was acknowledged, and there is only {now.version}"
+            ]
+        return lost(self.units, self._acknowledged, now.versions(), deleted, has_gap=has_gap)
+
+
+def lost(
+    units: Sequence[Unit],
+    acknowledged: Mapping[str, int],
+    versions: Mapping[str, int],
+    deleted: Collection[str],
+    *,
+    has_gap: bool,
+) -> list[str]:
+    """What of the units is not at the version that was acknowledged, or later. All by uid; what is gone is taken out of its unit.
+
+    Pods may have been evicted: then they are among `deleted`, those that were seen to be. In a gap of what was seen one cannot know.
+    """
+    found: list[str] = []
+    for unit in units:
+        for path, uid in tuple(unit.uids.items()):
+            if uid not in versions:
                 del unit.uids[path]
-                if not (self.evictions and _is_pod(path)):
-                    lost.append(f"{path} is lost")
-        return lost
+                if not (_is_pod(path) and (has_gap or uid in deleted)):
+                    found.append(f"{path} is lost")
+            elif versions[uid] < acknowledged[uid]:
+                found.append(f"{path} is as it was before revision {acknowledged[uid]}")
+    return found
 
 
 def _is_pod(path: str) -> bool:

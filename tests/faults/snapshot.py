@@ -52,9 +52,10 @@ class Snapshot:
     volume_claims: Sequence[Object] = ()
     version: int = 0
 
-    def uids(self) -> set[str]:
-        """Of everything."""
-        return {item["metadata"]["uid"] for kind in PATHS for item in getattr(self, kind)}
+    def versions(self) -> dict[str, int]:
+        """Of everything, by uid."""
+        every = (item["metadata"] for kind in PATHS for item in getattr(self, kind))
+        return {meta["uid"]: int(meta["resourceVersion"]) for meta in every}
 
     def pods_by_uid(self) -> dict[str, Object]:
         return {pod["metadata"]["uid"]: pod for pod in self.pods}

@@ -8,7 +8,9 @@ from typing import Any, Final
 import pytest
 
 from faults.invariants import FINALIZER, broken_promises, unsettled
+from faults.load import lost
 from faults.snapshot import Object, Snapshot, amount
+from faults.units import Unit
 
 SHARED: Final[Object] = {"shareID": "a", "consumedCapacity": {"memory": "50Gi"}}
 
@@ -345,6 +347,31 @@ def test_leaks_and_stalls_are_found(name: str) -> None:
     """What may be seen on the way, but not in the end, is named."""
     state, finding = RESTLESS[name]
     assert finding in unsettled(state)
+
+
+POD: Final = "/api/v1/namespaces/default/pods/a"
+JOB: Final = "/apis/batch/v1/namespaces/default/jobs/a"
+
+
+@pytest.mark.parametrize(
+    ("path", "versions", "deleted", "has_gap", "finding"),
+    [
+        (POD, {"uid": 5}, (), False, []),
+        (POD, {"uid": 9}, (), False, []),
+        (POD, {"uid": 4}, (), False, [f"{POD} is as it was before revision 5"]),
+        (POD, {}, (), False, [f"{POD} is lost"]),
+        (POD, {"another": 9}, ("another",), False, [f"{POD} is lost"]),
+        (POD, {}, ("uid",), False, []),
+        (POD, {}, (), True, []),
+        (JOB, {}, ("uid",), True, [f"{JOB} is lost"]),
+    ],
+)
+def test_lost_objects_are_found(
+    path: str, versions: dict[str, int], deleted: tuple[str, ...], has_gap: bool, finding: list[str]
+) -> None:
+    """What was acknowledged is there, at that version or later, unless it is a pod that was seen to be deleted."""
+    units = [Unit("a", [], {}, {path: "uid"})]
+    assert lost(units, {"uid": 5}, versions, deleted, has_gap=has_gap) == finding
 
 
 @pytest.mark.parametrize(

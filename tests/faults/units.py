@@ -18,6 +18,10 @@ DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 NAMESPACES: Final = "/api/v1/namespaces"
 SETS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 
+OTHER_SCHEDULER: Final = "other"
+SCHEDULERS: Final = ("default-scheduler", OTHER_SCHEDULER)
+"""Both run all the time, on the same devices."""
+
 
 def _request(device_class: str, **more: object) -> Object:
     return {"deviceClassName": device_class, **more}
@@ -122,7 +126,23 @@ class Maker:
                 self._tenant,
             )
         )
-        return make(f"{make.__name__.lstrip('_')}-{self._count}")
+        unit = make(f"{make.__name__.lstrip('_')}-{self._count}")
+        unit.objects = [(path, self._assigned(path, body)) for path, body in unit.objects]
+        return unit
+
+    def _assigned(self, collection: str, body: Object) -> Object:
+        """With one of the schedulers for the pods that it is or makes."""
+        spec = body.get("spec", {})
+        if collection in (JOBS, DEPLOYMENTS, SETS):
+            template = spec["template"]
+            template = {**template, "spec": self._with_scheduler(template["spec"])}
+            return {**body, "spec": {**spec, "template": template}}
+        if collection.endswith("/pods"):
+            return {**body, "spec": self._with_scheduler(spec)}
+        return body
+
+    def _with_scheduler(self, pod: Object) -> Object:
+        return {**pod, "schedulerName": self._rng.choice(SCHEDULERS)}
 
     def _spec_name(self) -> str:
         return self._rng.choice(tuple(SPECS))

@@ -1,7 +1,8 @@
 """Looks at every revision of a cluster that a client could have seen, and writes down what may never be seen.
 
-Pods and claims are followed by two watches and brought into one order by their revisions. Where a crash cuts the watches short, only
-what both are sure to have told counts; what the crash left behind is read when the server is back.
+Pods and claims are followed by two watches and brought into one order by their revisions. Where a crash cuts the watches short, they go
+on from the last revision that both are sure to have told, so that no revision is left out. Only if the server has forgotten its history
+by then, as after a leap of its clock, is everything read again: that is a gap.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from apiserver.e2e.writing import Connection
 from faults.cluster import Cluster
 from faults.invariants import Hardware, broken_promises
 from faults.snapshot import PATHS, Object, Snapshot, take
+from patience import PATIENCE_S
 
 FOLLOWED: Final = ("pods", "claims")
 _PAUSE_S: Final = 0.1
 _DELIVERY_S: Final = 0.5
-"""How long an event may take from the server to here."""
+"""How long the event of a deletion may take from the server to here."""
 _GONE: Final = (OSError, http.client.HTTPException)
 
 
@@ -31,6 +33,8 @@ class _Stream:
     def __init__(self, connection: Connection, kind: str, version: int) -> None:
         self.events: list[tuple[int, str, Object]] = []
         self.latest = version
+        self.is_too_old = False
+        """Whether the server has forgotten what happened after that version."""
         self._connection = connection
         self._path = f"{PATHS[kind]}?watch=true&allowWatchBookmarks=true&resourceVersion={version}"
         self.thread = threading.Thread(target=self._read, daemon=True)
@@ -39,14 +43,22 @@ class _Stream:
     def _read(self) -> None:
         try:
             for event in self._connection.lines(self._path):
-                version = int(event["object"]["metadata"]["resourceVersion"])
+                told = event.get("object", event)
+                if told.get("kind") == "Status":
+                    self.is_too_old = told["code"] == 410
+                    return
+                version = int(told["metadata"]["resourceVersion"])
                 if event["type"] != "BOOKMARK":
-                    self.events.append((version, event["type"], event["object"]))
+                    self.events.append((version, event["type"], told))
                 self.latest = version
         except (*_GONE, ValueError):  # a line that was cut short is no JSON
             return
         finally:
             self._connection.close()
+
+    def cut(self) -> None:
+        self._connection.cut()
+        self.thread.join()
 
     def until(self, version: int) -> Iterator[tuple[int, str, Object]]:
         """Takes out the events up to a revision."""
@@ -66,8 +78,13 @@ class Watchman:
         self._slices: dict[str, Object] = {}
         self._nodes: dict[str, Object] = {}
         self._hardware = Hardware.of(Snapshot())
+        self._version = 0
+        """Up to which revision all is known; 0 for nothing yet."""
         self.seen: dict[str, None] = {}
+        self.deleted: set[str] = set()
+        """The uids of what was seen to be deleted."""
         self.revisions = 0
+        self.gaps = 0
 
     @contextmanager
     def on_duty(self) -> Iterator[None]:
@@ -79,12 +96,35 @@ class Watchman:
             self._ends.set()
             thread.join()
 
-    def seen_until(self, version: int) -> list[str]:
-        """What was seen up to a revision, whose events have had time to arrive."""
+    def seen_until(self, now: Snapshot) -> list[str]:
+        """What was seen up to a moment at which the cluster is at rest."""
+        newest = {
+            kind: max((int(item["metadata"]["resourceVersion"]) for item in items), default=0)
+            for kind, items in zip(FOLLOWED, (now.pods, now.claims), strict=True)
+        }
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._has_heard(newest):
+            if time.monotonic() > deadline:
+                return [f"the watches do not get to {newest}"]
+            time.sleep(_PAUSE_S)
         time.sleep(_DELIVERY_S)
         with self._lock:
-            self._judge_until(version)
+            self._judge_until(now.version)
         return list(self.seen)
+
+    def cut(self) -> None:
+        """End the watches, as a crash does. They begin again by themselves."""
+        for stream in tuple(self._streams.values()):
+            stream.cut()
+
+    def _has_heard(self, newest: dict[str, int]) -> bool:
+        with self._lock:
+            return all(
+                kind in self._streams
+                and self._streams[kind].thread.is_alive()
+                and max(self._streams[kind].latest, self._version) >= version
+                for kind, version in newest.items()
+            )
 
     def _watch(self) -> None:
         while not self._ends.is_set():
@@ -99,9 +139,12 @@ class Watchman:
                     break
             with self._lock:
                 self._judge_until(min(stream.latest for stream in self._streams.values()))
+                if any(stream.is_too_old for stream in self._streams.values()):
+                    self.gaps += 1
+                    self._version = 0
 
     def _begin(self, connection: Connection) -> None:
-        """Read how things are and follow them from there."""
+        """Read how things are, or go on where the watches ended."""
         now = take(connection, (*FOLLOWED, "nodes", "slices"))
         with self._lock:
             # What hardware offers does not change, and what a node had that was deleted is still held by claims.
@@ -109,10 +152,17 @@ class Watchman:
             self._nodes.update((item["metadata"]["name"], item) for item in now.nodes)
             known = tuple(self._nodes.values()), tuple(self._slices.values())
             self._hardware = Hardware.of(Snapshot(nodes=known[0], slices=known[1]))
-            for kind, found in zip(FOLLOWED, (now.pods, now.claims), strict=True):
-                self._objects[kind] = {item["metadata"]["uid"]: item for item in found}
-                self._streams[kind] = _Stream(self._cluster.connect(), kind, now.version)
-            self._judge(now.version)
+            if now.version < self._version:
+                self.seen[f"revision {self._version} was seen, and now there is {now.version}"] = (
+                    None
+                )
+            if not self._version:
+                for kind, found in zip(FOLLOWED, (now.pods, now.claims), strict=True):
+                    self._objects[kind] = {item["metadata"]["uid"]: item for item in found}
+                self._version = now.version
+                self._judge(now.version)
+            for kind in FOLLOWED:
+                self._streams[kind] = _Stream(self._cluster.connect(), kind, self._version)
 
     def _judge_until(self, version: int) -> None:
         events = [
@@ -123,9 +173,11 @@ class Watchman:
         for revision, type_, item, kind in sorted(events, key=lambda event: event[0]):
             if type_ == "DELETED":
                 self._objects[kind].pop(item["metadata"]["uid"], None)
+                self.deleted.add(item["metadata"]["uid"])
             else:
                 self._objects[kind][item["metadata"]["uid"]] = item
             self._judge(revision)
+        self._version = max(self._version, version)
 
     def _judge(self, revision: int) -> None:
         pods, claims = (tuple(self._objects[kind].values()) for kind in FOLLOWED)

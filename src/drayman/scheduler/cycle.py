@@ -85,6 +85,7 @@ class Cycle:
         queue: Queue,
         clock: Callable[[], float],
         *,
+        wall_clock: Callable[[], float] | None = None,
         policy: Policy,
         binding_timeout_s: float,
         turns: Turns | None = None,
@@ -92,12 +93,16 @@ class Cycle:
         nominations: Nominations | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """`may_preempt` says whether other pods might be evicted for a pod."""
+        """`clock` measures how long pods wait; `wall_clock`, by default the same, is for times in objects.
+
+        `may_preempt` says whether other pods might be evicted for a pod.
+        """
         self._state = state
         self._may_preempt = may_preempt
         self._nominations = nominations if nominations is not None else Nominations(state)
         self._queue = queue
         self._clock = clock
+        self._wall_clock = wall_clock or clock
         self._turns = turns
         self._rng = rng or random.Random()
         self._decider = Decider(
@@ -108,7 +113,9 @@ class Cycle:
             suffix=self._suffix,
             makes_claims_of=self._makes_claims_of,
         )
-        self._explainer = Explainer(self._decider, policy, clock, knows_templates=turns is not None)
+        self._explainer = Explainer(
+            self._decider, policy, self._wall_clock, knows_templates=turns is not None
+        )
         self.retrying = Retrying(queue, self._nominations)
 
     def decide(self, most: int) -> Decisions:
@@ -118,11 +125,11 @@ class Cycle:
         while, during which nothing else on the event loop would run. So does a decision that could not be finished at once.
         """
         now = self._clock()
-        round_ = self._decider.round(now)
+        round_ = self._decider.round(self._wall_clock())
         decisions = Decisions()
         for entry in self._in_line(most, now):
             try:
-                outcome = self._decide(entry, round_)
+                outcome = self._decide(entry, round_, now)
             except Exception:
                 # A pod that the scheduler cannot handle must not hold up the others.
                 _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
@@ -142,13 +149,13 @@ class Cycle:
         for _ in range(most):
             yield from self._queue.take(1, now)
 
-    def _decide(self, entry: QueuedPod, round_: Round) -> Placement | Refused | None:
+    def _decide(self, entry: QueuedPod, round_: Round, now: float) -> Placement | Refused | None:
         outcome = round_.decide(entry.pod, work=PART * 2 ** (entry.parts // PARTS_BEFORE_MORE))
         entry.parts = entry.parts + 1 if isinstance(outcome, Unfinished) else 0
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
             return outcome
-        self.retrying.refused(entry, outcome, round_.now)
+        self.retrying.refused(entry, outcome, now)
         return self._refused(entry, outcome)
 
     def _refused(self, entry: QueuedPod, why: NoPlacement) -> Refused | None:

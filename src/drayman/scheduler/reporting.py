@@ -71,12 +71,12 @@ class Reporter:
         client: Client,
         recorder: EventRecorder,
         still_waits: Callable[[str], bool],
-        clock: Callable[[], float],
+        wall_clock: Callable[[], float],
     ) -> None:
         self._client = client
         self._recorder = recorder
         self._still_waits = still_waits
-        self._clock = clock
+        self._wall_clock = wall_clock
         self._pending: dict[str, _Report] = {}
         self._news = asyncio.Event()
 
@@ -96,7 +96,7 @@ class Reporter:
         """
         uid = pod.metadata.uid
         refresh_s = REFRESH_S if condition_of(pod) and not urgent else 0.0
-        due = self._clock() + max(patience_s, refresh_s)
+        due = asyncio.get_running_loop().time() + max(patience_s, refresh_s)
         earlier = self._pending.get(uid)
         if earlier is not None:
             due = min(due, earlier.due)
@@ -127,7 +127,7 @@ class Reporter:
             await self._news.wait()
             await asyncio.sleep(_GATHER_S)
             self._news.clear()
-            await self._write(self._take_due(self._clock()))
+            await self._write(self._take_due(asyncio.get_running_loop().time()))
             if self._pending:
                 self._news.set()
 
@@ -171,7 +171,7 @@ class Reporter:
             "status": "False",
             "reason": report.reason,
             "message": report.message,
-            "lastTransitionTime": _transition_time(report.pod, self._clock()),
+            "lastTransitionTime": _transition_time(report.pod, self._wall_clock()),
             "lastProbeTime": None,
         }
         return PatchWrite(

@@ -88,13 +88,18 @@ class Scheduler:
         options: SchedulerOptions | None = None,
         *,
         turns: Turns | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`."""
+        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`.
+
+        `clock` measures how long pods wait; `wall_clock`, which may be set to another time at any moment, is for times in objects.
+        """
         self._options = options or SchedulerOptions()
         self._informers = informers
         self._turns = turns
         self._clock = clock
+        self._wall_clock = wall_clock
         self._work = asyncio.Event()
         self._under_way: dict[str, tuple[QueuedPod, Placement]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,8 +116,8 @@ class Scheduler:
         self._preemptor = self._new_preemptor()
         self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
-        self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
-        self._binder = Binder(client, self.state, self, clock, self._options.binding_timeout_s)
+        self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
+        self._binder = Binder(client, self.state, self, wall_clock, self._options.binding_timeout_s)
         self._freeing = Freeing(client, self.state)
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = self._new_follower()
@@ -134,6 +139,7 @@ class Scheduler:
             self.state,
             self.queue,
             self._clock,
+            wall_clock=self._wall_clock,
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
             turns=self._turns,
@@ -234,11 +240,12 @@ class Scheduler:
             self._preempt(refused.entry, refused.why)
 
     def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
-        now = self._clock()
+        now = self._wall_clock()
         decision = self._preemptor.decide(why.demand, why.not_found, now)
         if entry.uid in self._nominations:
             overdue_at = self._preemptor.overdue_at(entry.uid, now)
-            self._cycle.retrying.awaits_others(entry, overdue_at)
+            until = None if overdue_at is None else self._clock() + overdue_at - now
+            self._cycle.retrying.awaits_others(entry, until)
         if decision is not None:
             self._spawn(self._evictor.carry_out(decision, now))
 
@@ -305,7 +312,7 @@ class Scheduler:
         made = (item.claim for item in placement.made)
         claims = (*placement.claims, *placement.held, *made)
         timeout = self._options.binding_timeout_s
-        found = (unready(claim, self._clock(), timeout) for claim in claims)
+        found = (unready(claim, self._wall_clock(), timeout) for claim in claims)
         news = next((str(each) for each in found if each is not None), None)
         if news is not None:
             self._reporter.note(

@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import random
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -44,10 +45,15 @@ class Connection:
 
     def request(self, method: str, path: str, body: Object | None = None) -> tuple[int, Object]:
         """Status and body of the answer. Raises OSError or HTTPException when the server goes away."""
+        status, answer = self.ask(method, path, body)
+        return status, json.loads(answer)
+
+    def ask(self, method: str, path: str, body: Object | None = None) -> tuple[int, bytes]:
+        """The same for an answer that need not be JSON."""
         data = None if body is None else json.dumps(body)
         self._http.request(method, path, data, self._headers)
         answer = self._http.getresponse()
-        return answer.status, json.loads(answer.read())
+        return answer.status, answer.read()
 
     def lines(self, path: str) -> Iterator[Object]:
         """What a stream tells, line by line, until it ends. Raises as `request` does."""
@@ -58,6 +64,11 @@ class Connection:
 
     def close(self) -> None:
         self._http.close()
+
+    def cut(self) -> None:
+        """End the connection while another thread reads from it."""
+        if self._http.sock is not None:
+            self._http.sock.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(slots=True)

@@ -114,3 +114,12 @@ def test_processes_are_alive_or_not() -> None:
     """This one is, one that has ended is not."""
     assert is_alive(os.getpid())
     assert not is_alive(ended_process())
+
+
+def test_a_lock_that_cannot_be_looked_at_is_taken_for_one_that_is_held(tmp_path: Path) -> None:
+    """As on a disk that has become read-only under a running instance: its record counts."""
+    folder = Folder(tmp_path)
+    mine = record(os.getpid(), durable=True)
+    folder.announce(mine)
+    folder.store.with_name("store.db.lock").mkdir()
+    assert folder.running() == mine

@@ -103,6 +103,24 @@ async def test_a_torn_line_does_not_spoil_the_next(tmp_path: Path) -> None:
     assert json.loads(whole)["objectRef"]["resource"] == "secrets"
 
 
+async def test_a_line_torn_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> None:
+    """What a new process appends to a log that ends within a line is on a line of its own."""
+    path = tmp_path / "audit.log"
+    path.write_text('{"kind":"Event"}\n{"kind":"Ev')
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        await here.send("GET", f"{TEAM}/secrets")
+        await here.send("GET", f"{TEAM}/configmaps")
+        log.close()
+    _, torn, *whole = path.read_text().splitlines()
+    assert torn == '{"kind":"Ev'
+    assert [json.loads(each)["objectRef"]["resource"] for each in whole] == [
+        "secrets",
+        "configmaps",
+    ]
+
+
 class Broken:
     def finished(self, *_: object) -> None:
         raise RuntimeError("a bug")

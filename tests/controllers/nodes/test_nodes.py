@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from controllers.workloads.stage import NAMESPACE, Stage, stage
+from controllers.workloads.stage import NAMESPACE, Make, Stage, stage
 from drayman.api.codec import convert
 from drayman.api.core import Node, NodeCondition, Pod, PodSpec, Taint, Toleration
 from drayman.api.meta import ObjectMeta
@@ -21,7 +21,14 @@ from drayman.controllers.nodes.pod_collection import PodCollector
 LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
-ALL = (NodeLifecycleController, TaintedNodeController, PodCollector)
+
+
+def in_step(make: Make) -> Make:
+    """A controller all of whose clocks are the one that the test puts forward."""
+    return lambda client, informers, *, clock: make(client, informers, clock=clock, steady=clock)
+
+
+ALL = (in_step(NodeLifecycleController), TaintedNodeController, in_step(PodCollector))
 
 
 async def add_node(place: Stage, name: str, *, lease: bool = True) -> None:
@@ -204,6 +211,24 @@ async def test_when_all_nodes_fall_silent_no_pod_is_asked_to_leave() -> None:
             NODES, lambda nodes: all((UNREACHABLE, "NoSchedule") in taints(n) for n in nodes)
         )
         assert not any((UNREACHABLE, "NoExecute") in taints(n) for n in nodes)
+
+
+async def test_a_clock_that_is_set_silences_no_node() -> None:
+    """Only time that has really passed counts: after a leap nodes are ready, and pods of one that is gone stay for now."""
+    async with stage(NodeLifecycleController, PodCollector) as place:
+        for name in ("n1", "n2", "n3"):
+            await add_node(place, name)
+        await place.until(NODES, lambda nodes: not any(n.spec.taints for n in nodes))
+        await add_pod(place, "p", "n3")
+        await place.client.delete(NODES, "n3")
+        place.clock.ahead = 86_400.0
+        await poke(place, "n1")
+        await pass_time(place, 86_401.0, "n4")
+        await pass_time(place, 86_402.0, "n5")
+        assert [readiness(n) for n in await place.until(NODES, lambda n: len(n) == 4)] == [
+            "True"
+        ] * 4
+        assert (await place.get(PODS, "p")).metadata.deletion_timestamp is None
 
 
 async def test_a_node_out_of_service_gives_up_its_pods() -> None:

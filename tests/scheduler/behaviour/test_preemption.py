@@ -44,7 +44,12 @@ async def scheduler_alone(folder: Path, clock: Clock) -> AsyncIterator[Stage]:
     settings = SchedulerOptions(first_backoff_s=0.05, longest_backoff_s=0.2)
     async with over_http(folder) as client:
         stage = Stage(
-            client, (lambda client, informers: Scheduler(client, informers, settings, clock=clock),)
+            client,
+            (
+                lambda client, informers: Scheduler(
+                    client, informers, settings, clock=clock, wall_clock=clock
+                ),
+            ),
         )
         await stage.start()
         try:

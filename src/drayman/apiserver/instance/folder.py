@@ -86,7 +86,9 @@ class Folder:
         except OSError as error:
             raise FolderError(f"cannot make {self.path}: {reason(error)}") from error
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise FolderError(f"cannot write in {self.path}: permission denied")
+            is_read_only = os.statvfs(self.path).f_flag & os.ST_RDONLY
+            why = "read-only file system" if is_read_only else "permission denied"
+            raise FolderError(f"cannot write in {self.path}: {why}")
 
     @property
     def token(self) -> Path:
@@ -116,8 +118,8 @@ class Folder:
     def _is_locked(self) -> bool:
         try:
             StoreLock(self.store).release()
-        except (StoreError, PermissionError):
-            return True
+        except (StoreError, OSError):
+            return True  # where one may not or cannot look, the record counts
         return False
 
 

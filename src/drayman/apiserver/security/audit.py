@@ -32,8 +32,8 @@ class AuditLog:
         self.problem: str | None = None
         self._path = path
         self._errors = errors
+        self._is_torn = _ends_within_a_line(path)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._is_torn = False
 
     def finished(self, request: Request, attributes: Attributes, code: int, seconds: float) -> None:
         event = {
@@ -74,6 +74,15 @@ class AuditLog:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    """Whether the last line of a file was cut short, as by a crash."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def _impersonation(request: Request) -> dict[str, Json]:

@@ -38,6 +38,7 @@ from drayman.apiserver.serving.pacing import Pace
 from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
+from drayman.cluster.embedded.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +75,11 @@ class ApiServer:
     pace: Pace = field(default_factory=Pace)
     observers: list[Observer] = field(default_factory=list)
 
-    store_problem: str | None = None
-    """Why the store itself failed at the last write, until one succeeds again."""
-
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.core.resources)
-        self.health = Health({"ping": lambda: None, "store": lambda: self.store_problem})
+        store = self.core.store
+        assert isinstance(store, Store), "it serves a store, not a batch"
+        self.health = Health({"ping": lambda: None, "store": lambda: store.problem})
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Never raises for a client's mistakes."""
@@ -105,7 +105,6 @@ class ApiServer:
             response = answer_error(conflict_of(error), View())
         except StoreError as error:
             log.error("%s %s failed: %s", request.method, request.path, error)
-            self.store_problem = str(error)
             response = answer_error(internal_error(str(error)), View())
         except Exception:
             # A bug. The client gets an error it knows, and the traceback is logged.
@@ -185,8 +184,6 @@ class ApiServer:
 
     def finish(self, request: Request, attributes: Attributes, code: int, started: float) -> None:
         seconds = time.perf_counter() - started
-        if code < 300 and request.method != "GET":
-            self.store_problem = None
         self.metrics.observe(attributes, code, seconds)
         for observer in self.observers:
             try:

@@ -71,6 +71,7 @@ class Committer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._to_forget: deque[Dropped] = deque()
         self._failed_attempt = -1
+        self._failure = ""
         self._shrinking = False
         self._tidy_failed = False
         self._thread = threading.Thread(target=self._run, name="store-committer", daemon=True)
@@ -117,7 +118,8 @@ class Committer:
         """Commit what can still be committed."""
         doomed = [t for t in batch if t.attempt <= self._failed_attempt]
         if doomed:
-            self._conclude(CommitOutcome(doomed, "a write that this one builds on has failed"))
+            why = f"a write that this one builds on has failed: {self._failure}"
+            self._conclude(CommitOutcome(doomed, why))
         alive = batch[len(doomed) :]
         if alive:
             self._conclude(self._commit(alive))
@@ -148,9 +150,10 @@ class Committer:
             self._journal.append([_row(event, t.time) for t in batch for event in t.events])
         except Exception as error:
             # Whatever the error: callers must be notified, and the thread must go on.
-            _logger.error("cannot write to %s: %s", self._journal.path, error)
+            self._failure = f"cannot write to {self._journal.path}: {error}"
             self._failed_attempt = batch[0].attempt
-            return CommitOutcome(batch, f"cannot write to {self._journal.path}: {error}")
+            _logger.error("%s", self._failure)
+            return CommitOutcome(batch, self._failure)
         return CommitOutcome(batch)
 
     def _conclude(self, outcome: CommitOutcome) -> None:

@@ -70,6 +70,8 @@ class Store:
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._attempt = 0
         self._closed = False
+        self.problem: str | None = None
+        """Why the last commit failed; None once one succeeds again, whoever writes."""
         if journal is None:
             self._objects, self._history = ObjectTable(), History(retention)
             self._committer = None
@@ -248,12 +250,14 @@ class Store:
     def _outcome(self, outcome: CommitOutcome) -> None:
         """Some transactions were committed, or failed, all together."""
         if outcome.error is None:
+            self.problem = None
             self._apply(outcome.transactions)
             return
         if outcome.transactions[0].attempt == self._attempt:
             # Whatever was decided since depends on writes that never happened: the committer refuses it too.
             self._attempt += 1
             self._under_way.clear()
+            self.problem = outcome.error
         for transaction in outcome.transactions:
             self._settle(transaction, outcome.error)
 

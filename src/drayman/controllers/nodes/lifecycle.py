@@ -1,8 +1,8 @@
 """Detects nodes that have gone silent, and records it in their conditions and taints.
 
-A node is heard from when it renews its lease or writes its status. What counts is when that was noticed here, by this clock; the times that
-nodes write are never compared with it. So after a restart every node has its full time again. A node that never had a lease has not
-promised heartbeats, and is left alone.
+A node is heard from when it renews its lease or writes its status. What counts is when that was noticed here, by a clock that
+cannot be set; the times that nodes write are never compared with it. So after a restart every node has its full time again. A node that
+never had a lease has not promised heartbeats, and is left alone.
 
 When all nodes fall silent together the fault is more likely here than there: pods are then not asked to leave.
 """
@@ -63,9 +63,12 @@ class NodeLifecycleController(Reconciler[Node]):
         informers: Informers,
         *,
         clock: Clock = time.time,
+        steady: Clock = time.monotonic,
         options: NodeOptions | None = None,
     ) -> None:
+        """`steady` measures silence; `clock`, which may be set to another time at any moment, is for times in objects."""
         self._options = options or NodeOptions()
+        self._steady = steady
         self._heard: dict[str, _Heard] = {}
         super().__init__(client, informers, clock=clock)
         self._pods = PodsOnNodes(informers)
@@ -81,19 +84,19 @@ class NodeLifecycleController(Reconciler[Node]):
         if heard is None:
             await self._welcome(node)
             return
-        now = self.clock()
-        left = heard.at + self._options.grace - now
+        moment, now = self._steady(), self.clock()
+        left = heard.at + self._options.grace - moment
         if left <= 0 and is_ready(node.status.conditions):
             # Before a node is given up the server itself is asked: the cache may be late.
             heard = self._listen(node, await self._latest_lease(key[1])) or heard
-            left = heard.at + self._options.grace - now
+            left = heard.at + self._options.grace - moment
         conditions = conditions_of(node, silent=left <= 0, now=now)
         if conditions != node.status.conditions:
             self.record(
                 node, "Normal", "NodeNotReady", f"Node {key[1]} status is now: NodeNotReady"
             )
             node = await self._write_conditions(node, [codec.to_dict(c) for c in conditions])
-        taints = taints_of(node, conditions, evicting=not self._is_all_silent(now), now=now)
+        taints = taints_of(node, conditions, evicting=not self._is_all_silent(moment), now=now)
         if taints != node.spec.taints:
             node = await self._write_taints(node, [codec.to_dict(taint) for taint in taints])
         if not is_ready(conditions):
@@ -122,12 +125,12 @@ class NodeLifecycleController(Reconciler[Node]):
         beats = (c.last_heartbeat_time or "" for c in node.status.conditions if c.type_ == "Ready")
         signs = (lease.spec.renew_time or "", *beats)
         if heard is None or heard.signs != signs:
-            heard = self._heard[name] = _Heard(signs, self.clock())
+            heard = self._heard[name] = _Heard(signs, self._steady())
         return heard
 
-    def _is_all_silent(self, now: float) -> bool:
+    def _is_all_silent(self, moment: float) -> bool:
         """Whether none of several nodes is heard from any more."""
-        limit = now - self._options.grace
+        limit = moment - self._options.grace
         return len(self._heard) > 1 and all(heard.at <= limit for heard in self._heard.values())
 
     def _lease_changed(self, notice: Notice[Lease]) -> None:

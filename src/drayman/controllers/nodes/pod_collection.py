@@ -38,9 +38,12 @@ class PodCollector(Reconciler[Node]):
         informers: Informers,
         *,
         clock: Clock = time.time,
+        steady: Clock = time.monotonic,
         options: NodeOptions | None = None,
     ) -> None:
+        """`steady` measures how long a node is gone; `clock` is for times in objects."""
         self._options = options or NodeOptions()
+        self._steady = steady
         self._gone_since: dict[str, float] = {}
         super().__init__(client, informers, clock=clock)
         self._pods = PodsOnNodes(informers)
@@ -68,8 +71,8 @@ class PodCollector(Reconciler[Node]):
         if not pods:
             self._gone_since.pop(key[1], None)
             return
-        since = self._gone_since.setdefault(key[1], self.clock())
-        left = since + self._options.quarantine - self.clock()
+        since = self._gone_since.setdefault(key[1], self._steady())
+        left = since + self._options.quarantine - self._steady()
         if left > 0:
             self.queue.add_after(key, left)
             return
