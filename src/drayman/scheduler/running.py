@@ -18,7 +18,7 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
-from drayman.cluster.informers import Informers
+from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
@@ -80,7 +80,7 @@ class SchedulerOptions:
 
 
 class Scheduler:
-    """Schedules the pods of a cluster until it is cancelled."""
+    """Schedules the pods of a cluster until it is cancelled. It runs once: the next one looks at the cluster from scratch."""
 
     def __init__(
         self,
@@ -94,6 +94,7 @@ class Scheduler:
         """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`."""
         self._options = options or SchedulerOptions()
         self._informers = informers
+        self._handlers = Handlers(informers)
         self._turns = turns
         self._clock = clock
         self._work = asyncio.Event()
@@ -124,7 +125,7 @@ class Scheduler:
             self.state,
             Placer(self.state, self._options.policy),
             self._nominations,
-            Occupants(self._informers, self.state, self._nominations.expects_to_go),
+            Occupants(self._handlers, self.state, self._nominations.expects_to_go),
             Budgets(self._informers.informer(DISRUPTION_BUDGETS).cache),
         )
 
@@ -142,7 +143,7 @@ class Scheduler:
 
     def _new_follower(self) -> Follower:
         return Follower(
-            self._informers,
+            self._handlers,
             self.state,
             self.queue,
             self._binder,
@@ -157,17 +158,23 @@ class Scheduler:
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
-            self._informers.informer(RESOURCE_SLICES).add_handler(
-                lambda notice: self._foresight.note(notice.object)
-            )
+            self._handlers.add(RESOURCE_SLICES, lambda notice: self._foresight.note(notice.object))
             if self._options.alone:
-                self._unserved.follow(self._informers)
+                self._unserved.follow(self._handlers)
 
     async def run(self) -> None:
         """Until cancelled."""
         self.follow()
-        await self._informers.start()
-        await self._informers.wait_synced()
+        try:
+            await self._informers.start()
+            await self._informers.wait_synced()
+            await self._schedule()
+        finally:
+            self._handlers.remove_all()
+            if self._turns is not None:
+                self._turns.give_up_all()
+
+    async def _schedule(self) -> None:
         self._recorder.start()
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
         looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")

@@ -77,6 +77,8 @@ def status(data_dir: Path | None, output: str) -> None:
     click.echo(f"process         {record.pid}, since {record.started}")
     click.echo(f"state           {folder.path if record.durable else 'in memory only'}")
     click.echo(f"kubeconfig      {record.kubeconfig}")
+    if record.scheduler:
+        click.echo(f"scheduler       {record.scheduler}")
     click.echo(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
     _note_other_cluster(record)
 
