@@ -20,7 +20,12 @@ from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
+from drayman.cluster.resources import (
+    DISRUPTION_BUDGETS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
@@ -39,6 +44,7 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.losses import Losses
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
 from drayman.scheduler.preempting import Preemptor
@@ -50,6 +56,8 @@ from drayman.scheduler.reporting import (
     Reporter,
     condition_of,
 )
+from drayman.scheduler.rivals import Rivals
+from drayman.scheduler.tally import Tally
 from drayman.scheduler.volumes import progress
 
 _log: Final = logging.getLogger(__name__)
@@ -89,9 +97,11 @@ class Scheduler:
         options: SchedulerOptions | None = None,
         *,
         turns: Turns | None = None,
+        tally: Tally | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`."""
+        self.tally = tally or Tally()
         self._options = options or SchedulerOptions()
         self._informers = informers
         self._handlers = Handlers(informers)
@@ -112,7 +122,12 @@ class Scheduler:
         self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
-        self._binder = Binder(client, self.state, self, clock, self._options.binding_timeout_s)
+        pods = informers.informer(PODS)
+        self._losses = Losses(client, self.state, pods, self._recorder, self.tally, clock)
+        self._rivals = None if client.transactional else self._new_rivals(client)
+        self._binder = Binder(
+            client, self.state, self, clock, self._options.binding_timeout_s, self._rivals
+        )
         self._freeing = Freeing(client, self.state)
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = self._new_follower()
@@ -141,6 +156,16 @@ class Scheduler:
             nominations=self._nominations,
         )
 
+    def _new_rivals(self, client: Client) -> Rivals:
+        return Rivals(
+            client,
+            self.state,
+            self._informers.informer(RESOURCE_CLAIMS),
+            self._informers.informer(PODS),
+            self._recorder,
+            self.tally,
+        )
+
     def _new_follower(self) -> Follower:
         return Follower(
             self._handlers,
@@ -158,6 +183,9 @@ class Scheduler:
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
+            self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
+            if self._rivals is not None:
+                self._handlers.add(RESOURCE_CLAIMS, self._rivals.notice)
             self._handlers.add(RESOURCE_SLICES, lambda notice: self._foresight.note(notice.object))
             if self._options.alone:
                 self._unserved.follow(self._handlers)
@@ -182,10 +210,13 @@ class Scheduler:
             await self._rounds()
         finally:
             self._unserved.stop()
+            if self._rivals is not None:
+                self._rivals.stop()
             for task in (reporting, looking, *self._tasks):
                 task.cancel()
             await asyncio.gather(reporting, looking, *self._tasks, return_exceptions=True)
             await self._binder.stop()
+            await self._losses.stop()
             await self._recorder.stop()
 
     def _is_busy(self) -> bool:
@@ -319,7 +350,7 @@ class Scheduler:
         if condition is not None and condition.reason != SCHEDULER_ERROR:
             self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: str(news))
 
-    def failed(self, placement: Placement, why: str) -> None:
+    def failed(self, placement: Placement, why: str, *, overtaken: bool = False) -> None:
         known = self._under_way.pop(placement.uid, None)
         if known is None:
             return
@@ -327,11 +358,16 @@ class Scheduler:
         if self._turns is not None:
             self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
-            self._nominations.renew(entry.uid, placement.node, placement.needs, placement.devices)
-            self._cycle.retrying.failed(entry, self._clock())
-            # The next attempt may come before the next report for a pod that already has one.
-            urgent = placement.volumes is not None
-            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
+            if overtaken:
+                self._cycle.retrying.overtaken(entry, self._clock())
+            else:
+                self._nominations.renew(
+                    entry.uid, placement.node, placement.needs, placement.devices
+                )
+                self._cycle.retrying.failed(entry, self._clock())
+                # The next attempt may come before the next report for a pod that already has one.
+                urgent = placement.volumes is not None
+                self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:

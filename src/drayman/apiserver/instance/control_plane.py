@@ -26,6 +26,7 @@ from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.leading import Candidate, election
 from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.tally import Tally
 
 _log: Final = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ async def running(
     parts: ControlPlane,
     report: Report | None = None,
     scheduled_by: Callable[[str], None] = lambda _: None,
+    tally: Tally | None = None,
 ) -> AsyncIterator[None]:
     """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it.
 
@@ -72,7 +74,7 @@ async def running(
         controllers = await start_controllers(client, informers, all_controllers(turns))
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
-            make = partial(Scheduler, client, informers, parts.scheduler, turns=turns)
+            make = partial(Scheduler, client, informers, parts.scheduler, turns=turns, tally=tally)
             terms = election(parts.scheduler.names, SCHEDULER)
             candidate = Candidate(client, terms, make, scheduled_by)
             scheduling = asyncio.create_task(candidate.run(), name="scheduler")

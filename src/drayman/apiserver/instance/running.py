@@ -26,6 +26,7 @@ from drayman.apiserver.instance.first_objects import (
 )
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
+from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.aggregation import RoleAggregation
@@ -39,6 +40,7 @@ from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
 from drayman.reasons.wording import counted
+from drayman.scheduler.tally import Tally
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -152,7 +154,12 @@ async def _complete(server: ApiServer, options: Options, start: Start, end: Asyn
         aggregation = RoleAggregation(server.core)
         aggregation.start()
         end.push_async_callback(aggregation.stop)
-        parts = running(server.core, options.control_plane, start.advance, start.scheduled_by)
+        tally = Tally()
+        if options.control_plane.scheduler is not None:
+            server.metrics.registry.register(SchedulerMetrics(tally, lambda: start.is_leading))
+        parts = running(
+            server.core, options.control_plane, start.advance, start.scheduled_by, tally
+        )
         await end.enter_async_context(parts)
     start.finish()
 

@@ -63,10 +63,15 @@ class Start:
         """Who schedules the pods that are not left to others, in words."""
         return self._record.scheduler
 
+    @property
+    def is_leading(self) -> bool:
+        """Whether the scheduler of this process is at work."""
+        return self._leader == SCHEDULER
+
     def scheduled_by(self, leader: str) -> None:
         """Record who holds the leases of the scheduler; empty for none."""
         self._leader = leader
-        if leader == SCHEDULER:
+        if self.is_leading:
             said = "in this process"
         else:
             said = f"{leader} (this process stands by)" if leader else "none"
