@@ -35,6 +35,12 @@ async def lease(stage: Stage, name: str = "drayman") -> JsonObject:
     return dict(found["spec"])
 
 
+def master(instance: Instance) -> float | None:
+    registry = instance.server.metrics.registry
+    labels = {"name": lease_of("drayman")}
+    return registry.get_sample_value("leader_election_master_status", labels)
+
+
 async def hold(stage: Stage, name: str, holder: str) -> None:
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
     await stage.client.patch(LEASES, lease_of(name), merge_patch({"spec": spec}), LEASE_NAMESPACE)
@@ -85,7 +91,9 @@ async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
         async def scheduler() -> str:
             return instance.started.scheduler
 
+        assert master(instance) == 1.0
         await eventually(scheduler, lambda said: said == "other-host_1 (this process stands by)")
+        assert (master(instance), instance.started.scheduler_problem()) == (0.0, None)
         assert (await lease(stage, "default-scheduler"))["holderIdentity"] == ""
         await stage.start_pod("second", {"name": "gpu", "resourceClaimTemplateName": "t"})
         claim = await stage.claim_of("second")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from controllers.world import CLAIM_VALUES
+from drayman.apiserver.instance import Folder, Options, start
 from drayman.cluster import HttpClient
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from scheduler.behaviour.beside import holders, scheduling, served
@@ -136,6 +137,28 @@ async def test_what_pods_on_nodes_hold_twice_is_reported_and_left(tmp_path: Path
             )
             assert ours.tally.taken_back == 0
         assert await holders(stage) == {"node-a/gpu-0": ["ours", "theirs"]}
+
+
+async def test_the_scheduler_inside_the_server_and_one_beside_it(tmp_path: Path) -> None:
+    """They serve different names and decide about the same devices: the server lets each be given away once."""
+    options = Options(Folder(tmp_path / "drayman"), durable=False)
+    instance = await start(options)
+    try:
+        async with HttpClient.from_environment(instance.kubeconfig) as client:
+            stage = Stage(client, ())
+            await stage.device_class()
+            await stage.make_template("t")
+            await stage.node("node-a", *(f"gpu-{number}" for number in range(12)))
+            beside = HttpClient.from_environment(instance.kubeconfig)
+            async with scheduling(beside, "other", **HOUR):
+                names = {f"p-{n}": ("other", "default-scheduler")[n % 2] for n in range(12)}
+                for name, owner in names.items():
+                    await stage.start_pod(name, from_template(), schedulerName=owner)
+                await asyncio.gather(*(stage.bound(name) for name in names))
+            found = await holders(stage)
+            assert sorted(map(len, found.values())) == [1] * 12
+    finally:
+        await instance.stop()
 
 
 @pytest.mark.parametrize("guard", [True, False], ids=["guarded", "unguarded"])
