@@ -107,13 +107,16 @@ class LeaderElector:
 
     async def _take(self) -> bool:
         """Takes all leases if that is possible now."""
-        if not all([await lease.is_free() for lease in self._leases]):
+        if not await self._each(_Lease.is_free):
             return False
-        for lease in self._leases:
-            if not await lease.take():
-                await self._release()
-                return False
-        return True
+        if await self._each(_Lease.take):
+            return True
+        await self._release()
+        return False
+
+    async def _each(self, step: Callable[[_Lease], Awaitable[bool]]) -> bool:
+        """Whether a step succeeds with all leases. Together, so that the embedded store needs one commit for them."""
+        return all(await asyncio.gather(*(step(lease) for lease in self._leases)))
 
     async def _renew(self) -> None:
         """Returns when a lease is lost."""
@@ -125,8 +128,7 @@ class LeaderElector:
             remaining = self._election.renew_deadline - (began - renewed)
             try:
                 async with asyncio.timeout(max(remaining, 0.0)):
-                    # Together, so that the embedded store needs one commit for all of them.
-                    if all(await asyncio.gather(*(lease.renew() for lease in self._leases))):
+                    if await self._each(_Lease.renew):
                         renewed = began
             except TimeoutError:
                 return
