@@ -67,12 +67,15 @@ class PoolLimits(Struct, frozen=True):
                 return name
         return None
 
-    def short_of(self, held: Iterable[str]) -> Counter | None:
-        """A counter that does not suffice for these devices; None if all do."""
-        used: Amounts = {}
+    def short_of(self, own: Iterable[str], held: Iterable[str]) -> Counter | None:
+        """A counter that some devices draw from and that does not suffice for all that are held; None if there is none."""
+        used: Amounts = {counter: 0 for device in own for counter in self.consumed.get(device, ())}
+        if not used:
+            return None
         for device in held:
             for counter, amount in self.consumed.get(device, {}).items():
-                used[counter] = used.get(counter, 0) + amount
+                if counter in used:
+                    used[counter] += amount
         for counter, amount in used.items():
             if amount > self.counters.get(counter, 0):
                 return counter

@@ -34,7 +34,10 @@ class Clash(Struct, frozen=True):
 def clash(
     state: ClusterState, claim: ResourceClaim, among: Container[str] | None = None
 ) -> Clash | None:
-    """The first thing of which a claim and others, or only these others, hold too much."""
+    """The first thing of which a claim and others, or only these others, hold too much.
+
+    Not one of which the claim alone has too much: its pool has shrunk, and no other is to blame.
+    """
     own = holder_of(claim)
     pools = dict.fromkeys(holding.device.pool_id for holding in state.ledger.holdings(own))
     for pool in pools:
@@ -47,15 +50,14 @@ def clash(
         for device, held in counted.items():
             if not _holds(held, own):
                 continue
-            exceeded = limits.exceeded(device.device, held.values())
-            if exceeded is not None:
+            exceeded, others = limits.exceeded(device.device, held.values()), _others(held, own)
+            if exceeded is not None and others:
                 of = f"{exceeded} of device" if exceeded else "device"
-                return Clash(f"{of} {device}", _others(held, own))
-        mine = {d.device for d, held in counted.items() if _holds(held, own)}
-        if mine.isdisjoint(limits.consumed):
-            continue
-        short = limits.short_of(device.device for device, held in counted.items() if held)
-        if short is not None and any(short in limits.consumed.get(name, ()) for name in mine):
+                return Clash(f"{of} {device}", others)
+        mine = (device.device for device, held in counted.items() if _holds(held, own))
+        taken = [device.device for device, held in counted.items() if held]
+        short = limits.short_of(mine, taken)
+        if short is not None:
             sharing = {
                 key: holding
                 for device, held in counted.items()
@@ -63,7 +65,7 @@ def clash(
                 for key, holding in held.items()
             }
             others = _others(sharing, own)
-            if others:  # and not because the pool has shrunk below what one claim has
+            if others:
                 return Clash(f"counter {short[1]} of {short[0]} in pool {pool}", others)
     return None
 

@@ -97,7 +97,8 @@ class ExclusiveDevices:
         self, key: Key, pool: PoolId, own: set[DeviceId], decided: Mapping[Key, Stored | None]
     ) -> None:
         limits = self._limits_of(pool)
-        if not any(device.device in limits.consumed for device in own if device.pool_id == pool):
+        drawing = [device.device for device in own if device.pool_id == pool]
+        if not any(device in limits.consumed for device in drawing):
             return
         held: list[str] = []
         holders: dict[Key, list[Holding]] = {}
@@ -106,7 +107,7 @@ class ExclusiveDevices:
             if device in own or others:
                 holders |= others
                 held.append(device.device)
-        short = limits.short_of(held)
+        short = limits.short_of(drawing, held)
         if short is not None:
             what = f"counter {short[1]} of {short[0]} in pool {pool}"
             why = f"{what} does not suffice beside {_named(holders, key)}"
