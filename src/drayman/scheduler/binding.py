@@ -104,10 +104,12 @@ class Binder:
     async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
         async with self._slots:
             await self._together([group])
-            for item in group:
-                allocated = self._allocated.pop(item.uid, None)
-                if allocated is not None:
-                    await self._bind_ready(allocated)
+        allocated = [self._allocated.pop(item.uid) for item in group if item.uid in self._allocated]
+        for item in allocated:
+            if self._rivals is not None:
+                await self._rivals.shown(item)  # meanwhile others have a turn
+            async with self._slots:
+                await self._bind_ready(item)
 
     async def _together(self, groups: Sequence[Sequence[Placement]]) -> None:
         refusals: list[tuple[Sequence[Placement], ClusterError]] = []

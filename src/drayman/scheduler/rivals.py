@@ -60,13 +60,17 @@ class Rivals:
         self._suspected: dict[str, asyncio.TimerHandle] = {}  # by holder
         self._reported: dict[str, Clash] = {}  # by holder
 
+    async def shown(self, placement: Placement) -> None:
+        """Returns when everything that was allocated before the claims of a decision is known."""
+        for claim in self._known(placement.claims):
+            await self._claims.wait_seen(claim.metadata.resource_version)
+
     async def overtook(self, placement: Placement) -> str:
         """Why a pod cannot be bound to its node with what its claims have, in words; empty if it can. Raises ClusterError.
 
         Claims that have to give way have given back their devices by then.
         """
-        for claim in self._known(placement.claims):
-            await self._claims.wait_seen(claim.metadata.resource_version)
+        await self.shown(placement)
         reasons = [
             await self._take_back(known, found, placement.pod)
             for known in self._known((*placement.claims, *placement.held))
