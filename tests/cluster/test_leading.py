@@ -11,7 +11,7 @@ import pytest
 
 from cluster.fake_apiserver import Answer, FakeApiServer
 from drayman.cluster import Election, HttpClient, LeaderElector
-from drayman.cluster.errors import LeadershipLostError
+from drayman.cluster.errors import ConflictError, LeadershipLostError, Status
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
 
@@ -76,6 +76,42 @@ async def test_a_lease_is_given_up_though_a_renewal_had_no_answer() -> None:
 
         await elector(client, deadline=60.0, lease=90, retry_period=30.0).lead(work)
         assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
+
+
+async def test_a_lease_that_keeps_changing_is_left_to_run_out() -> None:
+    """And the event loop is not blocked meanwhile: a renewal that is being written could never be read otherwise."""
+
+    class Overtaken(HttpClient):
+        async def update(self, *args: Any, **options: Any) -> Any:
+            if not is_over:
+                return await super().update(*args, **options)
+            raise ConflictError(Status(reason="Conflict", code=409))
+
+        async def get(self, *args: Any, **options: Any) -> Any:
+            return found if is_over else await super().get(*args, **options)
+
+    is_over = False
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with FakeApiServer().running() as server:
+        async with Overtaken(Connection(server.url), retries=NO_RETRIES) as client:
+
+            async def work() -> None:
+                nonlocal is_over, found
+                found, is_over = server.objects[LEASE], True
+
+            found: Any = None
+            counting = asyncio.create_task(count_turns())
+            await elector(client, deadline=60.0, lease=90, retry_period=30.0).lead(work)
+            counting.cancel()
+        assert server.objects[LEASE]["spec"]["holderIdentity"] == "me"
+        assert turns > 20
 
 
 async def test_a_silent_holder_is_succeeded() -> None:

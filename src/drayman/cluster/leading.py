@@ -30,6 +30,10 @@ from drayman.cluster.resources import LEASES, JsonObject
 
 _log: Final = logging.getLogger(__name__)
 
+_RELEASES: Final = 20
+_PAUSE_S: Final = 0.05
+"""How often, and after which pause, a lease is given up that changes at the same time."""
+
 Report = Callable[[str], None]
 """Is called with the identity of the leader; empty if there is none, as far as is known."""
 
@@ -190,13 +194,17 @@ class _Lease:
     async def release(self) -> None:
         """Lets the next candidate in at once. If that fails, the lease expires by itself."""
         try:
-            while self._known is not None and self.holder == self._election.identity:
+            for _ in range(_RELEASES):
+                if self._known is None or self.holder != self._election.identity:
+                    return
                 spec = self._known["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}
                 try:
                     self._observe(await self._client.update(LEASES, self._known | {"spec": spec}))
                 except ConflictError:
-                    # A renewal may have been written even though its answer was not awaited.
+                    # A renewal whose answer was not awaited is being written, and can be read only when that is done.
+                    await asyncio.sleep(_PAUSE_S)
                     await self._read()
+            _log.info("lease %s runs out by itself: it keeps changing", self._name)
         except ClusterError as error:
             _log.info("lease %s runs out by itself: %s", self._name, error)
 
