@@ -79,6 +79,8 @@ class SchedulerOptions:
     policy: Policy = Policy.BEST
     alone: bool = False
     """Whether no other scheduler is known: that is then reported for pods that name another one."""
+    is_guarded: bool = False
+    """Whether the server is known to refuse to give a device away twice. Then there is no need to look for that."""
     unserved_after_s: float = UNSERVED_AFTER_S
     """How long another scheduler has to take a pod, if one runs after all."""
     binding_timeout_s: float = BINDING_TIMEOUT_S
@@ -126,9 +128,11 @@ class Scheduler:
         self._reporter = Reporter(client, self._recorder, self._still_waits, clock)
         pods = informers.informer(PODS)
         self._losses = Losses(client, self.state, pods, self._recorder, self.tally, clock)
-        self._rivals = None if client.transactional else self._new_rivals(client)
+        self._rivals = None if self._options.is_guarded else self._new_rivals(client)
+        # In a transaction there is no moment between allocation and binding.
+        overtaking = None if client.transactional else self._rivals
         self._binder = Binder(
-            client, self.state, self, clock, self._options.binding_timeout_s, self._rivals
+            client, self.state, self, clock, self._options.binding_timeout_s, overtaking
         )
         self._freeing = Freeing(client, self.state)
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)

@@ -163,10 +163,10 @@ def test_an_instance_without_any_scheduler_at_work_is_not_ready(tmp_path: Path) 
     begun.scheduled_by("drayman-up")
     begun.finish()
     recorded = json.loads((tmp_path / "instance.json").read_bytes())
-    assert (recorded["scheduler"], begun.scheduler_problem()) == ("in this process", None)
+    assert (recorded["scheduler"], begun.scheduler_problem()) == ("the embedded one", None)
     begun.scheduled_by("")
     assert begun.scheduler_problem() == "no scheduler holds the lease"
     begun.scheduled_by("host_1")
     recorded = json.loads((tmp_path / "instance.json").read_bytes())
-    assert recorded["scheduler"] == "host_1 (this process stands by)"
+    assert recorded["scheduler"] == "host_1 (the embedded one stands by)"
     assert begun.scheduler_problem() is None

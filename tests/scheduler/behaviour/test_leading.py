@@ -50,10 +50,10 @@ async def test_an_instance_holds_the_lease_of_each_name_it_serves(tmp_path: Path
     """From the moment it is ready; and it gives them up when it is stopped."""
     async with instance_of(tmp_path) as (instance, stage):
         assert [(await lease(stage, n))["holderIdentity"] for n in NAMES] == [SCHEDULER] * 2
-        assert instance.started.scheduler == "in this process"
+        assert instance.started.scheduler == "the embedded one"
         record = instance.options.folder.running()
         assert record is not None
-        assert record.scheduler == "in this process"
+        assert record.scheduler == "the embedded one"
     async with instance_of(tmp_path, control_plane=None) as (_, stage):
         assert [(await lease(stage, n))["holderIdentity"] for n in NAMES] == ["", ""]
 
@@ -92,7 +92,9 @@ async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
             return instance.started.scheduler
 
         assert master(instance) == 1.0
-        await eventually(scheduler, lambda said: said == "other-host_1 (this process stands by)")
+        await eventually(
+            scheduler, lambda said: said == "other-host_1 (the embedded one stands by)"
+        )
         assert (master(instance), instance.started.scheduler_problem()) == (0.0, None)
         assert (await lease(stage, "default-scheduler"))["holderIdentity"] == ""
         await stage.start_pod("second", {"name": "gpu", "resourceClaimTemplateName": "t"})
@@ -101,7 +103,7 @@ async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
         assert not (await stage.until_pod("second", lambda _: True)).spec.node_name
         await hold(stage, "drayman", "")
         await stage.bound("second")
-        assert await scheduler() == "in this process"
+        assert await scheduler() == "the embedded one"
         assert (await lease(stage))["holderIdentity"] == SCHEDULER
 
 

@@ -139,6 +139,24 @@ async def test_what_pods_on_nodes_hold_twice_is_reported_and_left(tmp_path: Path
         assert await holders(stage) == {"node-a/gpu-0": ["ours", "theirs"]}
 
 
+async def test_a_server_without_the_guard_counts_what_is_held_twice(tmp_path: Path) -> None:
+    """Its own scheduler notices what others write, and says so in the metrics."""
+    instance = await start(Options(Folder(tmp_path / "d"), durable=False, guard_devices=False))
+    try:
+        async with HttpClient.from_environment(instance.kubeconfig) as client:
+            stage = Stage(client, ())
+            await two_devices(stage)
+            await stage.start_pod("p", "ours")
+            await stage.bound("p")
+            (taken,) = devices_of(await stage.allocated("ours"))
+            await stage.allocate_by_hand("theirs", taken, "node-a")
+            await stage.event("theirs", "DeviceHeldTwice")
+            name = "drayman_scheduler_devices_held_twice_total"
+            assert instance.server.metrics.registry.get_sample_value(name) == 1.0
+    finally:
+        await instance.stop()
+
+
 async def test_the_scheduler_inside_the_server_and_one_beside_it(tmp_path: Path) -> None:
     """They serve different names and decide about the same devices: the server lets each be given away once."""
     options = Options(Folder(tmp_path / "drayman"), durable=False)

@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -154,13 +154,14 @@ async def _complete(server: ApiServer, options: Options, start: Start, end: Asyn
         aggregation = RoleAggregation(server.core)
         aggregation.start()
         end.push_async_callback(aggregation.stop)
-        tally = Tally()
-        if options.control_plane.scheduler is not None:
+        tally, parts = Tally(), options.control_plane
+        if parts.scheduler is not None:
             server.metrics.registry.register(SchedulerMetrics(tally, lambda: start.is_leading))
-        parts = running(
-            server.core, options.control_plane, start.advance, start.scheduled_by, tally
+            scheduler = replace(parts.scheduler, is_guarded=options.guard_devices)
+            parts = replace(parts, scheduler=scheduler)
+        await end.enter_async_context(
+            running(server.core, parts, start.advance, start.scheduled_by, tally)
         )
-        await end.enter_async_context(parts)
     start.finish()
 
 

@@ -33,11 +33,6 @@ class SchedulerMetrics(Collector):
                 self._tally.claims_lost,
             ),
             (
-                "drayman_scheduler_allocations_taken_back",
-                "Allocations that gave way to another claim.",
-                self._tally.taken_back,
-            ),
-            (
                 "drayman_scheduler_devices_held_twice",
                 "Times that claims were found to hold more than there is.",
                 self._tally.held_twice,

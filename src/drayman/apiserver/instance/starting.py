@@ -72,9 +72,9 @@ class Start:
         """Record who holds the leases of the scheduler; empty for none."""
         self._leader = leader
         if self.is_leading:
-            said = "in this process"
+            said = "the embedded one"
         else:
-            said = f"{leader} (this process stands by)" if leader else "none"
+            said = f"{leader} (the embedded one stands by)" if leader else "none"
         self._record = replace(self._record, scheduler=said)
         if not self._record.ready:
             return  # soon announced with the rest
