@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from building import Harness, config, decoded
+from drayman.apiserver.answers.forms import answer_page
 from drayman.apiserver.protocol.exchange import Query, Request
 from drayman.apiserver.served.strategy import LARGE_WRITE
+from drayman.apiserver.serving import dispatch
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Key, Put
@@ -227,3 +229,31 @@ async def test_costly_writes_are_planned_beside(
         assert await post(DEFINITIONS, first) == 201
     assert await post(path, body) == 201
     assert (threads.seen != {threading.main_thread().name}) is beside
+
+
+@pytest.mark.parametrize(
+    ("accept", "beside"),
+    [
+        ("application/json", False),
+        ("application/yaml", True),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io", True),
+    ],
+)
+async def test_large_answers_get_their_form_beside(
+    accept: str, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of thousands of objects takes half a second, and so does a megabyte of YAML."""
+    threads: set[str] = set()
+
+    def noted(*args: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return answer_page(*args)
+
+    monkeypatch.setattr(dispatch, "answer_page", noted)
+    harness = Harness()
+    base = await harness.namespace()
+    for number in range(3):
+        await harness.json("POST", f"{base}/configmaps", config(f"c{number}", a="x" * 30_000))
+    answer = await harness.send("GET", f"{base}/configmaps", None, {"accept": accept})
+    assert answer.status == 200
+    assert (threads != {threading.main_thread().name}) is beside

@@ -17,9 +17,9 @@ from drayman.cli.connecting import (
     in_words,
     lasting_client_of,
 )
-from drayman.cli.errors import UserError, printable
+from drayman.cli.errors import UserError
 from drayman.cli.options import waiting_options
-from drayman.cli.output import say, to_stderr
+from drayman.cli.output import print_verbatim, say, to_stderr
 from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def scheduler(
     for name in names if leader_elect else ():
         if list(dns_subdomain_problems(lease_of(name))):
             raise click.UsageError(
-                f"--scheduler-name {printable(name)!r} cannot be part of the name of a lease;"
+                f"--scheduler-name {name!r} cannot be part of the name of a lease;"
                 " use lower case letters, digits, '-' and '.', or --no-leader-elect"
             )
 
@@ -112,7 +112,7 @@ def _print_rbac(names: tuple[str, ...]) -> None:
 
     from drayman.cli.scheduler_rights import manifest
 
-    click.echo(yaml.safe_dump_all(manifest(names), sort_keys=False), nl=False)
+    print_verbatim(yaml.safe_dump_all(manifest(names), sort_keys=False), nl=False)
 
 
 def _rival(where: Where, connection: Connection, names: tuple[str, ...]) -> str:
@@ -148,7 +148,7 @@ async def _run(
             await require_rights(client, options.names if leader_elect else ())
             nodes = counted(len((await client.list_all(NODES)).items), "node")
             names = ", ".join(sorted(options.names))
-            to_stderr(printable(f"scheduling pods of {names} on {nodes} of {connection}"))
+            to_stderr(f"scheduling pods of {names} on {nodes} of {connection}")
             if warning:
                 to_stderr(warning)
         async with lasting_client_of(connection) as client:
@@ -181,7 +181,7 @@ async def _work(client: HttpClient, options: SchedulerOptions, leader_elect: boo
     def report(found: str) -> None:
         nonlocal leader
         if found not in ("", leader, wanted.identity):
-            say(printable(f"standing by: {found} holds the lease {wanted}"))
+            say(f"standing by: {found} holds the lease {wanted}")
         elif found == wanted.identity and leader:
             say("at work")
         leader = found

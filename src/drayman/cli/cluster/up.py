@@ -22,7 +22,7 @@ from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.options import data_dir_option, waiting_options
-from drayman.cli.output import say
+from drayman.cli.output import say, to_stdout
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
 
@@ -286,17 +286,17 @@ def _relax_collector() -> None:
 def _print_ready(instance: Instance, seconds: float) -> None:
     options = instance.options
     state = str(options.folder.path) if options.durable else "in memory only"
-    click.echo(f"Kubernetes API  {instance.url}  (ready in {seconds:.1f} s)")
-    click.echo(f"state           {state}")
+    to_stdout(f"Kubernetes API  {instance.url}  (ready in {seconds:.1f} s)")
+    to_stdout(f"state           {state}")
     _print_found(instance.found)
-    click.echo(f"kubeconfig      {instance.kubeconfig}")
-    click.echo(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
+    to_stdout(f"kubeconfig      {instance.kubeconfig}")
+    to_stdout(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
     sys.stdout.flush()
 
 
 def _print_found(found: str) -> None:
     if found:
-        click.echo(f"found           {found} from an earlier run")
+        to_stdout(f"found           {found} from an earlier run")
 
 
 def _detach(folder: Folder, ephemeral: bool) -> None:
@@ -309,10 +309,10 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
     with _prepared(folder):
         record = _started_in_background(folder, arguments)
-    click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
+    to_stdout(f"Kubernetes API  {record.url}  (process {record.pid})")
     _print_found(record.found)
-    click.echo(f"kubeconfig      {record.kubeconfig}")
-    click.echo(f"log             {folder.log}")
+    to_stdout(f"kubeconfig      {record.kubeconfig}")
+    to_stdout(f"log             {folder.log}")
 
 
 def _started_in_background(folder: Folder, arguments: list[str]) -> Record:
