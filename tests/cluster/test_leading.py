@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from cluster.fake_apiserver import Answer, FakeApiServer
 from drayman.cluster import Election, HttpClient, LeaderElector
-from drayman.cluster.errors import LeadershipLostError
+from drayman.cluster.errors import ConflictError, LeadershipLostError, Status
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
 
@@ -36,7 +37,7 @@ def elector(
     return LeaderElector(
         client,
         Election(
-            name="lead",
+            names=("lead",),
             namespace="ns",
             identity=identity,
             lease_seconds=lease,
@@ -75,6 +76,42 @@ async def test_a_lease_is_given_up_though_a_renewal_had_no_answer() -> None:
 
         await elector(client, deadline=60.0, lease=90, retry_period=30.0).lead(work)
         assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
+
+
+async def test_a_lease_that_keeps_changing_is_left_to_run_out() -> None:
+    """And the event loop is not blocked meanwhile: a renewal that is being written could never be read otherwise."""
+
+    class Overtaken(HttpClient):
+        async def update(self, *args: Any, **options: Any) -> Any:
+            if not is_over:
+                return await super().update(*args, **options)
+            raise ConflictError(Status(reason="Conflict", code=409))
+
+        async def get(self, *args: Any, **options: Any) -> Any:
+            return found if is_over else await super().get(*args, **options)
+
+    is_over = False
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with FakeApiServer().running() as server:
+        async with Overtaken(Connection(server.url), retries=NO_RETRIES) as client:
+
+            async def work() -> None:
+                nonlocal is_over, found
+                found, is_over = server.objects[LEASE], True
+
+            found: Any = None
+            counting = asyncio.create_task(count_turns())
+            await elector(client, deadline=60.0, lease=90, retry_period=30.0).lead(work)
+            counting.cancel()
+        assert server.objects[LEASE]["spec"]["holderIdentity"] == "me"
+        assert turns > 20
 
 
 async def test_a_silent_holder_is_succeeded() -> None:
@@ -176,4 +213,75 @@ async def test_of_many_candidates_one_works_at_a_time() -> None:
 def test_times_that_cannot_work_are_refused() -> None:
     """A leader must notice that it lost before another may begin."""
     with pytest.raises(ValueError, match="renew deadline < lease duration"):
-        Election(name="a", namespace="b", identity="c", lease_seconds=10, renew_deadline=10)
+        Election(names=("a",), namespace="b", identity="c", lease_seconds=10, renew_deadline=10)
+
+
+def elector_of(client: HttpClient, identity: str, *names: str, **options: Any) -> LeaderElector:
+    terms = Election(
+        names=names,
+        namespace="ns",
+        identity=identity,
+        lease_seconds=2,
+        renew_deadline=1.0,
+        retry_period=0.01,
+    )
+    return LeaderElector(client, terms, **options)
+
+
+async def test_a_candidate_for_several_leases_has_all_of_them_or_none() -> None:
+    """While one of them is taken, the others are left to candidates that need no more."""
+    async with pair() as (server, client):
+        working = asyncio.Event()
+        found: list[str] = []
+
+        async def work() -> None:
+            working.set()
+            await forever()
+
+        first = asyncio.create_task(elector_of(client, "first", "b").lead(work))
+        await working.wait()
+        both = asyncio.create_task(
+            elector_of(client, "both", "a", "b", report=found.append).lead(work)
+        )
+        while len(found) < 3:
+            await asyncio.sleep(0.001)
+        assert set(found) == {"first"}
+        assert ("leases", "ns", "a") not in server.objects
+        working.clear()
+        first.cancel()
+        await working.wait()
+        holders = {server.objects["leases", "ns", name]["spec"]["holderIdentity"] for name in "ab"}
+        assert (holders, found[-1]) == ({"both"}, "both")
+        both.cancel()
+        await asyncio.wait((first, both))
+        holders = {server.objects["leases", "ns", name]["spec"]["holderIdentity"] for name in "ab"}
+        assert (holders, found[-1]) == ({""}, "")
+
+
+async def test_a_leader_that_loses_one_of_its_leases_gives_up_the_others() -> None:
+    """So that whoever serves only those can begin."""
+    async with pair() as (server, client):
+
+        async def work() -> None:
+            lease = server.objects["leases", "ns", "b"]
+            spec = lease["spec"] | {"holderIdentity": "thief"}
+            await server.put("leases", "ns", "b", **{**lease, "spec": spec})
+            await forever()
+
+        with pytest.raises(LeadershipLostError, match="ns/a, ns/b was lost to 'thief'"):
+            await elector_of(client, "me", "a", "b").lead(work)
+        assert server.objects["leases", "ns", "a"]["spec"]["holderIdentity"] == ""
+
+
+async def test_a_successor_with_the_same_identity_does_not_wait() -> None:
+    """Its predecessor was killed, and its lease is not over for an hour: no other could be meant."""
+    async with pair() as (server, client):
+        spec = {"holderIdentity": "me", "leaseDurationSeconds": 3600, "leaseTransitions": 4}
+        await server.put(*LEASE, apiVersion="coordination.k8s.io/v1", spec=spec)
+        led = []
+
+        async def work() -> None:
+            led.append(server.objects[LEASE]["spec"]["leaseTransitions"])
+
+        await elector(client).lead(work)
+        assert led == [4]

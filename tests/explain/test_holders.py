@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from drayman.api.codec import convert
+from drayman.api.resource import ResourceClaim
 from drayman.explain.holders import MOST_HOLDERS
+from drayman.placement.lost_claims import CONDITION, LostClaim, message_of
 from explain.town import Town
 from oracle.build import capacity, claim, device, exactly, partitioned, shared, taint
 
@@ -137,3 +140,18 @@ def test_nobody_is_named_where_use_is_not_the_reason() -> None:
     """If the hardware could never do it, it does not matter who has it."""
     town = Town().node("n0", 2).holds("a", "n0", "d0")
     assert town.wants(claim(exactly("gpus", 3))).explain().holders == ()
+
+
+def test_a_pod_whose_claim_was_deleted_is_named_with_it() -> None:
+    """Its devices are not free, though no claim has them."""
+    town = Town().node("n0", 1).holds("a", "n0", "d0", namespace="ml", priority=7)
+    lost = LostClaim.of(convert(ResourceClaim, town.claims.pop()), "deleted")
+    condition = {"type": CONDITION, "status": "True", "message": message_of([lost])}
+    town.pods[-1].setdefault("status", {})["conditions"] = [condition]
+    found = town.wants(claim(exactly("gpus", 1))).explain()
+    (holder,) = found.holders
+    assert (holder.namespace, holder.claim, holder.pods) == ("ml", "a-claim", ("a",))
+    assert (holder.lost, holder.priority, holder.visible) == ("deleted", 7, True)
+    assert found.nearest is not None
+    said = "in use by ml/a, whose claim a-claim was deleted"
+    assert found.nearest.blocked["gpu.example.com/n0/d0"] == said

@@ -108,6 +108,8 @@ def test_what_is_made_wakes_nobody(early: bool) -> None:
         at.state.set_claim(claim)
     assert at.free() == 1
     assert not at.wakes
+    at.state.remove_pod("p")
+    at.wakes.clear()
     at.state.remove_claim(claim)
     assert at.free() == 2
     assert at.wakes == [Wake.DEVICES]

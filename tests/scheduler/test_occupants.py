@@ -8,7 +8,7 @@ import pytest
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
-from drayman.cluster.informers import Informers
+from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.resources import PODS
 from drayman.inventory.features import Features
 from drayman.placement.state import ClusterState
@@ -42,7 +42,7 @@ def test_a_node_is_worth_a_look_if_a_pod_on_it_may_go(
     """The first glance at a node and the search for victims there go by the same pods."""
     state = ClusterState(Features(), lambda _: None)
     informers = Informers(None)  # type: ignore[arg-type]
-    occupants = Occupants(informers, state, lambda _: is_asked)
+    occupants = Occupants(Handlers(informers), state, lambda _: is_asked)
     shown = make_pod("n0", **fields)
     informers.informer(PODS).cache.put(("default", "p"), shown)
     state.set_placed_pod(make_pod(fields.get("counts_on", "n0"), **fields))

@@ -27,7 +27,7 @@ from drayman.placement.preemption import Victims
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.queue import FIRST_BACKOFF_S, Queue
-from drayman.scheduler.retrying import Retrying
+from drayman.scheduler.retrying import IN_A_ROW, Retrying
 
 CLAIM = ResourceClaim(metadata=ObjectMeta(name="c", namespace="default", uid="c"))
 ALLOCATABLE = {"cpu": "8", "memory": "8Gi", "pods": "10"}
@@ -166,3 +166,19 @@ def test_what_is_next_after_a_refusal(case: Case) -> None:
     assert at.in_line() == []
     case.happens(at)
     assert at.in_line() == case.in_line
+
+
+def test_a_pod_that_was_overtaken_is_tried_again_at_once() -> None:
+    """But not for ever without a pause, should it be overtaken every time."""
+    desk = Desk()
+    entry = desk.entries["first"]
+    desk.queue.placed(entry)
+    attempts = 1
+    while True:
+        desk.retrying.overtaken(entry, desk.now)
+        if desk.queue.take(1, desk.now) != [entry]:
+            break
+        attempts += 1
+        desk.queue.placed(entry)
+    assert attempts == IN_A_ROW
+    assert desk.queue.take(1, desk.now + FIRST_BACKOFF_S) == [entry]

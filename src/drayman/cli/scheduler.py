@@ -59,7 +59,7 @@ Examples:
     "--leader-elect/--no-leader-elect",
     default=True,
     show_default=True,
-    help="Work only while holding the lease kube-system/drayman-scheduler.",
+    help="Work only while no other scheduler of the same name does, inside `drayman up` or elsewhere.",
 )
 @click.option(
     "--print-rbac",
@@ -81,10 +81,19 @@ def scheduler(
     time. Exit status 1 if it lacks a permission that it needs.
     """
     if print_rbac:
-        _print_rbac()
+        _print_rbac(names)
         return
     from drayman.allocator import Policy
+    from drayman.api.formats import dns_subdomain_problems
+    from drayman.scheduler.leading import lease_of
     from drayman.scheduler.running import SchedulerOptions
+
+    for name in names if leader_elect else ():
+        if list(dns_subdomain_problems(lease_of(name))):
+            raise click.UsageError(
+                f"--scheduler-name {name!r} cannot be part of the name of a lease;"
+                " use lower case letters, digits, '-' and '.', or --no-leader-elect"
+            )
 
     options = SchedulerOptions(
         names=frozenset(names),
@@ -94,15 +103,16 @@ def scheduler(
     )
     connection = where.connection()
     with in_words(connection):
-        asyncio.run(_run(connection, options, leader_elect, _rival(where, connection, names)))
+        warning = "" if leader_elect else _rival(where, connection, names)
+        asyncio.run(_run(connection, options, leader_elect, warning))
 
 
-def _print_rbac() -> None:
+def _print_rbac(names: tuple[str, ...]) -> None:
     import yaml
 
     from drayman.cli.scheduler_rights import manifest
 
-    print_verbatim(yaml.safe_dump_all(manifest(), sort_keys=False), nl=False)
+    print_verbatim(yaml.safe_dump_all(manifest(names), sort_keys=False), nl=False)
 
 
 def _rival(where: Where, connection: Connection, names: tuple[str, ...]) -> str:
@@ -115,7 +125,7 @@ def _rival(where: Where, connection: Connection, names: tuple[str, ...]) -> str:
         return ""
     return (
         f"warning: `drayman up` (process {record.pid}) already schedules pods of {both} there;"
-        " start it with --no-scheduler, or give this one another --scheduler-name"
+        " start it with --no-scheduler, give this one another --scheduler-name, or let it elect a leader"
     )
 
 
@@ -135,7 +145,7 @@ async def _run(
         loop.add_signal_handler(number, running.cancel)
     try:
         async with client_of(connection) as client:
-            await require_rights(client, leader_elect=leader_elect)
+            await require_rights(client, options.names if leader_elect else ())
             nodes = counted(len((await client.list_all(NODES)).items), "node")
             names = ", ".join(sorted(options.names))
             to_stderr(f"scheduling pods of {names} on {nodes} of {connection}")
@@ -152,8 +162,8 @@ async def _run(
 async def _work(client: HttpClient, options: SchedulerOptions, leader_elect: bool) -> None:
     """Schedule until cancelled, while holding the lease if there is to be one."""
     from drayman.cluster.informers import Informers
-    from drayman.cluster.leading import Election, LeaderElector
-    from drayman.scheduler.rights import LEASE, LEASE_NAMESPACE
+    from drayman.cluster.leading import LeaderElector
+    from drayman.scheduler.leading import election
     from drayman.scheduler.running import Scheduler
 
     async def work() -> None:
@@ -166,6 +176,15 @@ async def _work(client: HttpClient, options: SchedulerOptions, leader_elect: boo
     if not leader_elect:
         await work()
         return
-    identity = f"{socket.gethostname()}_{os.getpid()}"
-    election = Election(name=LEASE, namespace=LEASE_NAMESPACE, identity=identity)
-    await LeaderElector(client, election).lead(work)
+    leader = ""
+
+    def report(found: str) -> None:
+        nonlocal leader
+        if found not in ("", leader, wanted.identity):
+            say(f"standing by: {found} holds the lease {wanted}")
+        elif found == wanted.identity and leader:
+            say("at work")
+        leader = found
+
+    wanted = election(options.names, f"{socket.gethostname()}_{os.getpid()}")
+    await LeaderElector(client, wanted, report=report).lead(work)

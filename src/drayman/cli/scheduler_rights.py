@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.cli.errors import UserError
-from drayman.scheduler.rights import LEADING, LEASE_NAMESPACE, RIGHTS, Right
+from drayman.scheduler.leading import LEASE_NAMESPACE
+from drayman.scheduler.rights import RIGHTS, Right, leading
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -21,8 +22,8 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 _VERSION: Final = f"{_GROUP}/v1"
 
 
-def manifest() -> list[dict[str, Any]]:
-    """A service account, and roles with exactly the rights of a scheduler, bound to it."""
+def manifest(names: Iterable[str]) -> list[dict[str, Any]]:
+    """A service account, and roles with exactly the rights of a scheduler that serves these names, bound to it."""
     where = {"name": NAME, "namespace": LEASE_NAMESPACE}
     subjects = [{"kind": "ServiceAccount", **where}]
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": dict(where)}
@@ -30,7 +31,7 @@ def manifest() -> list[dict[str, Any]]:
         account,
         _role("ClusterRole", {"name": NAME}, RIGHTS),
         _binding("ClusterRole", {"name": NAME}, subjects),
-        _role("Role", where, LEADING),
+        _role("Role", where, leading(names)),
         _binding("Role", where, subjects),
     ]
 
@@ -58,11 +59,12 @@ def _binding(kind: str, metadata: dict[str, str], subjects: list[Any]) -> dict[s
     }
 
 
-async def require_rights(client: HttpClient, *, leader_elect: bool) -> None:
-    """Raises UserError, which names what is missing, where the cluster does not let the user schedule."""
+async def require_rights(client: HttpClient, leads: Iterable[str]) -> None:
+    """Raises UserError, which names what is missing, where the cluster does not let the user schedule, and lead for these names."""
     from drayman.cluster.errors import ForbiddenError, NotFoundError
 
-    wanted = (*RIGHTS, *LEADING) if leader_elect else RIGHTS
+    names = tuple(leads)
+    wanted = (*RIGHTS, *leading(names)) if names else RIGHTS
     try:
         missing = await _missing(client, wanted)
     except (ForbiddenError, NotFoundError) as error:

@@ -44,6 +44,9 @@ from drayman.api import codec
 from drayman.api.errors import DecodeError
 from drayman.api.struct import ApiStruct, Json
 
+HELD_BY: Final = "HeldBy"
+"""The reason of a cause that names another holder."""
+
 
 class StatusCause(ApiStruct):
     reason: str = ""
@@ -205,7 +208,13 @@ class AlreadyExistsError(StatusError):
 
 
 class ConflictError(StatusError):
-    """The object is not at the version that the write was made for, or its fields have another owner."""
+    """The object is not at the version that the write was made for, its fields have another owner, or others hold what it wants."""
+
+    @property
+    def holders(self) -> tuple[tuple[str, str], ...]:
+        """The claims, by namespace and name, that hold a device that was to be allocated. An embedded server names them."""
+        found = (cause.message.partition("/") for cause in self.causes if cause.reason == HELD_BY)
+        return tuple((namespace, name) for namespace, _, name in found)
 
 
 class ExpiredError(StatusError):

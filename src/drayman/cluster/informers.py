@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 from drayman.cluster.cache import Indexer
 from drayman.cluster.client import Client
-from drayman.cluster.informer import Informer, Selection
+from drayman.cluster.informer import Handler, Informer, Selection
 from drayman.cluster.resources import Resource
 
 T = TypeVar("T")
@@ -73,6 +73,26 @@ class Informers:
         for outcome in await asyncio.gather(*stopping, return_exceptions=True):
             if outcome is not None:
                 raise outcome
+
+
+class Handlers:
+    """The handlers of one loop, which are removed together when it ends before the informers do."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.informers = informers
+        self._added: list[tuple[Informer[Any], Handler[Any]]] = []
+
+    def add(self, resource: Resource[T], handler: Handler[T]) -> None:
+        """Notify a handler of every change, and first of what exists. See `Informer.add_handler`."""
+        informer = self.informers.informer(resource)
+        informer.add_handler(handler)
+        self._added.append((informer, handler))
+
+    def remove_all(self) -> None:
+        """Must not be called by a handler."""
+        for informer, handler in self._added:
+            informer.remove_handler(handler)
+        self._added.clear()
 
 
 def _handler_failed(resource: str, error: Exception) -> None:

@@ -18,26 +18,30 @@ class Turns:
     """The pods whose claims the scheduler may still make. Each pod gets one turn."""
 
     def __init__(self) -> None:
-        self._held: set[str] = set()
+        self._held: dict[str, Pod] = {}  # by uid
         self._listeners: list[Listener] = []
 
     def take(self, pod: Pod) -> None:
         """The scheduler is going to try the pod."""
-        self._held.add(pod.metadata.uid)
+        self._held[pod.metadata.uid] = pod
 
     def is_held(self, uid: str) -> bool:
         return uid in self._held
 
     def end(self, uid: str) -> None:
         """The pod has its claims, or is gone."""
-        self._held.discard(uid)
+        self._held.pop(uid, None)
 
     def give_up(self, pod: Pod) -> None:
         """The scheduler could not place the pod: the controller is to make its claims."""
-        if pod.metadata.uid in self._held:
-            self._held.discard(pod.metadata.uid)
+        if self._held.pop(pod.metadata.uid, None) is not None:
             for listener in self._listeners:
                 listener(pod)
+
+    def give_up_all(self) -> None:
+        """The scheduler stops."""
+        for pod in tuple(self._held.values()):
+            self.give_up(pod)
 
     def listen(self, listener: Listener) -> None:
         """Register a listener for pods that the scheduler gives up."""

@@ -50,6 +50,8 @@ class Holder(ApiStruct):
     """The first of them."""
     visible: bool = True
     """False: the user may not see the holder."""
+    lost: str = ""
+    """What became of the claim while these pods use its devices: `deleted` or `deallocated`. Empty if it is as it should be."""
 
 
 class Miss(ApiStruct):

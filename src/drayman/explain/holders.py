@@ -59,7 +59,7 @@ class Holders:
         """A short title for a holder: the workload, or the claim and the pods that use it; with the namespace."""
         claim = self._claims.get(holder)
         if claim is None:
-            return "an unknown holder"
+            return self._bereft_title(holder) or "an unknown holder"
         kind, _, name = self._whose(claim).partition("/")
         if name:
             return f"{claim.metadata.namespace}/{name} ({kind})"
@@ -72,7 +72,7 @@ class Holders:
         names = tuple(str(device) for device in devices)
         claim = self._claims.get(holder)
         if claim is None:
-            return Holder(devices=names, namespace="", visible=False)
+            return self._bereft(holder, names) or Holder(devices=names, namespace="", visible=False)
         consumers = claim.status.reserved_for
         pods = [self._pods[c.uid] for c in consumers if c.uid in self._pods]
         allocation = claim.status.allocation
@@ -85,6 +85,29 @@ class Holders:
             priority=max((priority_of(pod) for pod in pods), default=None),
             since=(allocation.allocation_timestamp or "" if allocation else "") or _start(pods),
         )
+
+    def _bereft(self, holder: str, devices: tuple[str, ...]) -> Holder | None:
+        """Pods whose claim was taken from them."""
+        users = self._state.lost_claim(holder)
+        if users is None:
+            return None
+        pods = [self._pods[uid] for uid in sorted(users.pods) if uid in self._pods]
+        return Holder(
+            devices=devices,
+            namespace=users.claim.namespace,
+            claim=users.claim.name,
+            pods=tuple(pod.metadata.name for pod in pods),
+            priority=max((priority_of(pod) for pod in pods), default=None),
+            since=_start(pods),
+            lost=users.claim.how,
+        )
+
+    def _bereft_title(self, holder: str) -> str:
+        found = self._bereft(holder, ())
+        if found is None:
+            return ""
+        pods = ", ".join(f"{found.namespace}/{name}" for name in found.pods)
+        return f"{pods}, whose claim {found.claim} was {found.lost}"
 
     def group(self, holder: str) -> Hashable:
         """Equal for holders that belong to one workload."""

@@ -19,9 +19,10 @@ from drayman.inventory.features import Features
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import PoolId
 from drayman.inventory.ledger import Ledger
+from drayman.inventory.limits import PoolLimits
 from drayman.inventory.numbering import Numbering
 from drayman.inventory.places import Place, Places
-from drayman.inventory.pool import Pool, PoolState, ResolvedPool
+from drayman.inventory.pool import Pool, PoolState, ResolvedPool, newest_slices
 from drayman.inventory.selectors import SelectorCache
 from drayman.inventory.taints import Taints
 from drayman.inventory.undo import UndoLog
@@ -180,6 +181,17 @@ class Inventory:
             self._foreign_unknown.add(pool.id)
         else:
             self._foreign_unknown.discard(pool.id)
+
+    def has_counters(self, pool_id: PoolId) -> bool:
+        """Whether devices of a pool draw from something that they share."""
+        pool = self._pools.get(pool_id)
+        return pool is not None and bool(pool.counters)
+
+    def limits(self, pool_id: PoolId) -> PoolLimits:
+        """How much of a pool can be held, whichever node it is for. Worked out each time it is asked for."""
+        pool = self._pools.get(pool_id)
+        slices = [] if pool is None else [record.slice for record in pool.slices.values()]
+        return PoolLimits.of(newest_slices(slices).get(pool_id, []))
 
     def view(self, node: Node, ledger: Ledger) -> NodeView:
         """The node as it is now. Raises SelectorError if a slice selects nodes in a way that cannot be read."""

@@ -3,6 +3,8 @@
 A decision counts from the moment it is made (`assume_plan`, `assume_claim`), so that the next one is made on top of it, and is taken back
 if it cannot be written (`forget_claim`). The newest version of a claim wins, whatever its source; while a write of ours is under way for a
 claim, the ledger keeps what we decided, even if older versions still arrive.
+
+Devices of a claim that is taken from a pod which has a node stay held for the pod (`lost_claims`).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
 from drayman.inventory.undo import UndoLog
 from drayman.placement.claims import claims_used_by, extended_for
 from drayman.placement.hints import Change
+from drayman.placement.lost_claims import How, LostClaim, Users
 from drayman.placement.marks import Marks
 from drayman.placement.wake import Wake
 
@@ -58,6 +61,9 @@ class ClaimBook:
         self._home_of_pool: dict[tuple[str, str], str] = {}
         self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
         self._templates: dict[ClaimKey, ResourceClaimTemplate] = {}
+        self._allocated_at: dict[str, int] = {}  # versions, by uid
+        self._deprived: dict[str, frozenset[str]] = {}  # by uid of a pod, claims no longer reserved
+        self._lost: dict[str, Users] = {}  # by holder
 
     # What the API server shows.
 
@@ -68,6 +74,7 @@ class ClaimBook:
         if known is not None and known.metadata.uid == claim.metadata.uid:
             if _version(known) >= _version(claim):
                 return False
+            self._compare(known, claim)
         elif known is not None:
             self.remove_claim(known)
         self._log.put(self._claims, key, claim)
@@ -82,7 +89,10 @@ class ClaimBook:
         key = (claim.metadata.namespace, claim.metadata.name)
         known = self._claims.get(key)
         if known is not None and known.metadata.uid == claim.metadata.uid:
+            if known.status.allocation is not None:
+                self._keep(known, "deleted")
             self._log.pop(self._claims, key)
+            self._log.pop(self._allocated_at, claim.metadata.uid)
             owner = extended_for(claim)
             if owner is not None and self._extended_claims.get(owner.uid) == key:
                 self._log.pop(self._extended_claims, owner.uid)
@@ -137,6 +147,18 @@ class ClaimBook:
     def claims_used_by(self, pod: Pod) -> tuple[ResourceClaim, ...]:
         """The claims that a pod uses, as they are or will be once our writes are done."""
         return tuple(claims_used_by(pod, self.find_claim))
+
+    def allocated_at(self, claim: ResourceClaim) -> int | None:
+        """The version of a claim with which it got its devices; None if it had them when it was first seen."""
+        return self._allocated_at.get(claim.metadata.uid)
+
+    def lost_claim(self, holder: str) -> Users | None:
+        """The lost claim that stands behind a holder, if one does."""
+        return self._lost.get(holder)
+
+    def lost_claims(self) -> Iterator[Users]:
+        """Claims that were taken from pods on nodes."""
+        return iter(self._lost.values())
 
     # Deciding.
 
@@ -204,6 +226,75 @@ class ClaimBook:
         """The inverse of `release`."""
         self.ledger.observe(released.holder, released.holdings)
         self._note_holding(released.holder, released.results)
+
+    # Claims that are taken from pods.
+
+    def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
+        """The pods on nodes, by uid, for which a claim is reserved."""
+        return frozenset()
+
+    def _compare(self, known: ResourceClaim, claim: ResourceClaim) -> None:
+        """See what a new version of a claim means for its devices."""
+        before, after = known.status, claim.status
+        if before.reserved_for != after.reserved_for and before.allocation is not None:
+            kept = {consumer.uid for consumer in after.reserved_for}
+            for pod in self._users_of(known) - self._users_of(claim) - kept:
+                had = self._deprived.get(pod, frozenset())
+                self._log.put(self._deprived, pod, had | {claim.metadata.uid})
+        if before.results != after.results:
+            if before.allocation is not None:
+                self._keep(known, "deallocated")
+            if after.allocation is None:
+                self._log.pop(self._allocated_at, claim.metadata.uid)
+            else:
+                self._log.put(self._allocated_at, claim.metadata.uid, _version(claim))
+                self._give_back(claim)
+
+    def _keep(self, claim: ResourceClaim, how: How) -> None:
+        """A claim is about to lose its devices. If pods on nodes use it, they keep them."""
+        uid = claim.metadata.uid
+        deprived = [pod for pod, claims in self._deprived.items() if uid in claims]
+        users = self._users_of(claim).union(deprived)
+        for pod in deprived:
+            left = self._deprived[pod] - {uid}
+            if left:
+                self._log.put(self._deprived, pod, left)
+            else:
+                self._log.pop(self._deprived, pod)
+        if users and claim.status.results:
+            self.keep_for(users, LostClaim.of(claim, how))
+
+    def _give_back(self, claim: ResourceClaim) -> None:
+        """A claim has devices again. If they are those that were taken from it, nothing is lost."""
+        holder = LostClaim.of(claim, "deallocated").holder
+        users = self._lost.get(holder)
+        if users is not None and users.claim.results == claim.status.results:
+            self._log.pop(self._lost, holder)
+            self.release(holder)
+
+    def keep_for(self, pods: Iterable[str], lost: LostClaim) -> None:
+        """Pods on nodes, by uid, still use the devices of a claim that is lost."""
+        known = self._lost.get(lost.holder)
+        users = frozenset(pods)
+        if known is not None:
+            lost, users = known.claim.joined_with(lost), known.pods | users
+            if (lost, users) == (known.claim, known.pods):
+                return
+        self._log.put(self._lost, lost.holder, Users(lost, users))
+        if known is None or known.claim != lost:
+            self.hold(lost.holder, lost.allocation)
+
+    def _pod_ended(self, uid: str) -> None:
+        """A pod no longer uses anything."""
+        self._log.pop(self._deprived, uid)
+        for holder, users in tuple(self._lost.items()):
+            if uid not in users.pods:
+                continue
+            if len(users.pods) > 1:
+                self._log.put(self._lost, holder, Users(users.claim, users.pods - {uid}))
+            else:
+                self._log.pop(self._lost, holder)
+                self._free(holder)
 
     # Internals.
 

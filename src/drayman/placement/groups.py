@@ -6,6 +6,8 @@ its devices can be given up for another place only while no pod of the group is 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import GroupKey, entries_of, group_key
@@ -56,6 +58,10 @@ class Groups:
             if not placed:
                 del self._placed[key]
         return key
+
+    def placed(self, key: GroupKey) -> Set[str]:
+        """The pods of a group that have a node, by uid."""
+        return self._placed.get(key, frozenset())
 
     def uses_alone(self, pod: Pod, claim: ResourceClaim) -> bool:
         """Whether no other pod uses a claim: it is reserved for this pod, or for its group while no other pod of that has a node."""

@@ -7,9 +7,10 @@ Everything that may change an answer leaves a mark (`marks`). Any change to the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from drayman.api.core import Namespace, Node, Pod
-from drayman.api.pods import is_finished, is_leaving
+from drayman.api.pods import has_claims, is_finished, is_leaving
 from drayman.api.resource import (
     AllocationResult,
     DeviceClass,
@@ -22,14 +23,18 @@ from drayman.inventory.inventory import Inventory
 from drayman.inventory.undo import UndoLog
 from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook
+from drayman.placement.claims import is_group
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import PodNeeds, StaticVerdicts
 from drayman.placement.hints import Change, NamespaceChange, PodChange
+from drayman.placement.lost_claims import lost_claims_of
 from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
 from drayman.placement.trial import Emptied, Supposed, Trial
 from drayman.placement.wake import Wake
+
+_PROMISED: Final = "<promised> "
 
 
 class ClusterState(ClaimBook):
@@ -85,6 +90,9 @@ class ClusterState(ClaimBook):
         if is_finished(pod):
             self.remove_pod(uid)
             return
+        if has_claims(pod):
+            for lost in lost_claims_of(pod):
+                self.keep_for((uid,), lost)
         known = self._nodes.find(uid)
         if known is not None and known.node == node and not _changes_needs(known.needs, pod):
             return
@@ -106,6 +114,8 @@ class ClusterState(ClaimBook):
         if self._nodes.find(uid) is not None:
             self._nodes.displace(uid)
             self._wake(Wake.NODES)
+        if self._deprived or self._lost:
+            self._pod_ended(uid)
 
     def set_slice(self, slice_: ResourceSlice) -> None:
         self.inventory.apply_slice(slice_)
@@ -203,6 +213,15 @@ class ClusterState(ClaimBook):
         labels = self.neighbourhood.namespace_labels(after.namespace)
         self._wake(PodChange(before, after, labels))
 
+    def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
+        found: set[str] = set()
+        for consumer in claim.status.reserved_for:
+            if is_group(consumer, consumer.name):
+                found |= self.groups.placed((claim.metadata.namespace, consumer.name))
+            elif self._nodes.find(consumer.uid) is not None:
+                found.add(consumer.uid)
+        return frozenset(found)
+
     def _slice_changed(self, slice_: ResourceSlice) -> None:
         home = self._home_of(slice_)
         if home and not slice_.spec.shared_counters:
@@ -218,7 +237,12 @@ class ClusterState(ClaimBook):
 
 def _promised(uid: str, number: int) -> str:
     """The holder name for devices that are kept for a pod: one that no claim can have."""
-    return f"<promised> {uid} {number}"
+    return f"{_PROMISED}{uid} {number}"
+
+
+def is_promise(holder: str) -> bool:
+    """Whether a holder stands for devices that are kept for a pod and that others may still have."""
+    return holder.startswith(_PROMISED)
 
 
 def _changes_needs(needs: PodNeeds, pod: Pod) -> bool:

@@ -14,7 +14,12 @@ from typing import Final, TypeVar
 
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.errors import (
+    ClusterError,
+    ConflictError,
+    NotFoundError,
+    PartialWriteError,
+)
 from drayman.cluster.resources import (
     PERSISTENT_VOLUMES,
     PODS,
@@ -67,6 +72,17 @@ async def is_bound(client: Client, placement: Placement) -> bool:
         and pod.metadata.uid == metadata.uid
         and pod.spec.node_name == placement.node
     )
+
+
+async def learn_holders(client: Client, state: ClusterState, error: ClusterError) -> bool:
+    """Take in the claims that have the devices for which a write was refused. Returns whether it was refused for that reason."""
+    refusal = error.__cause__ if isinstance(error, PartialWriteError) else error
+    holders = refusal.holders if isinstance(refusal, ConflictError) else ()
+    for namespace, name in holders:
+        found = await _ask(partial(client.get, RESOURCE_CLAIMS, name, namespace))
+        if found is not None:
+            state.set_claim(found)
+    return bool(holders)
 
 
 async def _ask_for_claim(client: Client, claim: ResourceClaim) -> ResourceClaim | None:

@@ -7,6 +7,8 @@ Kubernetes' order, many pods at a time.
 Binding waits for devices that their drivers must first make ready, and for volumes that others have to bind or provision (`awaiting`): the
 first writes are made, and the pod is bound when everything is ready, or the decision is taken back if that fails or takes too long. Only
 that pod waits; meanwhile it keeps its room and devices.
+
+Where others may have been given the same devices at the same time, the pod is bound once it is certain that they were not (`rivals`).
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from drayman.cluster.writes import Write
 from drayman.placement.claims import without_user
 from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
-from drayman.scheduler.aftermath import find_out, is_bound
+from drayman.scheduler.aftermath import find_out, is_bound, learn_holders
 from drayman.scheduler.awaiting import Awaiting
 from drayman.scheduler.retrying import INTERNAL_ERROR
+from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.volumes import volume_writes
 from drayman.scheduler.writes import bind_write, claim_write, creation_writes, pod_writes
 
@@ -47,8 +50,8 @@ class Listener(Protocol):
     def waiting(self, placement: Placement) -> None:
         """The devices are allocated and the volumes chosen, but they are not ready yet."""
 
-    def failed(self, placement: Placement, why: str) -> None:
-        """The decision was taken back."""
+    def failed(self, placement: Placement, why: str, *, overtaken: bool = False) -> None:
+        """The decision was taken back. Overtaken: others have what the pod was to get, and the state knows that by now."""
 
     def is_under_way(self, uid: str) -> bool:
         """Whether the outcome of the decision about a pod is still open."""
@@ -68,8 +71,12 @@ class Binder:
         listener: Listener,
         clock: Callable[[], float],
         binding_timeout_s: float,
+        rivals: Rivals | None = None,
     ) -> None:
+        """`rivals`: None where the writes of a decision are one transaction."""
         self._client = client
+        self._rivals = rivals
+        self._allocated: dict[str, Placement] = {}  # to be bound next, by uid of the pod
         self._state = state
         self._listener = listener
         self._clock = clock
@@ -89,6 +96,7 @@ class Binder:
             # A bug must not leave pods that are never tried again. Informers will show what was written anyway.
             _log.exception("a round of %d pods failed", len(batch))
             for item in batch:
+                self._allocated.pop(item.uid, None)
                 if self._listener.is_under_way(item.uid) and not self.is_waiting(item.uid):
                     self._undo(item)
                     self._listener.failed(item, INTERNAL_ERROR)
@@ -96,6 +104,12 @@ class Binder:
     async def _one_at_its_time(self, group: Sequence[Placement]) -> None:
         async with self._slots:
             await self._together([group])
+        allocated = [self._allocated.pop(item.uid) for item in group if item.uid in self._allocated]
+        for item in allocated:
+            if self._rivals is not None:
+                await self._rivals.shown(item)  # meanwhile others have a turn
+            async with self._slots:
+                await self._bind_ready(item)
 
     async def _together(self, groups: Sequence[Sequence[Placement]]) -> None:
         refusals: list[tuple[Sequence[Placement], ClusterError]] = []
@@ -135,7 +149,7 @@ class Binder:
                 writes += volume_writes(item.volumes)
         for item in batch:
             writes += pod_writes(item)
-            if not item.waits:
+            if not (item.waits or self._has_rivals(item)):
                 writes.append(bind_write(item))
         return writes
 
@@ -157,16 +171,24 @@ class Binder:
         for item in done:
             if item.waits:
                 self._wait(item)
+            elif self._has_rivals(item):
+                self._allocated[item.uid] = item
             else:
                 self._listener.bound(item)
+
+    def _has_rivals(self, placement: Placement) -> bool:
+        """Whether it has to be found out if others have the same devices."""
+        has_devices = placement.claims or placement.held or placement.made
+        return self._rivals is not None and bool(has_devices)
 
     async def _give_up(self, placement: Placement, error: ClusterError) -> None:
         if not self._client.transactional and await find_out(self._client, self._state, placement):
             self._listener.settled(placement.claims)
             self._listener.bound(placement)
             return
+        overtaken = await learn_holders(self._client, self._state, error)
         self._undo(placement)
-        self._listener.failed(placement, str(error))
+        self._listener.failed(placement, str(error), overtaken=overtaken)
 
     def _undo(self, placement: Placement) -> None:
         take_back(self._state, placement)
@@ -229,6 +251,12 @@ class Binder:
 
     async def _bind_ready(self, placement: Placement) -> None:
         try:
+            if self._rivals is not None:
+                overtaken = await self._rivals.overtook(placement)
+                if overtaken:
+                    self._undo(placement)
+                    self._listener.failed(placement, overtaken, overtaken=True)
+                    return
             await self._client.write_many([bind_write(placement)])
         except ClusterError as error:
             if self._client.transactional or not await is_bound(self._client, placement):

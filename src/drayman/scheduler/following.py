@@ -13,7 +13,7 @@ from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
 from drayman.api.volume_binding import volume_claims_of
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
+from drayman.cluster.informers import Handlers
 from drayman.cluster.resources import typed
 from drayman.cluster.turns import Turns
 from drayman.placement.claim_book import ClaimKey
@@ -34,7 +34,7 @@ class Follower:
 
     def __init__(
         self,
-        informers: Informers,
+        handlers: Handlers,
         state: ClusterState,
         queue: Queue,
         binder: Binder,
@@ -43,7 +43,7 @@ class Follower:
         nominations: Nominations,
         turns: Turns | None = None,
     ) -> None:
-        self._informers = informers
+        self._handlers = handlers
         self._state = state
         self._queue = queue
         self._binder = binder
@@ -74,7 +74,7 @@ class Follower:
                 if kind.type is Pod
                 else self._handler(kind, effects.get(kind.type, self._something))
             )
-            self._informers.informer(typed(kind.type)).add_handler(handler)
+            self._handlers.add(typed(kind.type), handler)
 
     def waits(self, uid: str) -> bool:
         """Whether the pod exists and has no node."""

@@ -11,7 +11,7 @@ from drayman.api.pods import is_finished, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import seconds_of
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
+from drayman.cluster.informers import Handlers
 from drayman.cluster.resources import PODS
 from drayman.placement.claims import pods_holding
 from drayman.placement.nominations import Nomination
@@ -29,17 +29,16 @@ class Occupants:
     """The pods that have nodes."""
 
     def __init__(
-        self, informers: Informers, state: ClusterState, is_asked: Callable[[str], bool]
+        self, handlers: Handlers, state: ClusterState, is_asked: Callable[[str], bool]
     ) -> None:
         """`is_asked` says whether a pod, by uid, has been asked to go, even if the server does not show it yet."""
         self._state = state
         self._is_asked = is_asked
-        pods = informers.informer(PODS, indexers={_BY_NODE: _node_of})
-        self._pods = pods.cache
-        pods.add_handler(self._pod_changed)
         self._priorities: Counter[int] = Counter()
         """How many pods on nodes have which priority."""
         self._priority_of: dict[str, int] = {}  # by uid
+        self._pods = handlers.informers.informer(PODS, indexers={_BY_NODE: _node_of}).cache
+        handlers.add(PODS, self._pod_changed)
 
     def are_all_as_important(self, priority: int) -> bool:
         """Whether no pod on any node has a lower priority."""

@@ -12,7 +12,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Notice
-from drayman.cluster.informers import Informers
+from drayman.cluster.informers import Handlers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
@@ -36,8 +36,8 @@ class UnservedPods:
         self._due: dict[str, asyncio.TimerHandle] = {}
         self._reported: set[str] = set()
 
-    def follow(self, informers: Informers) -> None:
-        informers.informer(PODS).add_handler(self._pod)
+    def follow(self, handlers: Handlers) -> None:
+        handlers.add(PODS, self._pod)
 
     def stop(self) -> None:
         for timer in self._due.values():

@@ -197,6 +197,12 @@ class Queue:
         entry.ticket = self._tickets
         heapq.heappush(self._held_back, (until, entry.ticket, entry.uid))
 
+    def put_back(self, entry: QueuedPod) -> None:
+        """The decision about a pod was overtaken by that of another. It is tried again at once."""
+        if self._entries.setdefault(entry.uid, entry) is entry and entry.ticket < 0:
+            self._hand_on(self._leave_shape(entry))
+            self._put_in_line(entry)
+
     def wake(self, change: Change) -> bool:
         """Something happened that may help pods that are interested in it, or have a hint for it. Returns whether there are any."""
         if isinstance(change, Wake):

@@ -22,6 +22,8 @@ from drayman.placement.decision.outcomes import (
 from drayman.placement.nominations import Nominations
 from drayman.scheduler.queue import Queue, QueuedPod
 
+IN_A_ROW: Final = 8
+"""Attempts without a pause for a pod that is overtaken again and again: server and scheduler might disagree about what is free."""
 INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 """Reported for a pod after an error of our own."""
 
@@ -71,6 +73,13 @@ class Retrying:
     def failed(self, entry: QueuedPod, now: float) -> None:
         """Something went wrong, perhaps after the pod was placed."""
         self._queue.hold_back(entry, now)
+
+    def overtaken(self, entry: QueuedPod, now: float) -> None:
+        """Others were faster to take what the pod was to get. That is known now, so the next decision will be another."""
+        if entry.attempts % IN_A_ROW:
+            self._queue.put_back(entry)
+        else:
+            self._queue.hold_back(entry, now)
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
         """Writes for these claims are done or given up: pods that waited for them continue."""

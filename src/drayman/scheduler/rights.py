@@ -6,7 +6,7 @@ the lease of kube-scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,9 +16,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
 from drayman.placement.followed import FOLLOWED
-
-LEASE: Final = "drayman-scheduler"
-LEASE_NAMESPACE: Final = "kube-system"
+from drayman.scheduler.leading import LEASE_NAMESPACE, lease_of
 
 _FOLLOW: Final = ("get", "list", "watch")
 
@@ -77,9 +75,15 @@ def _rights() -> Iterator[Right]:
 RIGHTS: Final = tuple(sorted(_rights(), key=lambda right: (right.group, right.resource)))
 """In the whole cluster."""
 
-LEADING: Final = (
-    # Creation cannot be restricted to a name.
-    Right("coordination.k8s.io", "leases", ("create",), namespace=LEASE_NAMESPACE),
-    Right("coordination.k8s.io", "leases", ("get", "update"), LEASE, LEASE_NAMESPACE),
-)
-"""For leader election."""
+
+def leading(names: Iterable[str]) -> tuple[Right, ...]:
+    """For leader election among the schedulers of these names."""
+    group = "coordination.k8s.io"
+    return (
+        # Creation cannot be restricted to a name.
+        Right(group, "leases", ("create",), namespace=LEASE_NAMESPACE),
+        *(
+            Right(group, "leases", ("get", "update"), lease_of(name), LEASE_NAMESPACE)
+            for name in sorted(names)
+        ),
+    )

@@ -17,9 +17,14 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
-from drayman.cluster.informers import Informers
+from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
+from drayman.cluster.resources import (
+    DISRUPTION_BUDGETS,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
@@ -38,6 +43,7 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.losses import Losses
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
 from drayman.scheduler.preempting import Preemptor
@@ -49,6 +55,8 @@ from drayman.scheduler.reporting import (
     Reporter,
     condition_of,
 )
+from drayman.scheduler.rivals import Rivals
+from drayman.scheduler.tally import Tally
 from drayman.scheduler.volumes import progress
 
 _log: Final = logging.getLogger(__name__)
@@ -70,6 +78,8 @@ class SchedulerOptions:
     policy: Policy = Policy.BEST
     alone: bool = False
     """Whether no other scheduler is known: that is then reported for pods that name another one."""
+    is_guarded: bool = False
+    """Whether the server is known to refuse to give a device away twice. Then there is no need to look for that."""
     unserved_after_s: float = UNSERVED_AFTER_S
     """How long another scheduler has to take a pod, if one runs after all."""
     binding_timeout_s: float = BINDING_TIMEOUT_S
@@ -79,7 +89,7 @@ class SchedulerOptions:
 
 
 class Scheduler:
-    """Schedules the pods of a cluster until it is cancelled."""
+    """Schedules the pods of a cluster until it is cancelled. It runs once: the next one looks at the cluster from scratch."""
 
     def __init__(
         self,
@@ -88,6 +98,7 @@ class Scheduler:
         options: SchedulerOptions | None = None,
         *,
         turns: Turns | None = None,
+        tally: Tally | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -95,8 +106,10 @@ class Scheduler:
 
         `clock` measures how long pods wait; `wall_clock`, which may be set to another time at any moment, is for times in objects.
         """
+        self.tally = tally or Tally()
         self._options = options or SchedulerOptions()
         self._informers = informers
+        self._handlers = Handlers(informers)
         self._turns = turns
         self._clock = clock
         self._wall_clock = wall_clock
@@ -117,7 +130,14 @@ class Scheduler:
         self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
-        self._binder = Binder(client, self.state, self, wall_clock, self._options.binding_timeout_s)
+        pods = informers.informer(PODS)
+        self._losses = Losses(client, self.state, pods, self._recorder, self.tally, wall_clock)
+        self._rivals = None if self._options.is_guarded else self._new_rivals(client)
+        # In a transaction there is no moment between allocation and binding.
+        overtaking = None if client.transactional else self._rivals
+        self._binder = Binder(
+            client, self.state, self, wall_clock, self._options.binding_timeout_s, overtaking
+        )
         self._freeing = Freeing(client, self.state)
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = self._new_follower()
@@ -130,7 +150,7 @@ class Scheduler:
             self.state,
             Placer(self.state, self._options.policy),
             self._nominations,
-            Occupants(self._informers, self.state, self._nominations.expects_to_go),
+            Occupants(self._handlers, self.state, self._nominations.expects_to_go),
             Budgets(self._informers.informer(DISRUPTION_BUDGETS).cache),
         )
 
@@ -147,9 +167,19 @@ class Scheduler:
             nominations=self._nominations,
         )
 
+    def _new_rivals(self, client: Client) -> Rivals:
+        return Rivals(
+            client,
+            self.state,
+            self._informers.informer(RESOURCE_CLAIMS),
+            self._informers.informer(PODS),
+            self._recorder,
+            self.tally,
+        )
+
     def _new_follower(self) -> Follower:
         return Follower(
-            self._informers,
+            self._handlers,
             self.state,
             self.queue,
             self._binder,
@@ -164,17 +194,26 @@ class Scheduler:
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
-            self._informers.informer(RESOURCE_SLICES).add_handler(
-                lambda notice: self._foresight.note(notice.object)
-            )
+            self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
+            if self._rivals is not None:
+                self._handlers.add(RESOURCE_CLAIMS, self._rivals.notice)
+            self._handlers.add(RESOURCE_SLICES, lambda notice: self._foresight.note(notice.object))
             if self._options.alone:
-                self._unserved.follow(self._informers)
+                self._unserved.follow(self._handlers)
 
     async def run(self) -> None:
         """Until cancelled."""
         self.follow()
-        await self._informers.start()
-        await self._informers.wait_synced()
+        try:
+            await self._informers.start()
+            await self._informers.wait_synced()
+            await self._schedule()
+        finally:
+            self._handlers.remove_all()
+            if self._turns is not None:
+                self._turns.give_up_all()
+
+    async def _schedule(self) -> None:
         self._recorder.start()
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
         looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
@@ -182,11 +221,14 @@ class Scheduler:
             await self._rounds()
         finally:
             self._unserved.stop()
+            if self._rivals is not None:
+                self._rivals.stop()
             ending = (reporting, looking, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
             await self._binder.stop()
+            await self._losses.stop()
             await self._recorder.stop()
 
     def _is_busy(self) -> bool:
@@ -342,7 +384,7 @@ class Scheduler:
         if condition is not None and condition.reason != SCHEDULER_ERROR:
             self._reporter.refuse(placement.pod, UNSCHEDULABLE, lambda: str(news))
 
-    def failed(self, placement: Placement, why: str) -> None:
+    def failed(self, placement: Placement, why: str, *, overtaken: bool = False) -> None:
         known = self._under_way.pop(placement.uid, None)
         if known is None:
             return
@@ -350,11 +392,16 @@ class Scheduler:
         if self._turns is not None:
             self._turns.give_up(entry.pod)
         if self._follower.waits(entry.uid):
-            self._nominations.renew(entry.uid, placement.node, placement.needs, placement.devices)
-            self._cycle.retrying.failed(entry, self._clock())
-            # The next attempt may come before the next report for a pod that already has one.
-            urgent = placement.volumes is not None
-            self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
+            if overtaken:
+                self._cycle.retrying.overtaken(entry, self._clock())
+            else:
+                self._nominations.renew(
+                    entry.uid, placement.node, placement.needs, placement.devices
+                )
+                self._cycle.retrying.failed(entry, self._clock())
+                # The next attempt may come before the next report for a pod that already has one.
+                urgent = placement.volumes is not None
+                self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:

@@ -141,7 +141,7 @@ def test_what_an_earlier_run_left_is_announced(data: Path) -> None:
     assert printed[1] == "found           2 nodes from an earlier run\n"
 
 
-def test_a_second_scheduler_for_the_same_pods_warns(data: Path) -> None:
+def test_a_second_scheduler_for_the_same_pods_that_elects_no_leader_warns(data: Path) -> None:
     """Unless the embedded one is left out, or it serves other pods."""
 
     def said(*words: str) -> str:
@@ -153,10 +153,12 @@ def test_a_second_scheduler_for_the_same_pods_warns(data: Path) -> None:
             return process.communicate()[1]
 
     with running(data / "kubeconfig", "--data-dir", data):
-        assert "already schedules pods of drayman there; start it with --no-scheduler" in said()
-        assert said("--scheduler-name", "other") == "stopped\n"
+        alone = "--no-leader-elect"
+        warning = "already schedules pods of drayman there; start it with --no-scheduler"
+        assert warning in said(alone)
+        assert said(alone, "--scheduler-name", "other") == "stopped\n"
     with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
-        assert said() == "stopped\n"
+        assert said(alone) == "stopped\n"
 
 
 def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from holdings.claims import CLAIMS, DRIVER, guarded, result
+from holdings.claims import CLAIMS, DRIVER, MERGE, guarded, result, status
 
 from drayman.apiserver.verbs.batch import Batch
 from drayman.cluster.embedded.errors import RefusedError
 from drayman.cluster.embedded.model import Delete, Key, Put
+from drayman.cluster.errors import HELD_BY
 
 SHARES = ("8c4bb7d4-0a2d-4a2c-9f1c-1f7d6e0e0001", "8c4bb7d4-0a2d-4a2c-9f1c-1f7d6e0e0002")
 
@@ -29,6 +30,10 @@ async def test_a_device_is_held_by_one_claim() -> None:
         refused = await here.allocate("b", result("gpu-1"), result("gpu-0"))
         why = f"device {DRIVER}/p/gpu-0 is allocated to ResourceClaim default/a"
         assert refused == refusal("b", why)
+        body = status(result("gpu-0"))
+        _, answer = await here.send("PATCH", f"{CLAIMS}/b/status", body, MERGE)
+        cause = {"reason": HELD_BY, "message": "default/a", "field": "status.allocation"}
+        assert answer["details"]["causes"] == [cause]
         assert (await here.allocate("b", result("gpu-0", pool="other")))[0] == 200
         await here.free("b")
         await here.free("a")
@@ -125,6 +130,29 @@ async def test_partitions_add_up_to_the_counters_of_their_pool() -> None:
         assert (await here.allocate("b", result("rest")))[0] == 200
         await here.free("a")
         assert (await here.allocate("c", result("half")))[0] == 200
+
+
+async def test_counters_that_have_shrunk_concern_only_what_draws_from_them() -> None:
+    """A card that has become smaller than what is in use of it does not keep partitions of another from being given away."""
+
+    def partition(name: str, card: str) -> dict[str, Any]:
+        consumed = {"counterSet": card, "counters": {"memory": {"value": "4Gi"}}}
+        return {"name": name, "consumesCounters": [consumed]}
+
+    def cards(first: str) -> list[dict[str, Any]]:
+        sizes = {"first": first, "second": "8Gi"}
+        return [{"name": n, "counters": {"memory": {"value": v}}} for n, v in sizes.items()]
+
+    async with guarded("a", "b", "c") as here:
+        parts = [partition("a", "first"), partition("b", "first"), partition("c", "second")]
+        for generation, size in enumerate(("8Gi", "2Gi"), start=1):
+            shared = {"slices": 2, "generation": generation}
+            await here.publish(sharedCounters=cards(size), **shared)
+            await here.publish(*parts, **shared)
+            if generation == 1:
+                assert (await here.allocate("a", result("a")))[0] == 200
+        assert (await here.allocate("b", result("b")))[0] == 409
+        assert (await here.allocate("c", result("c")))[0] == 200
 
 
 async def test_a_transaction_is_judged_as_a_whole() -> None:

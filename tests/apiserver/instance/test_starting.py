@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -151,3 +152,21 @@ def test_only_readiness_waits_for_the_cluster(tmp_path: Path, path: str) -> None
     answer = health.answer(Request("GET", f"/{path}"), path, "")
     assert answer is not None
     assert (answer.status, answer.body) == (200, b"ok")
+
+
+def test_an_instance_without_any_scheduler_at_work_is_not_ready(tmp_path: Path) -> None:
+    """Unless scheduling is left to others from the start. Who schedules is in the record."""
+    folder = Folder(tmp_path)
+    folder.prepare()
+    begun = Start(folder, Record(1, "https://127.0.0.1:1", "config", "now", False))
+    assert begun.scheduler_problem() is None
+    begun.scheduled_by("drayman-up")
+    begun.finish()
+    recorded = json.loads((tmp_path / "instance.json").read_bytes())
+    assert (recorded["scheduler"], begun.scheduler_problem()) == ("the embedded one", None)
+    begun.scheduled_by("")
+    assert begun.scheduler_problem() == "no scheduler holds the lease"
+    begun.scheduled_by("host_1")
+    recorded = json.loads((tmp_path / "instance.json").read_bytes())
+    assert recorded["scheduler"] == "host_1 (the embedded one stands by)"
+    assert begun.scheduler_problem() is None

@@ -227,7 +227,9 @@ async def test_one_candidate_leads_and_then_the_next(open_cluster: Open) -> None
         def elector(identity: str) -> LeaderElector:
             return LeaderElector(
                 client,
-                Election(name="lead", namespace=namespace, identity=identity, retry_period=0.02),
+                Election(
+                    names=("lead",), namespace=namespace, identity=identity, retry_period=0.02
+                ),
             )
 
         async def first() -> None:

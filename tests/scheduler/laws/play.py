@@ -27,6 +27,7 @@ from drayman.api.resource import (
 )
 from drayman.api.times import timestamp_at
 from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Handlers
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -125,8 +126,9 @@ class Play:
         self._set_up()
 
     def _follow(self) -> None:
+        handlers = Handlers(self.watches)  # type: ignore[arg-type]
         self._follower = Follower(
-            self.watches,  # type: ignore[arg-type]
+            handlers,
             self.state,
             self.queue,
             _Binder(self),  # type: ignore[arg-type]
@@ -134,11 +136,7 @@ class Play:
             lambda: None,
             self.nominations,
         )
-        occupants = Occupants(
-            self.watches,  # type: ignore[arg-type]
-            self.state,
-            self.nominations.expects_to_go,
-        )
+        occupants = Occupants(handlers, self.state, self.nominations.expects_to_go)
         budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)
         placer = Placer(self.state, Policy.BEST)
         self._preemptor = Preemptor(self.state, placer, self.nominations, occupants, budgets)

@@ -13,38 +13,22 @@ write that was decided and then failed on disk does no harm.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
-from msgspec import Struct
-
-from drayman.api.resource import ResourceClaim, ResourceSlice
+from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.cluster.embedded.errors import RefusedError
 from drayman.cluster.embedded.model import Event, EventType, Key, Stored
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
-from drayman.inventory.device import Amount
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.ledger import Holding, holdings_of
+from drayman.inventory.limits import PoolLimits
 from drayman.inventory.pool import newest_slices
 
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
 SLICES: Final = "resourceslices.resource.k8s.io"
 _POOLS_KEPT: Final = 20_000
-
-Amounts: TypeAlias = dict[tuple[str, str], Amount]
-"""Amounts by counter set and counter."""
-
-
-class _PoolLimits(Struct, frozen=True):
-    """The devices of a pool, and what of it can be shared: nothing, in most."""
-
-    devices: frozenset[str]
-    capacities: Mapping[str, Mapping[str, Amount]]
-    """Of devices that several claims may hold."""
-    counters: Amounts
-    consumed: Mapping[str, Amounts]
-    """By the devices that consume counters."""
 
 
 class ExclusiveDevices:
@@ -54,7 +38,7 @@ class ExclusiveDevices:
         self._store = store
         self._claims: dict[PoolId, dict[DeviceId, set[Key]]] = {}
         self._slices: dict[PoolId, set[Key]] = {}
-        self._limits: Bounded[PoolId, _PoolLimits] = Bounded(_POOLS_KEPT)
+        self._limits: Bounded[PoolId, PoolLimits] = Bounded(_POOLS_KEPT)
         for stored in store.list(SLICES):
             self._slices.setdefault(_pool_of(stored), set()).add(stored.key)
         for stored in store.list(CLAIMS):
@@ -99,35 +83,35 @@ class ExclusiveDevices:
         if len(own) == 1 and not others:
             return
         every = [*own, *(holding for held in others.values() for holding in held)]
-        if any(h.share_id is None for h in every) or len({h.share_id for h in every}) < len(every):
-            raise RefusedError(key, f"device {device} is allocated to {_named(others, key)}")
-        limits = self._limits_of(device.pool_id).capacities.get(device.device, {})
-        for name, limit in limits.items():
-            used = sum(holding.consumed.get(name, 0) for holding in every)
-            if used > limit:
-                held = _named(others, key)
-                raise RefusedError(
-                    key, f"device {device} has not that much {name} left beside {held}"
-                )
+        exceeded = self._limits_of(device.pool_id).exceeded(device.device, every)
+        if exceeded is None:
+            return
+        held = _named(others, key)
+        if exceeded:
+            why = f"device {device} has not that much {exceeded} left beside {held}"
+        else:
+            why = f"device {device} is allocated to {held}"
+        raise RefusedError(key, why, others)
 
     def _check_counters(
         self, key: Key, pool: PoolId, own: set[DeviceId], decided: Mapping[Key, Stored | None]
     ) -> None:
         limits = self._limits_of(pool)
-        if not any(device.device in limits.consumed for device in own if device.pool_id == pool):
+        drawing = [device.device for device in own if device.pool_id == pool]
+        if not any(device in limits.consumed for device in drawing):
             return
-        used: Amounts = {}
+        held: list[str] = []
         holders: dict[Key, list[Holding]] = {}
         for device in self._claims.get(pool, {}):
             others = self._others(device, key, decided)
             if device in own or others:
                 holders |= others
-                for counter, amount in limits.consumed.get(device.device, {}).items():
-                    used[counter] = used.get(counter, 0) + amount
-        for (counter_set, name), amount in used.items():
-            if amount > limits.counters.get((counter_set, name), 0):
-                what = f"counter {name} of {counter_set} in pool {pool}"
-                raise RefusedError(key, f"{what} does not suffice beside {_named(holders, key)}")
+                held.append(device.device)
+        short = limits.short_of(drawing, held)
+        if short is not None:
+            what = f"counter {short[1]} of {short[0]} in pool {pool}"
+            why = f"{what} does not suffice beside {_named(holders, key)}"
+            raise RefusedError(key, why, holders)
 
     def _others(
         self, device: DeviceId, key: Key, decided: Mapping[Key, Stored | None]
@@ -177,13 +161,13 @@ class ExclusiveDevices:
         if event.type is not EventType.DELETED:
             self._slices.setdefault(_pool_of(event.stored), set()).add(event.key)
 
-    def _limits_of(self, pool: PoolId) -> _PoolLimits:
+    def _limits_of(self, pool: PoolId) -> PoolLimits:
         found = self._limits.get(pool)
         if found is None:
             keys = self._slices.get(pool, ())
             stored = [one for one in map(self._store.get, keys) if one is not None]
             slices = newest_slices(one.read(RESOURCE_SLICES.codec) for one in stored).get(pool, [])
-            found = self._limits[pool] = _limits_in(slices)
+            found = self._limits[pool] = PoolLimits.of(slices)
         return found
 
 
@@ -209,29 +193,6 @@ def _holdings(stored: Stored) -> tuple[Holding, ...]:
 def _pool_of(stored: Stored) -> PoolId:
     spec = stored.read(RESOURCE_SLICES.codec).spec
     return PoolId(spec.driver, spec.pool.name)
-
-
-def _limits_in(slices: Sequence[ResourceSlice]) -> _PoolLimits:
-    """The limits of a pool, given the slices of its newest generation."""
-    devices: set[str] = set()
-    counters: Amounts = {}
-    capacities: dict[str, dict[str, Amount]] = {}
-    consumed: dict[str, Amounts] = {}
-    for spec in (slice_.spec for slice_ in slices):
-        for counter_set in spec.shared_counters or ():
-            for name, counter in counter_set.counters.items():
-                counters[counter_set.name, name] = counter.value.amount
-        for device in spec.devices or ():
-            devices.add(device.name)
-            if device.allow_multiple_allocations:
-                capacities[device.name] = {n: c.value.amount for n, c in device.capacity.items()}
-            if device.consumes_counters:
-                consumed[device.name] = {
-                    (one.counter_set, name): counter.value.amount
-                    for one in device.consumes_counters
-                    for name, counter in one.counters.items()
-                }
-    return _PoolLimits(frozenset(devices), capacities, counters, consumed)
 
 
 def _named(holders: Mapping[Key, object], key: Key) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from drayman.apiserver.instance.acceptance import wait_accepted
@@ -23,9 +24,15 @@ from drayman.cluster.turns import Turns
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
+from drayman.scheduler.leading import Candidate, election
 from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.tally import Tally
 
 _log: Final = logging.getLogger(__name__)
+
+SCHEDULER: Final = "drayman-up"
+"""Under which the scheduler of an instance holds its leases. A store has one instance at a time, so the next one is its successor and need
+not wait for the leases of one that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +52,16 @@ class ControlPlane:
 
 @asynccontextmanager
 async def running(
-    core: Core, parts: ControlPlane, report: Report | None = None
+    core: Core,
+    parts: ControlPlane,
+    report: Report | None = None,
+    scheduled_by: Callable[[str], None] = lambda _: None,
+    tally: Tally | None = None,
 ) -> AsyncIterator[None]:
-    """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it."""
+    """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it.
+
+    `scheduled_by` is called with who schedules whenever that changes: `SCHEDULER` or another holder of the leases; empty for none.
+    """
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
         core.running = parts.running
@@ -60,11 +74,14 @@ async def running(
         controllers = await start_controllers(client, informers, all_controllers(turns))
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
-            scheduler = Scheduler(client, informers, parts.scheduler, turns=turns)
-            scheduler.follow()  # before the nodes are made: they are ready once its informers have reported them
-            scheduling = asyncio.create_task(scheduler.run(), name="scheduler")
+            make = partial(Scheduler, client, informers, parts.scheduler, turns=turns, tally=tally)
+            terms = election(parts.scheduler.names, SCHEDULER)
+            candidate = Candidate(client, terms, make, scheduled_by)
+            scheduling = asyncio.create_task(candidate.run(), name="scheduler")
             scheduling.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduling)
+            # Before the nodes are made: they are ready once the scheduler's handlers have been notified of them.
+            await candidate.decided()
         await _start_nodes(_simulated(client, informers, parts.hardware), informers, report, end)
         yield
 

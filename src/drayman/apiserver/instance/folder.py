@@ -44,6 +44,8 @@ class Record:
     """The nodes and pods that an earlier run left in the directory, in words; empty if there were none."""
     scheduler_names: str = ""
     """The `schedulerName`s of the pods that it schedules, separated by commas."""
+    scheduler: str = ""
+    """Who schedules those pods now, in words; empty if that is left to others."""
 
     @property
     def progress(self) -> str:

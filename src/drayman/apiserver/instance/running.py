@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,8 @@ from drayman.apiserver.instance.first_objects import (
 )
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
-from drayman.apiserver.instance.starting import CHECK, Start
+from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
+from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
@@ -39,6 +40,7 @@ from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
 from drayman.reasons.wording import counted
+from drayman.scheduler.tally import Tally
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -78,6 +80,7 @@ class Instance:
     server: ApiServer
     http: RunningServer
     kubeconfig: Path
+    started: Start
     found: str = ""
     """The nodes and pods that an earlier run left, in words; empty if there were none."""
     _end: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -133,24 +136,32 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
         scheduler_names=_scheduler_names(options.control_plane),
     )
     try:
-        await _complete(server, options, Start(options.folder, record, report), end)
+        starting = Start(options.folder, record, report)
+        await _complete(server, options, starting, end)
     except FolderError as error:
         raise InstanceError(str(error)) from error
-    return Instance(options, store, server, http, path, found)
+    return Instance(options, store, server, http, path, starting, found)
 
 
 async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
     """Turn a working API into a ready cluster. Raises FolderError."""
     if options.control_plane is not None:
-        server.health.readiness = {**server.health.readiness, CHECK: start.problem}
+        checks = {CHECK: start.problem, SCHEDULER_CHECK: start.scheduler_problem}
+        server.health.readiness = {**server.health.readiness, **checks}
         lifecycle = Lifecycle(server.core)
         lifecycle.start()
         end.push_async_callback(lifecycle.stop)
         aggregation = RoleAggregation(server.core)
         aggregation.start()
         end.push_async_callback(aggregation.stop)
-        parts = running(server.core, options.control_plane, start.advance)
-        await end.enter_async_context(parts)
+        tally, parts = Tally(), options.control_plane
+        if parts.scheduler is not None:
+            server.metrics.registry.register(SchedulerMetrics(tally, lambda: start.is_leading))
+            scheduler = replace(parts.scheduler, is_guarded=options.guard_devices)
+            parts = replace(parts, scheduler=scheduler)
+        await end.enter_async_context(
+            running(server.core, parts, start.advance, start.scheduled_by, tally)
+        )
     start.finish()
 
 

@@ -145,9 +145,11 @@ MODIFIED = (
 )
 
 
-def conflict(subject: Subject, why: str = MODIFIED) -> StatusError:
+def conflict(
+    subject: Subject, why: str = MODIFIED, causes: Sequence[StatusCause] = ()
+) -> StatusError:
     message = f'Operation cannot be fulfilled on {subject.qualified} "{subject.name}": {why}'
-    return StatusError(409, "Conflict", message, subject)
+    return StatusError(409, "Conflict", message, subject, causes)
 
 
 def expired(message: str, continue_token: str = "") -> StatusError:

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drayman.apiserver.protocol.errors import StatusError, Subject, already_exists, conflict
+from drayman.apiserver.protocol.errors import (
+    StatusCause,
+    StatusError,
+    Subject,
+    already_exists,
+    conflict,
+)
 from drayman.apiserver.verbs.core import ObjectStore
 from drayman.cluster.embedded.errors import ConflictError, RefusedError
 from drayman.cluster.embedded.model import Key, Operation, Put, Stored
 from drayman.cluster.embedded.watching import Subscription
+from drayman.cluster.errors import HELD_BY
 
 
 class Batch:
@@ -101,5 +108,9 @@ def conflict_of(error: ConflictError | RefusedError) -> StatusError:
     plural, _, group = error.key.resource.partition(".")
     subject = Subject(plural, group, error.key.name)
     if isinstance(error, RefusedError):
-        return conflict(subject, error.why)
+        held = [
+            StatusCause(HELD_BY, f"{holder.namespace}/{holder.name}", "status.allocation")
+            for holder in error.holders
+        ]
+        return conflict(subject, error.why, held)
     return already_exists(subject) if error.expected == 0 else conflict(subject)

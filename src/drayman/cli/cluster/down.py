@@ -77,6 +77,8 @@ def status(data_dir: Path | None, output: str) -> None:
     to_stdout(f"process         {record.pid}, since {record.started}")
     to_stdout(f"state           {folder.path if record.durable else 'in memory only'}")
     to_stdout(f"kubeconfig      {record.kubeconfig}")
+    if record.scheduler:
+        to_stdout(f"scheduler       {record.scheduler}")
     to_stdout(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
     _note_other_cluster(record)
 

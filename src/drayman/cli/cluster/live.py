@@ -99,6 +99,7 @@ class LiveStatus:
         instance, options = self._instance, self._instance.options
         requests = self._request_rate.per_second(self._requests.number)
         changes = self._change_rate.per_second(self._store.revision)
+        scheduler = instance.started.scheduler
         return [
             ("Kubernetes API", f"{instance.url}   up {uptime(time.monotonic() - self._started)}"),
             ("state", str(options.folder.path) if options.durable else "in memory only"),
@@ -112,6 +113,7 @@ class LiveStatus:
             ("claims", counted(self._claims)),
             ("pods", counted(self._pods)),
             ("namespaces", f"{self._store.count(NAMESPACES):,}"),
+            *([("scheduler", scheduler)] if scheduler else []),
             ("load", f"{requests:,.0f} requests/s, {changes:,.0f} changes/s"),
         ]
 

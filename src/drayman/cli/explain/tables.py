@@ -139,6 +139,8 @@ def _holder(holder: Holder) -> Text:
     text = Text(f"{plain(holder.namespace)}/{what}" if holder.namespace else what)
     if holder.workload:
         text.append(f" ({plain(holder.workload)})", "dim")
+    if holder.lost:
+        text.append(f", whose claim {plain(holder.claim)} was {plain(holder.lost)}", "dim")
     return text
 
 

@@ -8,6 +8,8 @@ StoreError              the store cannot be opened, or a write could not be made
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from drayman.cluster.embedded.model import Key, Stored
 
 
@@ -29,12 +31,16 @@ class ConflictError(StoreError):
 
 
 class RefusedError(StoreError):
-    """A write violates a constraint on the store. Nothing of its transaction was written."""
+    """A write violates a constraint on the store. Nothing of its transaction was written.
 
-    def __init__(self, key: Key, why: str) -> None:
+    `holders` are the objects that have what it wanted.
+    """
+
+    def __init__(self, key: Key, why: str, holders: Iterable[Key] = ()) -> None:
         super().__init__(f"{key}: {why}")
         self.key = key
         self.why = why
+        self.holders = tuple(holders)
 
 
 class TooOldError(StoreError):

@@ -1,0 +1,41 @@
+"""What `/metrics` says about the scheduler of an instance: whether it leads, named as in Kubernetes, and what should not have happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from drayman.scheduler.leading import lease_of
+from drayman.scheduler.tally import Tally
+
+
+class SchedulerMetrics(Collector):
+    """Reads the figures when they are asked for."""
+
+    def __init__(self, tally: Tally, is_leading: Callable[[], bool]) -> None:
+        self._tally = tally
+        self._is_leading = is_leading
+
+    def collect(self) -> Iterator[Metric]:
+        leads = GaugeMetricFamily(
+            "leader_election_master_status",
+            "Whether the scheduler of this process is at work.",
+            labels=("name",),
+        )
+        leads.add_metric((lease_of("drayman"),), float(self._is_leading()))
+        yield leads
+        for name, text, number in (
+            (
+                "drayman_scheduler_claims_lost",
+                "Claims that were taken from pods on nodes.",
+                self._tally.claims_lost,
+            ),
+            (
+                "drayman_scheduler_devices_held_twice",
+                "Times that claims were found to hold more than there is.",
+                self._tally.held_twice,
+            ),
+        ):
+            yield CounterMetricFamily(name, text, value=number)

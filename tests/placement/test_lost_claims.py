@@ -1,0 +1,222 @@
+"""Devices stay with the pods that use them, whatever becomes of the claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.api.codec import convert
+from drayman.api.core import Node, Pod
+from drayman.api.resource import ResourceClaim
+from drayman.inventory.features import Features
+from drayman.inventory.identity import DeviceId
+from drayman.placement.hints import Change
+from drayman.placement.lost_claims import CONDITION, LostClaim, lost_claims_of, message_of
+from drayman.placement.state import ClusterState
+from drayman.placement.wake import Wake
+
+DRIVER, POOL = "gpu.example.com", "node-a"
+
+
+def pod(name: str, node: str = "node-a", phase: str = "Running", *lost: LostClaim) -> Pod:
+    conditions = (
+        [{"type": CONDITION, "status": "True", "message": message_of(lost)}] if lost else []
+    )
+    return convert(
+        Pod,
+        {
+            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+            "spec": {
+                "nodeName": node,
+                "containers": [{"name": "main"}],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}],
+            },
+            "status": {"phase": phase, "conditions": conditions},
+        },
+    )
+
+
+def claim(
+    version: int, device: str = "", *users: str, uid: str = "first", **fields: Any
+) -> ResourceClaim:
+    status: dict[str, Any] = {
+        "reservedFor": [{"resource": "pods", "name": u, "uid": f"uid-{u}"} for u in users]
+    }
+    if device:
+        result = {"request": "r", "driver": DRIVER, "pool": POOL, "device": device, **fields}
+        status["allocation"] = {"devices": {"results": [result]}}
+    metadata = {
+        "name": "c", "namespace": "default", "uid": uid, "resourceVersion": str(version),
+    }  # fmt: skip
+    return convert(ResourceClaim, {"metadata": metadata, "status": status})
+
+
+@dataclass
+class Place:
+    """A state, and what it has woken pods for."""
+
+    woken: list[Change] = field(default_factory=list)
+    state: ClusterState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = ClusterState(Features(), self.woken.append)
+        self.state.set_node(convert(Node, {"metadata": {"name": "node-a"}}))
+
+    def held(self) -> set[str]:
+        found = {h.device for _, holdings in self.state.ledger.holders() for h in holdings}
+        return {device.device for device in found}
+
+
+def in_use() -> Place:
+    place = Place()
+    place.state.set_claim(claim(1))
+    place.state.set_claim(claim(2, "gpu-0", "p"))
+    place.state.set_placed_pod(pod("p"))
+    return place
+
+
+TAKEN = {
+    "the claim is deleted": [("remove", claim(2, "gpu-0", "p"))],
+    "it is deallocated": [("set", claim(3))],
+    "it gets another device": [("set", claim(3, "gpu-1", "p"))],
+    "it is replaced by another of its name": [("set", claim(9, uid="second"))],
+    "another of its name has another device": [("set", claim(9, "gpu-1", "q", uid="second"))],
+    "its reservation goes first": [("set", claim(3, "gpu-0")), ("set", claim(4))],
+    "its reservation goes, and then the claim": [
+        ("set", claim(3, "gpu-0", "q")),
+        ("remove", claim(4, "gpu-0", "q")),
+    ],
+}
+
+
+@pytest.mark.parametrize("steps", TAKEN.values(), ids=TAKEN)
+def test_what_is_taken_from_a_pod_stays_held_until_it_has_ended(steps: list[Any]) -> None:
+    """Then it is free, and pods that wait for devices are woken."""
+    place = in_use()
+    for verb, version in steps:
+        (place.state.set_claim if verb == "set" else place.state.remove_claim)(version)
+    assert "gpu-0" in place.held()
+    (users,) = place.state.lost_claims()
+    assert (users.claim.name, users.claim.uid, users.pods) == ("c", "first", {"uid-p"})
+    place.woken.clear()
+    place.state.set_placed_pod(pod("p", phase="Succeeded"))
+    assert "gpu-0" not in place.held()
+    assert list(place.state.lost_claims()) == []
+    assert Wake.DEVICES in place.woken
+
+
+def test_a_pod_that_has_ended_loses_nothing() -> None:
+    """Its claim gives back its devices, as always."""
+    place = in_use()
+    place.state.set_placed_pod(pod("p", phase="Failed"))
+    place.state.set_claim(claim(3))
+    assert (place.held(), list(place.state.lost_claims())) == (set(), [])
+
+
+def test_devices_of_a_claim_of_several_pods_stay_until_the_last_has_ended() -> None:
+    """Each of them may still use them."""
+    place = in_use()
+    place.state.set_claim(claim(3, "gpu-0", "p", "q"))
+    place.state.set_placed_pod(pod("q"))
+    place.state.remove_claim(claim(3, "gpu-0", "p", "q"))
+    place.state.remove_pod("uid-p")
+    assert place.held() == {"gpu-0"}
+    place.state.remove_pod("uid-q")
+    assert place.held() == set()
+
+
+def test_what_is_given_back_is_not_lost() -> None:
+    """The claim has its devices again, and they are held once."""
+    place = in_use()
+    place.state.set_claim(claim(3))
+    place.state.set_claim(claim(4, "gpu-0", "p"))
+    assert list(place.state.lost_claims()) == []
+    assert place.state.ledger.holders_of(DeviceId(DRIVER, POOL, "gpu-0")) == ("first",)
+
+
+def test_the_next_scheduler_knows_of_a_loss_from_the_pod() -> None:
+    """It never saw the claim."""
+    place = in_use()
+    place.state.remove_claim(claim(2, "gpu-0", "p"))
+    (users,) = place.state.lost_claims()
+    later = Place()
+    later.state.set_placed_pod(pod("p", "node-a", "Running", users.claim))
+    assert later.held() == {"gpu-0"}
+    assert list(later.state.lost_claims()) == [users]
+    later.state.remove_pod("uid-p")
+    assert later.held() == set()
+
+
+def test_a_condition_that_cannot_be_read_says_nothing() -> None:
+    """It may be that of another version."""
+    unreadable = [
+        {"type": CONDITION, "status": "True", "message": message}
+        for message in ("", "no JSON", '{"claims": 5}')
+    ]
+    for condition in unreadable:
+        value = {"metadata": {"name": "p"}, "status": {"conditions": [condition]}}
+        assert lost_claims_of(convert(Pod, value)) == ()
+
+
+def test_shares_are_recorded_with_what_they_consume() -> None:
+    """What is left of the device for others depends on it."""
+    share = claim(
+        2, "gpu-0", "p",
+        shareID="8c4bb7d4-0a2d-4a2c-9f1c-1f7d6e0e0001", consumedCapacity={"memory": "3Gi"},
+    )  # fmt: skip
+    lost = LostClaim.of(share, "deleted")
+    assert lost_claims_of(pod("p", "node-a", "Running", lost)) == (lost,)
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["place", "end", "reserve", "release", "allocate", "free", "delete"]),
+        st.sampled_from("pq"),
+        st.sampled_from(["gpu-0", "gpu-1"]),
+    ),
+    max_size=30,
+)
+
+
+@given(MOVES)
+def test_no_device_that_a_pod_uses_is_ever_free(moves: list[tuple[str, str, str]]) -> None:
+    """Whatever is done to a claim, and to those of its name after it; and in the end nothing is left held."""
+    place = Place()
+    version, number = 0, 0
+    users: set[str] = set()
+    device = ""
+    living: dict[str, set[str]] = {}
+    seen: set[str] = set()
+    for verb, name, wanted in moves:
+        version += 1
+        if verb == "place":
+            if name not in seen:
+                living.setdefault(name, set())
+                seen.add(name)
+                place.state.set_placed_pod(pod(name))
+        elif verb == "end":
+            living.pop(name, None)
+            place.state.remove_pod(f"uid-{name}")
+        else:
+            if verb == "delete":
+                place.state.remove_claim(claim(version, device, *sorted(users), uid=str(number)))
+                number, users, device = number + 1, set(), ""
+            else:
+                users = users | {name} if verb == "reserve" else users
+                users = users - {name} if verb == "release" else users
+                device = {"allocate": wanted, "free": ""}.get(verb, device)
+                users = users if device else set()
+                place.state.set_claim(claim(version, device, *sorted(users), uid=str(number)))
+        for user in users & living.keys():
+            living[user].add(device)
+        used = set().union(*living.values()) - {""}
+        assert used <= place.held()
+    for name in tuple(living):
+        place.state.remove_pod(f"uid-{name}")
+    place.state.remove_claim(claim(version, device, uid=str(number)))
+    assert place.held() == set()
+    assert list(place.state.lost_claims()) == []

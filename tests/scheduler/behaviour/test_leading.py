@@ -1,0 +1,152 @@
+"""Of all schedulers that serve the same name, one is at work; those of different names are not kept from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from controllers.world import eventually
+from drayman.apiserver.instance import Folder, Instance, Options, start
+from drayman.apiserver.instance.control_plane import SCHEDULER, ControlPlane
+from drayman.cluster import HttpClient, Informers, LeaderElector
+from drayman.cluster.patches import merge_patch
+from drayman.cluster.resources import LEASES, JsonObject
+from drayman.scheduler.leading import LEASE_NAMESPACE, election, lease_of
+from drayman.scheduler.running import Scheduler, SchedulerOptions
+from scheduler.behaviour.stage import Stage
+
+NAMES = ("default-scheduler", "drayman")
+
+
+@asynccontextmanager
+async def instance_of(folder: Path, **options: object) -> AsyncIterator[tuple[Instance, Stage]]:
+    instance = await start(Options(Folder(folder / "drayman"), **options))  # type: ignore[arg-type]
+    try:
+        async with HttpClient.from_environment(instance.kubeconfig) as client:
+            yield instance, Stage(client, ())
+    finally:
+        await instance.stop()
+
+
+async def lease(stage: Stage, name: str = "drayman") -> JsonObject:
+    found = await stage.client.get(LEASES, lease_of(name), LEASE_NAMESPACE)
+    return dict(found["spec"])
+
+
+def master(instance: Instance) -> float | None:
+    registry = instance.server.metrics.registry
+    labels = {"name": lease_of("drayman")}
+    return registry.get_sample_value("leader_election_master_status", labels)
+
+
+async def hold(stage: Stage, name: str, holder: str) -> None:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
+    await stage.client.patch(LEASES, lease_of(name), merge_patch({"spec": spec}), LEASE_NAMESPACE)
+
+
+async def test_an_instance_holds_the_lease_of_each_name_it_serves(tmp_path: Path) -> None:
+    """From the moment it is ready; and it gives them up when it is stopped."""
+    async with instance_of(tmp_path) as (instance, stage):
+        assert [(await lease(stage, n))["holderIdentity"] for n in NAMES] == [SCHEDULER] * 2
+        assert instance.started.scheduler == "the embedded one"
+        record = instance.options.folder.running()
+        assert record is not None
+        assert record.scheduler == "the embedded one"
+    async with instance_of(tmp_path, control_plane=None) as (_, stage):
+        assert [(await lease(stage, n))["holderIdentity"] for n in NAMES] == ["", ""]
+
+
+async def test_an_instance_that_was_killed_has_its_leases_back_at_once(tmp_path: Path) -> None:
+    """The next one on the same data is its successor: it schedules, though the leases have long to run."""
+    async with instance_of(tmp_path, control_plane=None) as (_, stage):
+        for name in NAMES:
+            spec = {
+                "holderIdentity": SCHEDULER,
+                "leaseDurationSeconds": 3600,
+                "leaseTransitions": 7,
+            }
+            body = {"metadata": {"name": lease_of(name)}, "spec": spec}
+            await stage.client.create(LEASES, body, LEASE_NAMESPACE)
+    async with instance_of(tmp_path) as (_, stage):
+        await stage.node("node-a")
+        await stage.start_pod("p")
+        await stage.bound("p")
+        assert (await lease(stage))["leaseTransitions"] == 7
+
+
+async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
+    tmp_path: Path,
+) -> None:
+    """No pod is placed meanwhile, claims are still made from templates, and then everything goes on."""
+    async with instance_of(tmp_path, durable=False) as (instance, stage):
+        await stage.node("node-a", "gpu-0", "gpu-1")
+        await stage.device_class()
+        await stage.make_template("t")
+        await stage.start_pod("first", {"name": "gpu", "resourceClaimTemplateName": "t"})
+        await stage.bound("first")
+        await hold(stage, "drayman", "other-host_1")
+
+        async def scheduler() -> str:
+            return instance.started.scheduler
+
+        assert master(instance) == 1.0
+        await eventually(
+            scheduler, lambda said: said == "other-host_1 (the embedded one stands by)"
+        )
+        assert (master(instance), instance.started.scheduler_problem()) == (0.0, None)
+        assert (await lease(stage, "default-scheduler"))["holderIdentity"] == ""
+        await stage.start_pod("second", {"name": "gpu", "resourceClaimTemplateName": "t"})
+        claim = await stage.claim_of("second")
+        assert claim.status.allocation is None
+        assert not (await stage.until_pod("second", lambda _: True)).spec.node_name
+        await hold(stage, "drayman", "")
+        await stage.bound("second")
+        assert await scheduler() == "the embedded one"
+        assert (await lease(stage))["holderIdentity"] == SCHEDULER
+
+
+async def test_of_two_schedulers_of_one_name_one_is_at_work(tmp_path: Path) -> None:
+    """The second, over HTTP, stands by as long as the first leads. One of another name works at the same time."""
+    async with instance_of(tmp_path, durable=False) as (instance, stage):
+        at_work: list[str] = []
+
+        async def compete(*names: str) -> None:
+            async def work() -> None:
+                at_work.extend(names)
+                informers = Informers(client)
+                options = SchedulerOptions(names=frozenset(names))
+                try:
+                    await Scheduler(client, informers, options).run()
+                finally:
+                    await informers.stop()
+
+            async with HttpClient.from_environment(instance.kubeconfig) as client:
+                terms = election(names, f"host_{'_'.join(names)}")
+                await LeaderElector(client, terms, report=seen.append).lead(work)
+
+        seen: list[str] = []
+        same = asyncio.create_task(compete("drayman"))
+        other = asyncio.create_task(compete("other"))
+        await stage.node("node-a")
+        await stage.start_pod("theirs", schedulerName="other")
+        await stage.bound("theirs")
+        await stage.start_pod("ours", schedulerName="drayman")
+        await stage.bound("ours")
+        assert at_work == ["other"]
+        assert SCHEDULER in seen
+        for task in (same, other):
+            task.cancel()
+        await asyncio.wait((same, other))
+
+
+def test_an_instance_without_a_scheduler_says_nothing_about_one(tmp_path: Path) -> None:
+    """Scheduling is left to others, who hold the leases."""
+
+    async def scenario() -> None:
+        parts = ControlPlane(scheduler=None)
+        async with instance_of(tmp_path, durable=False, control_plane=parts) as (instance, _):
+            assert instance.started.scheduler == ""
+
+    asyncio.run(scenario())
