@@ -140,8 +140,8 @@ def _version_errors(definition: Definition, old: Definition | None) -> Iterator[
 
 def _same_schema(name: str, version: Mapping[str, Json], old: Definition | None) -> bool:
     """Whether a version had this schema before."""
-    before = [v for v in old.versions if v.get("name") == name] if old is not None else []
-    return bool(before) and schema_of(before[0]) == schema_of(version)
+    before = None if old is None else old.by_name.get(name)
+    return before is not None and schema_of(before) == schema_of(version)
 
 
 def _shared_errors(definition: Definition, old: Definition | None) -> Iterator[FieldError]:
