@@ -205,10 +205,11 @@ def _stored_version_errors(definition: Definition) -> Iterator[FieldError]:
         yield invalid(path, None, "must have at least one stored version")
         return
     present = {version.get("name") for version in definition.versions}
+    listed, names = list(stored), set(stored)
     for version in definition.versions:
-        if version.get("storage") and version.get("name") not in stored:
+        if version.get("storage") and version.get("name") not in names:
             text = f"must have the storage version {version.get('name') or ''}"
-            yield invalid(path, list(stored), text)
+            yield invalid(path, listed, text)
     for position, name in enumerate(stored):
         if name not in present:
             text = (

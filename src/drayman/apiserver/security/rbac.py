@@ -33,20 +33,24 @@ class RbacAuthorizer:
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Every rule that a user has, cluster-wide and in a namespace."""
+        groups = frozenset(user.groups)
         for binding in self._objects.list(CLUSTER_BINDINGS):
             name = binding["metadata"]["name"]
-            yield from self._granted(binding, user, "", f'ClusterRoleBinding "{name}"')
+            yield from self._granted(binding, user, groups, "", f'ClusterRoleBinding "{name}"')
         if not namespace:
             return
         for binding in self._objects.list(BINDINGS, namespace):
             name = binding["metadata"]["name"]
-            yield from self._granted(binding, user, namespace, f'RoleBinding "{name}/{namespace}"')
+            yield from self._granted(
+                binding, user, groups, namespace, f'RoleBinding "{name}/{namespace}"'
+            )
 
     def _granted(
-        self, binding: Object, user: User, namespace: str, described: str
+        self, binding: Object, user: User, groups: frozenset[str], namespace: str, described: str
     ) -> Iterator[Grant]:
         subject = next(
-            (s for s in binding.get("subjects") or () if applies(s, user, namespace)), None
+            (s for s in binding.get("subjects") or () if applies(s, user, groups, namespace)),
+            None,
         )
         if subject is None:
             return
@@ -70,14 +74,14 @@ def referenced_role(objects: ObjectReader, reference: Object, namespace: str) ->
     return objects.get(ROLES, namespace, reference["name"])
 
 
-def applies(subject: Object, user: User, namespace: str) -> bool:
+def applies(subject: Object, user: User, groups: frozenset[str], namespace: str) -> bool:
     """Whether a subject of a binding is the user, or a group the user is in."""
     name = subject.get("name", "")
     match subject.get("kind"):
         case "User":
             return bool(user.name == name)
         case "Group":
-            return name in user.groups
+            return name in groups
         case "ServiceAccount":
             where = subject.get("namespace") or namespace
             return bool(where) and bool(user.name == f"system:serviceaccount:{where}:{name}")
