@@ -19,8 +19,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from robustness import widgets
 from robustness.hostile import (
     APPLY,
+    DEFINITIONS,
     IS_LONG,
     JSON,
     JSON_PATCH,
@@ -36,6 +38,7 @@ from drayman.apiserver.serving.assembly import make_server
 from drayman.cluster.embedded.model import Delete
 from drayman.cluster.embedded.store import Store
 from growth.documents import ITEM, message_of, skeleton, value
+from patience import PATIENCE_S
 
 EXAMPLES = 500 if IS_LONG else 14
 """Objects for each kind in each version."""
@@ -66,6 +69,18 @@ class Served:
 
     def __str__(self) -> str:
         return f"{self.resource.qualified}/{self.version}"
+
+    @property
+    def message(self) -> Message:
+        if self.resource.group == widgets.GROUP:
+            return widgets.MESSAGE
+        return message_of(self.resource, self.version)
+
+    def sample(self) -> dict[str, Any]:
+        """An object that the server accepts."""
+        if self.resource.group == widgets.GROUP:
+            return widgets.widget()
+        return skeleton(self.resource, self.version)
 
     @property
     def path(self) -> str:
@@ -154,6 +169,11 @@ def put(obj: Any, message: Message, path: tuple[str, ...], wrong: Any) -> None:
         obj["k"] = wrong
 
 
+def pointer(path: tuple[str, ...]) -> str:
+    """A path as JSON patches write it. Lists may have an item, or get one."""
+    return "".join(f"/{0 if name == ITEM else name.replace('/', '~1')}" for name in path)
+
+
 def _member(obj: Any, type_: Type, name: str) -> Any:
     if isinstance(obj, list):
         if name == ITEM and not obj:
@@ -176,7 +196,8 @@ PLACES = st.integers(0, 10**6)
 CHANGES = st.lists(st.tuples(PLACES, st.none() | PLACES, WRONGS), min_size=1, max_size=3)
 """Which field, and which of the values of its type it gets or else which value."""
 EXTRAS = st.lists(st.tuples(st.sampled_from(UNKNOWN), st.sampled_from(NASTY)), max_size=1)
-WAYS = ("create", "update", "part", MERGE_PATCH, STRATEGIC, JSON_PATCH, APPLY)
+OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
+WAYS = ("operations", "create", "update", "part", MERGE_PATCH, STRATEGIC, JSON_PATCH, APPLY)
 
 
 @dataclass(slots=True)
@@ -198,16 +219,26 @@ class Attempt:
         return await self.target.send(method, path, json.dumps(body).encode(), media, query)
 
     async def run(self, way: str, changes: list[Change], extras: list[tuple[str, Any]]) -> None:
-        resource, version = self.served.resource, self.served.version
-        message = message_of(resource, version)
+        resource, message = self.served.resource, self.served.message
         paths = field_paths(message)
-        good = skeleton(resource, version)
-        bad, name = skeleton(resource, version), good["metadata"]["name"]
+        good = self.served.sample()
+        bad: Any = self.served.sample()
+        name = good["metadata"]["name"]
         for number, fit, wrong in changes:
             path, type_ = paths[number % len(paths)]
             values = fitting(type_)
             put(bad, message, path, deepcopy(wrong if fit is None else values[fit % len(values)]))
         bad.update(deepcopy(extras))
+        if way == "operations":
+            bad = [
+                {
+                    "op": OPERATIONS[number % len(OPERATIONS)],
+                    "path": pointer(paths[number % len(paths)][0]),
+                    "from": pointer(paths[(fit or 0) % len(paths)][0]),
+                    "value": wrong,
+                }
+                for number, fit, wrong in changes
+            ]
         await self._write(way, good, bad, f"{self.served.path}/{name}")
         if "update" in resource.verbs:
             await self._look_at_all()
@@ -227,6 +258,8 @@ class Attempt:
                 if "update" in part.verbs and part.kind is None:
                     await self.send("PUT", f"{path}/{part.name}", bad)
                     await self.send("PATCH", f"{path}/{part.name}", bad, MERGE_PATCH)
+        elif way == "operations":
+            await self.send("PATCH", path, bad, JSON_PATCH)
         elif way == JSON_PATCH:
             operations = [{"op": "add", "path": f"/{name}", "value": bad[name]} for name in bad]
             await self.send("PATCH", path, operations, way)
@@ -280,8 +313,8 @@ class Attempt:
         assert await self.target.send("DELETE", path, query="gracePeriodSeconds=0") in (200, 202)
 
 
-def fuzz(attempt: Attempt, runner: asyncio.Runner) -> None:
-    @settings(max_examples=EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
+def fuzz(attempt: Attempt, runner: asyncio.Runner, examples: int = EXAMPLES) -> None:
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(WAYS), CHANGES, EXTRAS)
     def run(way: str, changes: list[Change], extras: list[tuple[str, Any]]) -> None:
         runner.run(attempt.run(way, changes, extras))
@@ -300,10 +333,30 @@ def test_documents_of_every_kind(group: str) -> None:
         runner.run(context.__aexit__(None, None, None))
 
 
+def test_documents_of_a_custom_kind() -> None:
+    """So are objects of a kind that a user defines, with everything that its schema can say."""
+    with asyncio.Runner() as runner:
+        context = hostile_target()
+        target = runner.run(context.__aenter__())
+        served = runner.run(define(target))
+        fuzz(Attempt(target, served), runner, examples=8 * EXAMPLES)
+        runner.run(context.__aexit__(None, None, None))
+
+
+async def define(target: Target) -> Served:
+    """Have a server serve widgets."""
+    assert await target.send("POST", DEFINITIONS, widgets.definition()) == 201
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = target.server.core.resources.find(widgets.GROUP, "v1", "widgets")
+            if found is not None:
+                return Served(found, "v1")
+            await asyncio.sleep(0.01)
+
+
 async def test_every_kind_begins_as_an_object_that_is_accepted() -> None:
     """What is made wrong is right to begin with."""
     async with hostile_target() as target:
         for served in all_served():
-            body = skeleton(served.resource, served.version)
-            status = await target.send("POST", served.path, body, query="dryRun=All")
+            status = await target.send("POST", served.path, served.sample(), query="dryRun=All")
             assert status == (404 if served.resource.kind == "Binding" else 201), str(served)
