@@ -5,8 +5,7 @@ once. Whatever the interpreter does inside one operation counts by its size: `x 
 joined text by its length, encoding and comparison by the values inside. An operation that takes the same time whatever the size of its
 operands counts once or not at all.
 
-The counters are lists of numbers that the compiled code increments itself. They only exist in a process that imported the package while
-`metered` was in force.
+The compiled code increments the counters itself. They exist only in a process that called `meter_package` before it imported the package.
 """
 
 from __future__ import annotations

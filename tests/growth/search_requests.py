@@ -16,15 +16,17 @@ from growth.metering import meter_package
 
 METER = meter_package("drayman")
 
+from api.schema.wire import encode, envelope  # noqa: E402
 from drayman.apiserver.protocol import errors  # noqa: E402
 from growth.comparing import Growth, steep  # noqa: E402
-from growth.documents import Place, grown, places, together  # noqa: E402
+from growth.documents import Place, grown, message_of, places, together  # noqa: E402
 from growth.requesting import FORMS, JSON, Served, collection, served, writes  # noqa: E402
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 ITEMS = 24 if IS_LONG else 12
 errors.MOST_ERROR_TEXT = 0
 """Only the first error is shown: what is left out beyond the limit must not grow either."""
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 VARIANTS = ("distinct", "full", "same", "empty")
 
 
@@ -48,6 +50,9 @@ async def tried(target: Served, group: Sequence[Place], count: int, variant: str
     obj, path = grown(group, count, variant), collection(resource, version)
     name = obj["metadata"]["name"]
     await target.send("POST", path, obj, dryRun="All")
+    raw = encode(message_of(resource, version), obj)
+    data = envelope(obj["apiVersion"], obj["kind"], raw)
+    await target.send("POST", path, data, PROTOBUF, dryRun="All")
     if "update" not in resource.verbs:
         return
     await target.keep(resource, version, obj)

@@ -89,7 +89,7 @@ SCHEMAS: dict[str, tuple[Object, Callable[[int], Any]]] = {
     "oneOf": (listed({"oneOf": [{"minLength": 1}, {"maxLength": 9}]}), texts),
     "not": (listed({"not": {"minLength": 1}}), texts),
     "allOf": (listed({"allOf": [{"minLength": 9}, {"maxLength": 1}]}), texts),
-    "members that nobody knows": (
+    "members without a schema": (
         {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         lambda count: {f"k{number}": {"a": [1]} for number in range(count)},
     ),

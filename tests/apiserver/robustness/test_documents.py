@@ -215,7 +215,7 @@ class Attempt:
     async def send(
         self, method: str, path: str, body: Any, media: str = JSON, query: str = ""
     ) -> int:
-        # Text that is no Unicode is sent as an escape, as a client can send it.
+        # Text that is not Unicode is sent as an escape, as a client can send it.
         return await self.target.send(method, path, json.dumps(body).encode(), media, query)
 
     async def run(self, way: str, changes: list[Change], extras: list[tuple[str, Any]]) -> None:
