@@ -187,9 +187,9 @@ class Place:
         return f"{self.resource.kind_in(self.version).api_version} {self.resource.kind} {'.'.join(self.path)}"
 
     @property
-    def shared(self) -> tuple[Message, str]:
-        """What the same field in another kind agrees in."""
-        return self.owner, self.field.name
+    def shared(self) -> tuple[str, str, str]:
+        """What the same field agrees in where it is used by another kind, or in another version."""
+        return self.owner.package.partition("/")[0], self.owner.name, self.field.name
 
 
 def message_of(resource: ApiResource, version: str) -> Message:
