@@ -7,6 +7,7 @@ import json
 import pytest
 
 from building import Harness, decoded
+from drayman.apiserver.protocol.errors import MOST_ERROR_TEXT
 from drayman.apiserver.protocol.exchange import StreamingResponse
 from drayman.apiserver.protocol.limits import MOST_OBJECT_BYTES, ServerLimits
 from drayman.apiserver.protocol.shares import Shares
@@ -71,3 +72,41 @@ async def test_an_object_grows_to_a_limit_and_can_always_be_deleted() -> None:
     freed = {"metadata": {"finalizers": None}}
     assert (await harness.send("PATCH", f"{base}/configmaps/a", freed, headers)).status == 200
     assert (await harness.send("GET", f"{base}/configmaps/a")).status == 404
+
+
+def _controllers(count: int) -> list[dict[str, object]]:
+    return [
+        {"apiVersion": "v1", "kind": "Node", "name": f"n{number}", "uid": f"u{number}", "controller": True}
+        for number in range(count)
+    ]  # fmt: skip
+
+
+async def _refused(count: int) -> tuple[str, list[dict[str, str]]]:
+    """The message and the causes for an object with so many controllers, each of which the server refuses with all of them."""
+    harness = Harness()
+    path = f"{await harness.namespace()}/configmaps"
+    body = {"metadata": {"name": "c", "ownerReferences": _controllers(count)}}
+    answer = await harness.send("POST", path, body)
+    assert answer.status == 422
+    assert len(answer.body) < 3 * MOST_ERROR_TEXT
+    status = json.loads(answer.body)
+    return status["message"], status["details"]["causes"]
+
+
+async def test_few_errors_are_all_shown() -> None:
+    """With few errors the answer is the one that Kubernetes gives."""
+    message, causes = await _refused(3)
+    quoted = json.dumps(_controllers(3), separators=(",", ":"))
+    assert [cause["message"] for cause in causes] == [
+        f'Invalid value: {quoted}: Only one reference can have Controller set to true. Found "true" in references for '
+        f"Node/n0 and Node/n{number}"
+        for number in (1, 2)
+    ]
+    assert message.endswith("Node/n0 and Node/n2]")
+
+
+async def test_errors_that_quote_a_long_list_are_not_all_shown() -> None:
+    """Each of the errors quotes all references. The first ones are shown, with the number of the others."""
+    message, causes = await _refused(900)
+    assert 1 <= len(causes) < 10
+    assert message.endswith(f", and {899 - len(causes)} more]")

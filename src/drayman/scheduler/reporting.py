@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -103,10 +103,12 @@ class Reporter:
         self._pending[uid] = _Report(pod, reason, explain, due, copies)
         self._news.set()
 
-    def _refuse_copies(self, report: _Report) -> None:
+    def _refuse_copies(self, report: _Report) -> Iterator[str]:
+        """Yields the uids of the copies."""
         for pod, explain in report.copies():
             if condition_of(pod) is not None:
                 self.refuse(pod, report.reason, explain, patience_s=COPIES_S)
+            yield pod.metadata.uid
 
     def bound(self, pod: Pod, node: str) -> None:
         self._pending.pop(pod.metadata.uid, None)
@@ -135,13 +137,15 @@ class Reporter:
         """The reports that have waited long enough, still hold and are new."""
         due = [uid for uid, report in self._pending.items() if report.due <= now]
         found: list[_News] = []
+        copies: set[str] = set()
         for uid in due:
             report = self._pending.pop(uid)
             news = _worked_out(report) if self._still_waits(uid) else None
             if news is not None:
                 found.append(news)
-                if news.is_event:
-                    self._refuse_copies(report)
+                if news.is_event and uid not in copies:
+                    # Once for all copies that are reported together: each of them has all the others as copies.
+                    copies.update(self._refuse_copies(report))
         return found
 
     async def _write(self, reports: list[_News]) -> None:

@@ -64,6 +64,12 @@ DEFINITION = kind("CustomResourceDefinition", "apiextensions.k8s.io")
         ),
         pytest.param(CONFIG_MAP, b'{"data":{"a":null}}', {"data": {"a": ""}}, id="null in a map"),
         pytest.param(
+            CONFIG_MAP,
+            b'{"binaryData":{"a":null}}',
+            {"binaryData": {"a": ""}},
+            id="null in a map of bytes",
+        ),
+        pytest.param(
             POD,
             b'{"spec":{"overhead":{"cpu":0.5,"memory":" 1024Mi "}}}',
             {"spec": {"overhead": {"cpu": "500m", "memory": "1Gi"}}},

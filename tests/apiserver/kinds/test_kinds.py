@@ -323,3 +323,17 @@ def test_names_that_make_odd_hosts_are_warned_about(group: str, kind: str) -> No
     (warning,) = resource.strategy.warnings(made, None, context)
     assert warning.startswith("metadata.name: this is used in Pod names and hostnames")
     assert resource.strategy.warnings(made, made, context) == []
+
+
+def test_a_daemon_set_keeps_its_template_generation_when_its_status_is_written() -> None:
+    """The annotation is part of the spec in all but its form: a status without it does not take it away."""
+    note = "deprecated.daemonset.template.generation"
+    old = make("apps", "DaemonSet", spec={"selector": SELECTOR, "template": TEMPLATE})
+    assert old["metadata"]["annotations"] == {note: "1"}
+    new = copy.deepcopy(old)
+    del new["metadata"]["annotations"]
+    part = resource_of("apps", "DaemonSet").subresource("status")
+    assert part is not None
+    assert part.strategy is not None
+    part.strategy.prepare_for_update(new, old, make_context())
+    assert new["metadata"]["annotations"] == {note: "1"}

@@ -92,6 +92,18 @@ class Target:
         headers: Mapping[str, str] | None = None,
     ) -> int:
         """The status of the answer, after the rules for answers have been checked."""
+        return (await self.exchange(method, path, body, media, query, headers)).status
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        body: Any = b"",
+        media: str = JSON,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """The answer, after the rules for answers have been checked. Of a stream, only that it began."""
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         pairs = tuple(parse_qsl(query, keep_blank_values=True, errors="replace"))
         given = {"content-type": media, "user-agent": "hostile/1", **(headers or {})}
@@ -103,9 +115,9 @@ class Target:
             answer = answer.whole()
         if not isinstance(answer, Response):
             await answer.chunks.aclose()  # type: ignore[attr-defined]
-            return answer.status
+            return Response(answer.status)
         check_answer(answer, about)
-        return answer.status
+        return answer
 
     async def still_works(self) -> None:
         """The server answers an ordinary request."""

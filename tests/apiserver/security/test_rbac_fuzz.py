@@ -9,10 +9,11 @@ import os
 import random
 from typing import Any
 
+import pytest
 from security.test_rbac import Kept, authorizer_of, binding, role
 
 from drayman.apiserver.protocol.access import Attributes, User
-from drayman.apiserver.security.permissions import missing_permissions
+from drayman.apiserver.security.permissions import TooManyPermissions, missing_permissions
 from drayman.apiserver.security.rbac import covers
 
 CASES = 100_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 10_000
@@ -237,3 +238,15 @@ def test_what_may_be_granted_allows_nothing_new() -> None:
         asked = random_request(rng)
         if any(covers(one, asked) for one in granted):
             assert any(covers(one, asked) for one in owned), (seed, asked)
+
+
+def test_rules_are_not_compared_without_end() -> None:
+    """Rules that their writer has as they are cost nothing; others are compared up to a limit, beyond which they are refused."""
+    owned = [_only(f"r{number}") for number in range(1_200)]
+    assert missing_permissions(owned, owned) == []
+    with pytest.raises(TooManyPermissions):
+        missing_permissions(owned, [_only(f"s{number}") for number in range(1_200)])
+
+
+def _only(resource: str) -> dict[str, Any]:
+    return {"apiGroups": [""], "resources": [resource], "verbs": ["get"]}

@@ -168,7 +168,7 @@ class _Decoder:
         if nullable:
             return None
         if isinstance(type_, Scalar):
-            return ZEROS.get(type_.kind)
+            return "" if type_.kind is ScalarKind.BYTES else ZEROS.get(type_.kind)
         return {} if isinstance(type_, Message) else None
 
     def _child(self, name: str) -> str:

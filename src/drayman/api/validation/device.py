@@ -22,10 +22,10 @@ from drayman.api.validation.containers import (
     check_list,
     check_map,
     check_set,
+    check_unique,
     nothing_to_check,
 )
 from drayman.api.validation.field_errors import (
-    duplicate,
     invalid,
     not_found,
     required,
@@ -220,11 +220,10 @@ def check_binding_conditions(
         ("bindingFailureConditions", failures),
     ):
         yield from check_list(entries, MAX_BINDING_CONDITIONS, label_key, f"{path}.{name}")
-        for index, entry in enumerate(entries):
-            if entry in entries[:index]:
-                yield duplicate(f"{path}.{name}[{index}]", entry)
+        yield from check_unique(entries, str, f"{path}.{name}")
+    binding = set(conditions)
     for index, entry in enumerate(failures):
-        if entry in conditions:
+        if entry in binding:
             field = f"{path}.bindingFailureConditions[{index}]"
             detail = "bindingFailureConditions must not overlap with bindingConditions"
             yield invalid(field, entry, detail)

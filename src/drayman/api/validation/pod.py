@@ -90,41 +90,45 @@ def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
 
 
 def _container_claims(spec: PodSpec) -> Errors:
-    known = sorted({claim.name for claim in spec.resource_claims if claim.name})
+    known = {claim.name for claim in spec.resource_claims if claim.name}
+    # One text for all references: each would be as long as the list of claims.
+    choices = f": {', '.join(sorted(known))}" if known else " which is empty"
+    unknown = f"must be one of the names in pod.spec.resourceClaims{choices}"
     if spec.resources is not None and spec.resources.claims:
         yield forbidden("spec.resources.claims", "claims may not be set for Resources at pod-level")
     for path, container in _containers(spec):
-        yield from _references(container.resources.claims, known, f"{path}.resources.claims")
+        references = container.resources.claims
+        yield from _references(references, known, unknown, f"{path}.resources.claims")
 
 
-def _references(claims: tuple[ContainerClaim, ...], known: list[str], path: str) -> Errors:
-    """References to the pod's claims. A claim as a whole overlaps with every one of its requests."""
-    seen: set[tuple[str, str]] = set()
+def _references(
+    claims: tuple[ContainerClaim, ...], known: set[str], unknown: str, path: str
+) -> Errors:
+    """References to the pod's claims, `unknown` is the detail for others. A claim as a whole overlaps with each of its requests."""
+    seen: dict[str, set[str]] = {}
     for index, claim in enumerate(claims):
         field = f"{path}[{index}]"
         if not claim.name:
             yield required(field)
             continue
-        yield from _overlap(claim, seen, field)
+        yield from _overlap(claim, seen.setdefault(claim.name, set()), field)
         if claim.name not in known:
-            choices = f": {', '.join(known)}" if known else " which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims{choices}"
-            yield not_found(field, claim.name, detail)
+            yield not_found(field, claim.name, unknown)
 
 
-def _overlap(claim: ContainerClaim, seen: set[tuple[str, str]], path: str) -> Errors:
-    """What a reference has in common with earlier ones, to which it is added unless all of its claim is there."""
+def _overlap(claim: ContainerClaim, requests: set[str], path: str) -> Errors:
+    """What a reference has in common with earlier ones to its claim, to whose requests it is added unless all of the claim is there."""
     name, request = claim.name, claim.request
-    if (name, "") in seen:
+    if "" in requests:
         yield duplicate(path, name)
         return
     if request:
         yield from dns_label(request, f"{path}.request")
-        if (name, request) in seen:
+        if request in requests:
             yield duplicate(path, f"{name}/{request}")
     else:
-        yield from (duplicate(path, name) for earlier, _ in seen if earlier == name)
-    seen.add((name, request))
+        yield from (duplicate(path, name) for _ in requests)
+    requests.add(request)
 
 
 def _claim_statuses(statuses: tuple[PodResourceClaimStatus, ...], spec: PodSpec) -> Errors:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from drayman.api.struct import Json
 from drayman.apiserver.extensions.list_types import map_key
 from drayman.apiserver.extensions.schemas import LIST_KEYS, LIST_TYPE, Schema, items, member
+from drayman.apiserver.served.encoding import encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Correlation:
     """The old and new value of a field that both objects have."""
 
@@ -31,6 +33,10 @@ class Correlation:
                 return True
             return self.new.keys() == self.old.keys() and all(map(self._same_member, self.new))
         return self.new == self.old and isinstance(self.new, bool) == isinstance(self.old, bool)
+
+    @cached_property
+    def old_items(self) -> OldItems:
+        return OldItems(self.old, self.schema)
 
     @property
     def _is_map(self) -> bool:
@@ -60,14 +66,25 @@ def position_of(correlation: Correlation | None, position: int) -> Correlation |
     if inner is None or not isinstance(correlation.new, list):
         return None
     item = correlation.new[position]
-    old = old_item(correlation.old, item, correlation.schema)
+    old = correlation.old_items.like(item)
     return None if old is None else Correlation(item, old, inner)
 
 
-def old_item(old: Json, item: Json, schema: Schema) -> Json:
-    """The item of the old list that has the same key, None where there is none."""
-    names: Sequence[str] = schema.get(LIST_KEYS) or ()
-    if not isinstance(old, list) or not isinstance(item, dict) or not names:
-        return None
-    key = map_key(item, names)
-    return next((o for o in old if isinstance(o, dict) and map_key(o, names) == key), None)
+class OldItems:
+    """The items of an old list by their keys, of several with one key the first."""
+
+    __slots__ = ("_by_key", "_names")
+
+    def __init__(self, old: Json, schema: Schema) -> None:
+        self._names: Sequence[str] = schema.get(LIST_KEYS) or ()
+        self._by_key: dict[bytes, Json] = {}
+        if isinstance(old, list) and self._names:
+            for item in old:
+                if isinstance(item, dict):
+                    self._by_key.setdefault(encode(map_key(item, self._names)), item)
+
+    def like(self, item: Json) -> Json:
+        """The old item that has the same key, None where there is none."""
+        if not self._by_key or not isinstance(item, dict):
+            return None
+        return self._by_key.get(encode(map_key(item, self._names)))

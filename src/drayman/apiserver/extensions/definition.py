@@ -69,6 +69,11 @@ class Definition:
     def versions(self) -> Sequence[Mapping[str, Json]]:
         return tuple(self.spec.get("versions") or ())
 
+    @cached_property
+    def by_name(self) -> Mapping[Json, Mapping[str, Json]]:
+        """The versions by their names; of several with one name, the first."""
+        return {version.get("name"): version for version in reversed(self.versions)}
+
     @property
     def storage_version(self) -> str:
         return next((str(v.get("name") or "") for v in self.versions if v.get("storage")), "")

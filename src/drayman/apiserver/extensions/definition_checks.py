@@ -140,8 +140,8 @@ def _version_errors(definition: Definition, old: Definition | None) -> Iterator[
 
 def _same_schema(name: str, version: Mapping[str, Json], old: Definition | None) -> bool:
     """Whether a version had this schema before."""
-    before = [v for v in old.versions if v.get("name") == name] if old is not None else []
-    return bool(before) and schema_of(before[0]) == schema_of(version)
+    before = None if old is None else old.by_name.get(name)
+    return before is not None and schema_of(before) == schema_of(version)
 
 
 def _shared_errors(definition: Definition, old: Definition | None) -> Iterator[FieldError]:
@@ -205,10 +205,11 @@ def _stored_version_errors(definition: Definition) -> Iterator[FieldError]:
         yield invalid(path, None, "must have at least one stored version")
         return
     present = {version.get("name") for version in definition.versions}
+    listed, names = list(stored), set(stored)
     for version in definition.versions:
-        if version.get("storage") and version.get("name") not in stored:
+        if version.get("storage") and version.get("name") not in names:
             text = f"must have the storage version {version.get('name') or ''}"
-            yield invalid(path, list(stored), text)
+            yield invalid(path, listed, text)
     for position, name in enumerate(stored):
         if name not in present:
             text = (

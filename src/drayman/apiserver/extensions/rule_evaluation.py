@@ -8,7 +8,7 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import FieldError, duplicate, forbidden, invalid, required
-from drayman.apiserver.extensions.correlation import Correlation, key_of, old_item, position_of
+from drayman.apiserver.extensions.correlation import Correlation, OldItems, key_of, position_of
 from drayman.apiserver.extensions.findings import child, entry, invalid_unshown, shown
 from drayman.apiserver.extensions.rule_types import rule_value
 from drayman.apiserver.extensions.rules import OLD_SELF, Compiled, RuleNode
@@ -46,8 +46,9 @@ class Old:
             return Old(value)
         return Old(value, key_of(self.correlation, name), self.correlation)
 
-    def item(self, item: Json, position: int, node: RuleNode) -> Old:
-        value = old_item(self.value, item, node.schema)
+    def item(self, item: Json, position: int, before: OldItems) -> Old:
+        """The old value of an item. `before` are all items of the old list."""
+        value = before.like(item)
         if self.correlation is None:
             return Old(value, None, self.parent)
         return Old(value, position_of(self.correlation, position), self.correlation)
@@ -78,8 +79,9 @@ class RuleFindings:
         if node.rules:
             self._evaluate_here(node, value, old, path)
         if isinstance(value, list) and node.items is not None:
+            before = OldItems(old.value, node.schema)
             for position, item in enumerate(value):
-                inner = old.item(item, position, node)
+                inner = old.item(item, position, before)
                 self._visit(node.items, item, inner, entry(path, position))
         elif isinstance(value, dict):
             self._visit_members(node, value, old, path)

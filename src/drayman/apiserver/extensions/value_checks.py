@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
+    ErrorKind,
     FieldError,
     invalid,
     not_supported,
@@ -42,6 +44,8 @@ class ValuePlace:
 
     path: str = ""
     base: str = ""
+    enumerations: dict[int, Enumeration] = field(default_factory=dict, compare=False, repr=False)
+    """Those of the schema that were met so far, by the id of their choices."""
 
     @property
     def field(self) -> str:
@@ -56,13 +60,13 @@ class ValuePlace:
         return shown(self.base)
 
     def child(self, name: str) -> ValuePlace:
-        return ValuePlace(child(self.path, name), self.base)
+        return ValuePlace(child(self.path, name), self.base, self.enumerations)
 
     def entry(self, name: str) -> ValuePlace:
-        return ValuePlace(f"{self.path}.{name}", self.base)
+        return ValuePlace(f"{self.path}.{name}", self.base, self.enumerations)
 
     def item(self, position: int) -> ValuePlace:
-        return ValuePlace(f"{self.path}[{position}]", self.base)
+        return ValuePlace(f"{self.path}[{position}]", self.base, self.enumerations)
 
 
 def value_errors(
@@ -115,16 +119,39 @@ def _by_type(
 
 
 def _enum_errors(value: Json, schema: Schema, place: ValuePlace) -> Iterator[FieldError]:
-    choices = schema.get("enum")
-    if not choices or any(_same(value, choice) for choice in choices):
+    choices: list[Json] | None = schema.get("enum")
+    if not choices:
         return
-    texts = [choice if isinstance(choice, str) else encode(choice).decode() for choice in choices]
-    yield not_supported(place.field, value, texts)
+    known = place.enumerations.get(id(choices))
+    if known is None:
+        known = place.enumerations[id(choices)] = Enumeration(choices)
+    if not known.includes(value):
+        yield FieldError(ErrorKind.NOT_SUPPORTED, place.field, value, known.detail)
 
 
-def _same(one: Json, other: Json) -> bool:
-    """Equality in which true is not 1."""
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+class Enumeration:
+    """The choices of a schema, prepared once for all values: a list may be as long as its enumeration."""
+
+    def __init__(self, choices: list[Json]) -> None:
+        self._choices = choices
+        self._scalars = {(type(one) is bool, one) for one in choices if not _is_composite(one)}
+        self._others = [one for one in choices if _is_composite(one)]
+
+    @cached_property
+    def detail(self) -> str:
+        """What an error says. All of them share one text."""
+        shown = (one if isinstance(one, str) else encode(one).decode() for one in self._choices)
+        return not_supported("", None, shown).detail
+
+    def includes(self, value: Json) -> bool:
+        """Whether a value is one of the choices. True is not 1."""
+        if _is_composite(value):
+            return value in self._others
+        return (type(value) is bool, value) in self._scalars
+
+
+def _is_composite(value: Json) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _list(

@@ -181,6 +181,15 @@ class DaemonSetRules(Rules):
         member(new["metadata"], "annotations")[TEMPLATE_GENERATION] = str(count)
 
 
+class DaemonSetStatusRules(StatusRules):
+    """The annotation is part of the spec in all but its form, so the status endpoint does not change it."""
+
+    def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
+        super().prepare_for_update(new, old, context)
+        if count := text_at(old, "metadata", "annotations", TEMPLATE_GENERATION):
+            member(new["metadata"], "annotations")[TEMPLATE_GENERATION] = count
+
+
 def _pod_template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
     spec = map_at(new, "template", "spec")
     if old is not None and at(old, "template", "spec") == spec:
@@ -213,7 +222,7 @@ DAEMON_SET: Final = DaemonSetRules(
     update_checks=_SAME_SELECTOR,
     warns=template_warnings,
 )
-DAEMON_SET_STATUS: Final = StatusRules()
+DAEMON_SET_STATUS: Final = DaemonSetStatusRules()
 CONTROLLER_REVISION: Final = Rules(
     checks=lambda obj, _context: not_negative(obj.get("revision"), "revision"),
     update_checks=immutable("data"),

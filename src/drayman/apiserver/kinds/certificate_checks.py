@@ -108,15 +108,18 @@ def _usages(obj: Object, old: Object | None) -> Errors:
             if usage not in _USAGES:
                 yield not_supported(f"spec.usages[{index}]", usage, _USAGES)
     if len(set(before)) == len(before):
+        seen: set[str] = set()
         for index, usage in enumerate(usages):
-            if usage in usages[:index]:
+            if usage in seen:
                 yield duplicate(f"spec.usages[{index}]", usage)
+            seen.add(usage)
 
 
 def _conditions(obj: Object, old: Object | None) -> Errors:
-    before = [text_at(c, "type") for c in items_at(old, "status", "conditions")]
-    decided_twice = {APPROVED, DENIED} <= set(before)
-    seen: list[str] = []
+    conditions = items_at(old, "status", "conditions")
+    before = {text_at(c, "type") for c in conditions}
+    decided_twice, repeated = {APPROVED, DENIED} <= before, len(before) < len(conditions)
+    seen: set[str] = set()
     for where, condition in each_at(obj, "", "status", "conditions"):
         kind, status = text_at(condition, "type"), text_at(condition, "status")
         if not kind and "" not in before:
@@ -130,9 +133,9 @@ def _conditions(obj: Object, old: Object | None) -> Errors:
         if other in seen and not decided_twice:
             detail = "Approved and Denied conditions are mutually exclusive"
             yield invalid(CONDITIONS, kind, detail)
-        if kind in seen and len(set(before)) == len(before):
+        if kind in seen and not repeated:
             yield duplicate(f"{where}.type", kind)
-        seen.append(kind)
+        seen.add(kind)
 
 
 def check(obj: Object, old: Object | None) -> Errors:

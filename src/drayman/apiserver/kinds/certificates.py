@@ -118,16 +118,16 @@ class SignatureRules(SigningRequestRules):
 
 def _date_conditions(new: Object, old: Object, now: str) -> None:
     """Fill in when a condition was written and since when it holds, if not given."""
+    since: dict[tuple[str, str], str] = {}
+    for was in items_at(old, "status", "conditions"):
+        if time := text_at(was, "lastTransitionTime"):
+            since.setdefault((text_at(was, "type"), text_at(was, "status")), time)
     for _, condition in each_at(new, "", "status", "conditions"):
         if not condition.get("lastUpdateTime"):
             condition["lastUpdateTime"] = now
         if not condition.get("lastTransitionTime"):
-            same = (
-                text_at(was, "lastTransitionTime")
-                for was in of_type(old, text_at(condition, "type"))
-                if text_at(was, "status") == text_at(condition, "status")
-            )
-            condition["lastTransitionTime"] = next(filter(None, same), now)
+            same = (text_at(condition, "type"), text_at(condition, "status"))
+            condition["lastTransitionTime"] = since.get(same, now)
 
 
 def condition_of(obj: Object) -> str:

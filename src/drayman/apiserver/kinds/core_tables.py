@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -243,24 +244,28 @@ RESOURCE_QUOTA: Final = (
 )
 
 
-def shortened(items: list[str], *, missing: str) -> str:
-    """The first few of a list, and how many more there are."""
+def shortened(items: Sequence[str], *, missing: str, total: int | None = None) -> str:
+    """The first few of a list, and how many more there are. With `total`, of that many items only the first are given."""
     if not items:
         return missing
     text = ",".join(items[:_SHOWN_ENDPOINTS])
-    more = len(items) - _SHOWN_ENDPOINTS
+    more = (len(items) if total is None else total) - _SHOWN_ENDPOINTS
     return f"{text} + {more} more..." if more > 0 else text
 
 
 def _endpoints(obj: Object, _now: datetime) -> str:
     if not items_at(obj, "subsets"):
         return NONE
-    found = []
+    found: list[str] = []
+    total = 0
     for subset in items_at(obj, "subsets"):
-        addresses = [text_at(address, "ip") for address in items_at(subset, "addresses")]
-        ports = [number_at(port, "port") for port in items_at(subset, "ports")]
-        found += [f"{a}:{port}" for port in ports for a in addresses] if ports else addresses
-    return shortened(found, missing="")
+        addresses, ports = items_at(subset, "addresses"), items_at(subset, "ports")
+        total += len(addresses) * max(len(ports), 1)
+        # Every address has every port, and only a few of these pairs are shown.
+        first = [text_at(address, "ip") for address in addresses[:_SHOWN_ENDPOINTS]]
+        few = [number_at(port, "port") for port in ports[:_SHOWN_ENDPOINTS]]
+        found += [f"{ip}:{port}" for port in few for ip in first] if ports else first
+    return shortened(found, missing="", total=total)
 
 
 ENDPOINTS: Final = (NAME, column("Endpoints", _endpoints), AGE)

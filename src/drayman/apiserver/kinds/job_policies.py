@@ -142,11 +142,13 @@ def _exit_codes(codes: Json, names: set[str], path: str) -> Errors:
         yield invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > _MOST_EXIT_CODES:
         yield too_many(f"{path}.values", len(values), _MOST_EXIT_CODES)
+    seen: set[int] = set()
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             yield invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
-        if value in values[:index]:
+        if value in seen:
             yield duplicate(f"{path}.values[{index}]", value)
+        seen.add(value)
     if values != sorted(values):
         yield invalid(f"{path}.values", values, "must be ordered")
 

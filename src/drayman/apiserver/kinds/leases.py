@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.api.struct import Json
 from drayman.api.validation.field_errors import duplicate, invalid, required
 from drayman.api.validation.metadata import check_labels
 from drayman.api.validation.names import required_dns_label
 from drayman.apiserver.kinds.checks import immutable, not_negative, one_of
 from drayman.apiserver.kinds.pods.resources import container_resources
-from drayman.apiserver.kinds.pods.scheduling import check_tolerations
+from drayman.apiserver.kinds.pods.scheduling import check_tolerations, without_seconds
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules
 from drayman.apiserver.served.strategy import Context, Object
@@ -50,12 +51,12 @@ def _check_runtime(obj: Object, _context: Context) -> Errors:
     scheduling = map_at(obj, "scheduling")
     yield from check_labels(map_at(scheduling, "nodeSelector"), "scheduling.nodeSelector")
     yield from check_tolerations(scheduling, "scheduling")
-    seen: list[Object] = []
+    seen: set[frozenset[tuple[str, Json]]] = set()
     for where, toleration in each_at(scheduling, "scheduling", "tolerations"):
-        key = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+        key = without_seconds(toleration)
         if key in seen:
             yield duplicate(where, toleration)
-        seen.append(key)
+        seen.add(key)
 
 
 def overhead_of(runtime: Object) -> Object:

@@ -49,11 +49,12 @@ def _amounts(obj: Object) -> Errors:
 
 def _check_update(new: Object, old: Object, _context: Context) -> Errors:
     yield from _amounts(new)
-    seen = []
+    seen = set()
     for where, address in each_at(new, "", "status", "addresses"):
-        if address in seen:
+        identity = (text_at(address, "type"), text_at(address, "address"))
+        if identity in seen:
             yield duplicate(where, address)
-        seen.append(address)
+        seen.add(identity)
     before = items_at(old, "spec", "podCIDRs")
     if before and items_at(new, "spec", "podCIDRs") != before:
         detail = 'node updates may not change podCIDR except from "" to valid'

@@ -141,11 +141,12 @@ def _check_quota(obj: Object, _context: Context) -> Errors:
             yield invalid(path, name, "must be a standard resource for quota")
         yield from quantity_value(name, amount, path)
     scopes = items_at(obj, "spec", "scopes")
+    standard = [name for name in hard if name in QUOTA_RESOURCES]
     for scope in scopes:
         if scope not in _SCOPES:
             yield invalid("spec.scopes", scopes, "unsupported scope")
-        for name in hard:
-            if name in QUOTA_RESOURCES and not _is_valid_for(scope, name):
+        for name in standard:
+            if not _is_valid_for(scope, name):
                 yield invalid("spec.scopes", scopes, "unsupported scope applied to resource")
     for pair in _OPPOSITES:
         if pair <= set(scopes):

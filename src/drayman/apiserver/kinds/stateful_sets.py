@@ -102,7 +102,8 @@ def _with_claimed_volumes(spec: Object) -> Object:
     pod = map_at(template, "spec")
     names = [text_at(claim, "metadata", "name") for claim in claims]
     volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]
-    volumes += [v for v in items_at(pod, "volumes") if text_at(v, "name") not in names]
+    claimed = set(names)
+    volumes += [v for v in items_at(pod, "volumes") if text_at(v, "name") not in claimed]
     return {**spec, "template": {**template, "spec": {**pod, "volumes": volumes}}}
 
 

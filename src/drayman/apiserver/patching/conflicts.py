@@ -46,8 +46,10 @@ def _message(conflicts: tuple[Conflict, ...]) -> str:
             f"Apply failed with 1 conflict: conflict with {only.manager.text}: "
             f"{path_text(only.path)}"
         )
+    fields: dict[Manager, list[str]] = {}
+    for conflict in conflicts:
+        fields.setdefault(conflict.manager, []).append(f"- {path_text(conflict.path)}")
     lines: list[str] = []
-    for manager in sorted({conflict.manager for conflict in conflicts}):
-        lines.append(f"conflicts with {manager.text}:")
-        lines += [f"- {path_text(c.path)}" for c in conflicts if c.manager == manager]
+    for manager in sorted(fields):
+        lines += [f"conflicts with {manager.text}:", *fields[manager]]
     return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)

@@ -11,7 +11,7 @@ member is owned as such (`.` in FieldsV1), which owning what is below it does no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -123,6 +123,14 @@ class FieldSet:
 
 
 EMPTY: Final = FieldSet()
+
+
+def union(sets: Sequence[FieldSet]) -> FieldSet:
+    """Everything in any of the sets. Halves are put together, so that what is in the first is not copied once for each of the others."""
+    if len(sets) < 2:
+        return sets[0] if sets else EMPTY
+    half = len(sets) // 2
+    return union(sets[:half]) | union(sets[half:])
 
 
 class FieldSetBuilder:

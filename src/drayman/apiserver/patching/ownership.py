@@ -12,7 +12,7 @@ from typing import Final
 
 from drayman.apiserver.patching.combining import merge, remove
 from drayman.apiserver.patching.conflicts import ConflictError, conflicts_of
-from drayman.apiserver.patching.field_set import EMPTY, FieldSet, field_set, named_path
+from drayman.apiserver.patching.field_set import FieldSet, field_set, named_path, union
 from drayman.apiserver.patching.managed_fields import Managed, Manager, Ownership
 from drayman.apiserver.patching.shaped_sets import with_named_fields, with_whole_units
 from drayman.apiserver.patching.shapes import Shape
@@ -147,10 +147,7 @@ def _prune(
 
 def _claimed(versions: Versions, claims: Managed, api_version: str) -> FieldSet:
     """Everything owned, in terms of a version."""
-    owned = EMPTY
-    for ownership in claims.values():
-        if ownership.api_version == api_version:
-            owned |= ownership.fields
+    owned = union([one.fields for one in claims.values() if one.api_version == api_version])
     return with_named_fields(versions.shapes[api_version], owned)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from drayman.api.struct import Json
-from drayman.apiserver.protocol.field_values import error_body, error_text
+from drayman.apiserver.protocol.field_values import ShownValues, error_body
 
 if TYPE_CHECKING:
     from drayman.api.validation import FieldError
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_ERRORS: Final = 1_000
 """More is of no use, and an object with a hundred thousand wrong values would give an answer of fifty megabytes."""
+MOST_ERROR_TEXT: Final = 256 * 1024
+"""The characters that the errors of one object may take together. Some quote a whole list, once for each of its items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +177,22 @@ def unknown_format(accepted: Iterable[str]) -> StatusError:
 
 
 def invalid(subject: Subject, errors: Iterable[FieldError]) -> StatusError:
-    """Validation refuses an object. `subject.kind` is its kind. If there are very many errors, only the first are reported."""
-    errors = list(islice(errors, MOST_ERRORS))
-    shown = [error_text(error) for error in errors]
-    unique = list(dict.fromkeys(shown))
-    summary = unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
-    causes = [StatusCause(error.reason, error_body(error), error.path) for error in errors]
+    """Validation refuses an object. `subject.kind` is its kind.
+
+    If there are very many errors, or very long ones, only the first are reported, with the number of the others.
+    """
+    causes: list[StatusCause] = []
+    shown: dict[str, None] = {}
+    values, size, waiting = ShownValues(), 0, iter(errors)
+    for error in waiting:
+        body = error_body(error, values)
+        size += len(error.path) + len(body)
+        if causes and (size > MOST_ERROR_TEXT or len(causes) == MOST_ERRORS):
+            shown[f"and {1 + sum(1 for _ in waiting)} more"] = None
+            break
+        causes.append(StatusCause(error.reason, body, error.path))
+        shown[f"{error.path}: {body}"] = None
+    summary = next(iter(shown)) if len(shown) == 1 else f"[{', '.join(shown)}]"
     message = f'{subject.qualified} "{subject.name}" is invalid: {summary}'
     return StatusError(422, "Invalid", message, subject, causes)
 

@@ -23,17 +23,35 @@ _ON_THE_WIRE: Final = ("drayman.api.meta",)
 """Modules whose types look the same internally as on the wire."""
 
 
-def error_body(error: FieldError) -> str:
+class ShownValues:
+    """Values as messages show them. A list that many errors quote is written once."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, str]] = {}
+
+    def shown(self, value: object) -> str:
+        if not isinstance(value, list | tuple | dict | ApiStruct):
+            return shown(value)
+        known = self._known.get(id(value))
+        if known is None:
+            # With the value itself: as long as it is kept, no other one can have its id.
+            known = self._known[id(value)] = (value, shown(value))
+        return known[1]
+
+
+def error_body(error: FieldError, values: ShownValues) -> str:
     """The message of a field error without the field: `FieldError.body`, but with the value in the server's internal form."""
     text = error.kind.label
     if error.kind not in _WITHOUT_VALUE:
-        text += f": {shown(error.value)}"
+        text += f": {values.shown(error.value)}"
     return f"{text}: {error.detail}" if error.detail else text
 
 
 def error_text(error: FieldError) -> str:
     """The message of a field error."""
-    return f"{error.path}: {error_body(error)}"
+    return f"{error.path}: {error_body(error, ShownValues())}"
 
 
 def shown(value: object) -> str:

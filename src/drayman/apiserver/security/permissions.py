@@ -11,6 +11,8 @@ from drayman.apiserver.served.strategy import Object
 
 MOST_PERMISSIONS: Final = 10_000
 """More than the roles of any known operator grant. Comparing more would keep other requests waiting."""
+MOST_COMPARISONS: Final = 1_000_000
+"""How often granted rules are compared with the rules of their writer, for the same reason. Rules that are the same are not."""
 
 
 _LISTS: Final = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
@@ -63,11 +65,16 @@ class _Rule(NamedTuple):
 
 def missing_permissions(owned: Iterable[Object], granted: Iterable[Object]) -> list[Permission]:
     """What `granted` rules allow and `owned` rules do not. Raises TooManyPermissions."""
-    own = list(dict.fromkeys(map(_read, owned)))
+    own = dict.fromkeys(map(_read, owned))
     missing: dict[Permission, None] = {}
-    left = MOST_PERMISSIONS
+    left, comparisons = MOST_PERMISSIONS, MOST_COMPARISONS
     for rule in granted:
         wanted = _read(rule)
+        if wanted in own:
+            continue
+        comparisons -= len(own)
+        if comparisons < 0:
+            raise TooManyPermissions
         if any(one.allows_all(wanted) for one in own):
             continue
         left -= _count(wanted)

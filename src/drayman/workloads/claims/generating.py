@@ -19,7 +19,7 @@ from drayman.api.claim_generation import POD_CLAIM_NAME, is_made_for, make_claim
 from drayman.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from drayman.api.meta import controller_of
 from drayman.api.pod_groups import PodGroup
-from drayman.api.pods import claim_of, group_key, is_done, statuses_with
+from drayman.api.pods import claim_of, entry_claims, group_key, is_done, statuses_with
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 
 
@@ -52,10 +52,10 @@ def lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
     if user.metadata.deletion_timestamp is not None:
         return ()
     if isinstance(user, PodGroup):
-        return tuple(entry for entry in user.spec.resource_claims if _lacks(user, entry, known))
+        return _all_lacking(user, known)
     if is_done(user):
         return ()
-    entries = tuple(entry for entry in user.spec.resource_claims if _lacks(user, entry, known))
+    entries = _all_lacking(user, known)
     if not entries or user.spec.scheduling_group is None:
         return entries
     group = group_of(user, known)
@@ -68,10 +68,16 @@ def lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
     )
 
 
-def _lacks(user: Pod | PodGroup, entry: PodResourceClaim, known: Known) -> bool:
-    if entry.resource_claim_template_name is None:
-        return False
-    name = claim_of(user, entry)
+def _all_lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
+    return tuple(
+        entry
+        for entry, name in entry_claims(user)
+        if entry.resource_claim_template_name is not None and _lacks(user, name, known)
+    )
+
+
+def _lacks(user: Pod | PodGroup, name: str | None, known: Known) -> bool:
+    """Whether an entry with a template is to get a claim; `name` is that of the claim it has."""
     if name is None:
         return True
     if not name:

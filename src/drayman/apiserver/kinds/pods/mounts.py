@@ -27,7 +27,7 @@ _BLOCK_SOURCES: Final = ("persistentVolumeClaim", "ephemeral")
 
 
 def check_mounts(container: Object, volumes: Volumes, path: str) -> Errors:
-    devices = _places(container, "volumeDevices", "devicePath")
+    devices, used = _places(container, "volumeDevices", "devicePath")
     taken: set[str] = set()
     for where, mount in each_at(container, path, "volumeMounts"):
         name, place = text_at(mount, "name"), text_at(mount, "mountPath")
@@ -42,7 +42,7 @@ def check_mounts(container: Object, volumes: Volumes, path: str) -> Errors:
         taken.add(place)
         if name in devices:
             yield invalid(f"{where}.name", name, "must not already exist in volumeDevices")
-        if place in devices.values():
+        if place in used:
             detail = "must not already exist as a path in volumeDevices"
             yield invalid(f"{where}.mountPath", place, detail)
         if len(mount) > 2:
@@ -51,8 +51,10 @@ def check_mounts(container: Object, volumes: Volumes, path: str) -> Errors:
         yield from _devices(container, volumes, path)
 
 
-def _places(container: Object, name: str, member: str) -> dict[str, str]:
-    return {text_at(item, "name"): text_at(item, member) for item in items_at(container, name)}
+def _places(container: Object, name: str, member: str) -> tuple[set[str], set[str]]:
+    """The names of the items of a list, and where in the container they are. Of several with one name the last one counts."""
+    found = {text_at(item, "name"): text_at(item, member) for item in items_at(container, name)}
+    return set(found), set(found.values())
 
 
 def _options(container: Object, mount: Object, path: str, list_path: str) -> Errors:
@@ -90,7 +92,7 @@ def _read_only(mount: Object, propagation: object, path: str) -> Errors:
 
 
 def _devices(container: Object, volumes: Volumes, path: str) -> Errors:
-    mounts = _places(container, "volumeMounts", "mountPath")
+    mounts, used = _places(container, "volumeMounts", "mountPath")
     names: set[str] = set()
     places: set[str] = set()
     for where, device in each_at(container, path, "volumeDevices"):
@@ -106,7 +108,7 @@ def _devices(container: Object, volumes: Volumes, path: str) -> Errors:
             places.add(place)
         if name in mounts:
             yield invalid(f"{where}.name", name, "must not already exist in volumeMounts")
-        if place in mounts.values():
+        if place in used:
             detail = "must not already exist as a path in volumeMounts"
             yield invalid(f"{where}.devicePath", place, detail)
         names.add(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from drayman.api import formats
@@ -95,26 +96,29 @@ def _label_keys(term: Object, path: str) -> Errors:
             continue
         for index, key in enumerate(keys):
             yield from label_key(key, f"{path}.{name}[{index}]")
+    last = {key: index for index, key in enumerate(matching)}
     seen = set(map_at(selector, "matchLabels"))
     for expression in items_at(selector, "matchExpressions"):
         key = text_at(expression, "key")
-        if key in matching and key in seen:
+        if key in last and key in seen:
             detail = "exists in both matchLabelKeys and labelSelector"
-            yield invalid(f"{path}[{_last(matching, key)}]", key, detail)
+            yield invalid(f"{path}[{last[key]}]", key, detail)
         seen.add(key)
+    others = set(differing)
     for index, key in enumerate(matching):
-        if key in differing:
+        if key in others:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
-
-
-def _last(keys: list[Json], key: str) -> int:
-    return len(keys) - 1 - keys[::-1].index(key)
 
 
 def check_tolerations(spec: Object, path: str) -> Errors:
     for where, toleration in each_at(spec, path, "tolerations"):
         yield from _toleration(toleration, where)
+
+
+def without_seconds(toleration: Object) -> frozenset[tuple[str, Json]]:
+    """What a toleration tolerates, for however long."""
+    return frozenset(item for item in toleration.items() if item[0] != "tolerationSeconds")
 
 
 def _toleration(toleration: Object, path: str) -> Errors:
@@ -144,24 +148,27 @@ def _toleration(toleration: Object, path: str) -> Errors:
 
 
 def check_spreading(spec: Object, path: str) -> Errors:
-    seen: list[tuple[str, str]] = [
-        (text_at(item, "topologyKey"), text_at(item, "whenUnsatisfiable"))
-        for item in items_at(spec, "topologySpreadConstraints")
-    ]
-    for index, (where, item) in enumerate(each_at(spec, path, "topologySpreadConstraints")):
+    left = Counter(_spreads_by(item) for item in items_at(spec, "topologySpreadConstraints"))
+    for where, item in each_at(spec, path, "topologySpreadConstraints"):
         yield from positive(item.get("maxSkew"), f"{where}.maxSkew")
         if not text_at(item, "topologyKey"):
             yield required(f"{where}.topologyKey", "can not be empty")
         action = text_at(item, "whenUnsatisfiable")
         yield from supported(action, f"{where}.whenUnsatisfiable", _UNSATISFIABLE)
-        if seen[index] in seen[index + 1 :]:
-            key, then = seen[index]
+        key, then = _spreads_by(item)
+        left[key, then] -= 1
+        if left[key, then]:
+            # All but the last of those that agree are reported.
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {then}}}")
         yield from _minimum_domains(item, action, where)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from supported(item.get(name), f"{where}.{name}", _INCLUSION)
         yield from _label_keys(item, where)
         yield from label_selector(item.get("labelSelector"), f"{where}.labelSelector")
+
+
+def _spreads_by(constraint: Object) -> tuple[str, str]:
+    return text_at(constraint, "topologyKey"), text_at(constraint, "whenUnsatisfiable")
 
 
 def _minimum_domains(item: Object, action: str, path: str) -> Errors:

@@ -44,8 +44,15 @@ def check_pod_status(new: Object, old: Object, _context: Context) -> Errors:
         spec = {name: new["spec"][name] for name in _REFERRED_TO if name in new["spec"]}
         yield from validate_pod_status(convert(Pod, {"spec": spec, "status": status}))
     if status.get(_NODE_ALLOCATABLE):
+        claims = {
+            at(claim, "resourceClaimName")
+            for claim in (
+                *items_at(new, "spec", "resourceClaims"),
+                *items_at(status, "resourceClaimStatuses"),
+            )
+        }
         for where, item in each_at(status, "status", _NODE_ALLOCATABLE):
-            yield from _node_allocatable(new, item, where)
+            yield from _node_allocatable(item, claims, where)
     if status.get("podIPs") or status.get("hostIPs"):
         yield from _addresses(status, map_at(old, "status"))
 
@@ -132,16 +139,12 @@ def _may_restart(spec: Object, kind: str, name: str, code: int) -> bool:
     return True
 
 
-def _node_allocatable(pod: Object, item: Object, path: str) -> Errors:
+def _node_allocatable(item: Object, claims: set[Json], path: str) -> Errors:
     """Node resources that a claim uses. It must be one of the pod's claims."""
     name = text_at(item, "resourceClaimName")
-    claims = (
-        *items_at(pod, "spec", "resourceClaims"),
-        *items_at(pod, "status", "resourceClaimStatuses"),
-    )
     if not name:
         yield required(f"{path}.resourceClaimName", "must not be empty")
-    if not any(at(claim, "resourceClaimName") == name for claim in claims):
+    if name not in claims:
         yield invalid(f"{path}.resourceClaimName", name, "no mapping found in pod reference")
     for member in ("containers", "resources"):
         if not item.get(member):

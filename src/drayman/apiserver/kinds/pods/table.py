@@ -46,8 +46,9 @@ def summary(pod: Object) -> Summary:
     initializing = _initialisation(pod, found)
     if not initializing or has_condition(pod, "Initialized"):
         found.restarts, found.last_restart = 0, None
+        sidecars = _sidecars(pod)
         for container in items_at(pod, "status", "initContainerStatuses"):
-            if text_at(container, "name") in _sidecars(pod):
+            if text_at(container, "name") in sidecars:
                 found.count_restarts(container)
         _running(pod, found)
     if at(pod, "metadata", "deletionTimestamp") is not None:
@@ -133,7 +134,9 @@ def _restarts(pod: Object, now: datetime) -> str:
 
 def _readiness_gates(pod: Object, _now: datetime) -> str:
     gates = items_at(pod, "spec", "readinessGates")
-    met = sum(has_condition(pod, text_at(gate, "conditionType")) for gate in gates)
+    conditions = items_at(pod, "status", "conditions") if gates else []
+    true = {text_at(one, "type") for one in conditions if text_at(one, "status") == "True"}
+    met = sum(text_at(gate, "conditionType") in true for gate in gates)
     return f"{met}/{len(gates)}" if gates else NONE
 
 

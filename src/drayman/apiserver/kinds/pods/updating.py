@@ -5,12 +5,12 @@ from __future__ import annotations
 from copy import copy
 from typing import Final
 
-from drayman.api.struct import Json
 from drayman.api.validation.field_errors import forbidden, invalid, required
 from drayman.api.validation.pod import MIRROR_ANNOTATION
 from drayman.apiserver.kinds.checks import MAX_INT32
 from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.resources import COMPUTE
+from drayman.apiserver.kinds.pods.scheduling import without_seconds
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object, restore
@@ -75,14 +75,10 @@ def _deadline(after: Object, before: Object) -> Errors:
 
 
 def _tolerations(after: Object, before: Object) -> Errors:
-    kept = [_without_seconds(toleration) for toleration in items_at(after, "tolerations")]
-    if any(_without_seconds(old) not in kept for old in items_at(before, "tolerations")):
+    kept = {without_seconds(toleration) for toleration in items_at(after, "tolerations")}
+    if any(without_seconds(old) not in kept for old in items_at(before, "tolerations")):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", detail)
-
-
-def _without_seconds(toleration: Json) -> Json:
-    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
 
 
 def _gates(after: Object, before: Object) -> Errors:
