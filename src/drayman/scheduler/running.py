@@ -221,6 +221,7 @@ class Scheduler:
             refused.explain,
             patience_s=refused.patience_s,
             copies=lambda: self._copies(refused),
+            shape=refused.entry.shape,
         )
         work = self._freeing.plan(refused.entry.pod, refused.why)
         if work is not None:

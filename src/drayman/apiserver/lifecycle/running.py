@@ -30,11 +30,12 @@ from drayman.apiserver.lifecycle.released_claims import (
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.core import Core
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.embedded import Event, EventType, Store, StoreError, Subscription, TooOldError
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 20
 """Decisions in one transaction: this blocks all other requests for some milliseconds."""
 STOCK_STEP: Final = 1_000
 """Objects read at a time during the initial read."""
@@ -56,6 +57,7 @@ class Lifecycle:
         self._namespaces = NamespaceEnder()
         self._ending: set[str] = set()
         self._due = DueItems(clock)
+        self._breaks = Breaks()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -98,8 +100,10 @@ class Lifecycle:
     async def _keep_up(self, changes: Subscription) -> None:
         """Follow changes and do what is due. Returns when the store is closed; raises TooOldError."""
         while not changes.closed:
-            for event in changes.pending():
-                self._changed(event)
+            while events := changes.pending():
+                for event in events:
+                    self._changed(event)
+                    await self._breaks.between()
             due = self._due.take(MOST_AT_ONCE)
             if due:
                 await self._attend(due)
@@ -107,6 +111,7 @@ class Lifecycle:
                 continue
             for event in await changes.next(self._due.idle_s()):
                 self._changed(event)
+                await self._breaks.between()
 
     def _changed(self, event: Event) -> None:
         node = node_of(event.stored)

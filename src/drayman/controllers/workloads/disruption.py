@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from drayman.api.core import Pod
+from drayman.api.labels import Labels
 from drayman.api.meta import OwnerReference, controller_of
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
@@ -47,6 +48,8 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
     workers = 1
 
     def follow_others(self) -> None:
+        self._covers: dict[Key, Callable[[Labels], bool]] = {}
+        """Which labels a budget covers. Each change of a pod asks all budgets of its namespace."""
         self._pods = self.follow(PODS, self._pod_changed)
         self._scaled: dict[str, Cache[Any]] = {
             resource.kind: self.follow(resource, self._scaled_changed) for resource in _SCALED
@@ -104,13 +107,22 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
         found = None if cache is None else cache.get(owner.name, namespace)
         return found if found is not None and found.metadata.uid == owner.uid else None
 
+    def object_changed(self, notice: Notice[PodDisruptionBudget]) -> None:
+        budget = notice.object
+        key = (budget.metadata.namespace, budget.metadata.name)
+        if notice.type == "DELETED":
+            self._covers.pop(key, None)
+        else:
+            self._covers[key] = coverage(budget.spec.selector)
+
     def _pod_changed(self, notice: Notice[Pod]) -> None:
-        metadata = notice.object.metadata
+        metadata, old = notice.object.metadata, notice.old
+        before = metadata.labels if old is None else old.metadata.labels
         for budget in self.in_namespace(metadata.namespace):
-            covers = coverage(budget.spec.selector)
-            old = notice.old
-            if covers(metadata.labels) or (old is not None and covers(old.metadata.labels)):
-                self.queue.add((metadata.namespace, budget.metadata.name))
+            key = (metadata.namespace, budget.metadata.name)
+            covers = self._covers[key]
+            if covers(metadata.labels) or (before != metadata.labels and covers(before)):
+                self.queue.add(key)
 
     def _scaled_changed(self, notice: Notice[Any]) -> None:
         """The size of a workload affects every budget of its namespace that may cover it."""

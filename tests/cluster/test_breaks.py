@@ -1,0 +1,35 @@
+"""Long work lets other tasks run; short work does not notice."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from drayman.cluster.breaks import STRETCH_S, Breaks
+
+
+@dataclass(slots=True)
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_break_is_taken_after_a_stretch_of_work() -> None:
+    """Other tasks run as often as a stretch of work has gone by, not at each piece of it."""
+    clock, ran = Clock(), 0
+
+    async def other() -> None:
+        nonlocal ran
+        while True:
+            ran += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    breaks = Breaks(clock)
+    for _ in range(100):
+        clock.now += STRETCH_S / 10
+        await breaks.between()
+    task.cancel()
+    assert 8 <= ran <= 11
