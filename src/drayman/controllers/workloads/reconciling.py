@@ -20,12 +20,12 @@ from drayman.api.struct import ApiStruct
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, is_final
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Handler, Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.patches import json_patch
-from drayman.cluster.recording import EventRecorder
+from drayman.cluster.recording import PER_OBJECT, EventRecorder
 from drayman.cluster.resources import JsonObject, Resource
 from drayman.cluster.workqueue import WorkQueue
 from drayman.controllers.workloads.holdings import HasMetadata, version_of
@@ -55,7 +55,7 @@ class Reconciler(ABC, Generic[T]):
         self.client = client
         self.informers = informers
         self.clock = clock
-        self.recorder = EventRecorder(client, self.component)
+        self.recorder = EventRecorder(client, self.component, per_object=PER_OBJECT)
         self.queue: WorkQueue[Key] = WorkQueue(backoff=_RETRIES)
         self._own: dict[Key, T] = {}
         """Objects as our own last write left them, while the cache may not have them yet."""
@@ -170,8 +170,7 @@ class Reconciler(ABC, Generic[T]):
             _log.debug("%s %s/%s: %s", self.resource.plural, *key, error)
             self.queue.retry(key)
         except ClusterError as error:
-            _log.warning("%s %s/%s: %s; trying again", self.resource.plural, *key, error)
-            self.queue.retry(key)
+            self._failed(key, error)
         except Exception:
             # A mistake about one object must not end the work on all others.
             _log.exception("%s %s/%s failed; trying again", self.resource.plural, *key)
@@ -180,3 +179,11 @@ class Reconciler(ABC, Generic[T]):
             self.queue.forget(key)
         finally:
             self.queue.done(key)
+
+    def _failed(self, key: Key, error: ClusterError) -> None:
+        if is_final(error):
+            _log.warning("%s %s/%s: %s; waiting for a change", self.resource.plural, *key, error)
+            self.queue.rest(key)
+        else:
+            _log.warning("%s %s/%s: %s; trying again", self.resource.plural, *key, error)
+            self.queue.retry(key)
