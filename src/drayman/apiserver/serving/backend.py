@@ -5,6 +5,7 @@ Requests come as decoded JSON and are answered with the stored objects themselve
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -31,6 +32,7 @@ from drayman.apiserver.protocol.errors import (
 from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
 from drayman.apiserver.requests.bodies import read_value
 from drayman.apiserver.requests.calls import Call, Patch, Result
+from drayman.apiserver.requests.large_bodies import read_beside
 from drayman.apiserver.subresources.binding import bind_to
 from drayman.apiserver.verbs.batch import Batch, conflict_of
 from drayman.apiserver.verbs.core import Core
@@ -67,6 +69,9 @@ class ServerBackend:
         self._core = core
         self._user = user
         self._manager = manager
+        self._deciding = asyncio.Lock()
+        """Held while the writes of a transaction are decided, some milliseconds. Each waits for the next round of the event loop, so that
+        requests are answered between the transactions of the scheduler, of nodes and of controllers."""
 
     async def get(self, target: protocol.Target, options: asked.GetOptions) -> protocol.Document:
         selection = ListOptions(resource_version=options.resource_version)
@@ -93,7 +98,15 @@ class ServerBackend:
     async def create(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
     ) -> protocol.Document:
-        return await self._do(self._written(target, "create", value, options))
+        call = self._call(target, "create")
+        call.write = self._options(options)
+        body = msgspec.json.encode(value)
+        call.size = len(body)
+        with _translating():
+            call.body = await read_beside(
+                body, lambda: read_value(call, value, strict=call.write.field_validation)
+            )
+        return await self._do(call)
 
     async def update(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
@@ -138,9 +151,10 @@ class ServerBackend:
             replace(self._core, store=batch), user=self._user, manager=self._manager
         )
         decided: list[Decided] = []
-        for write in writes:
-            document = await within.write_one(write)
-            decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
+        async with self._deciding:
+            for write in writes:
+                document = await within.write_one(write)
+                decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
         results = await _translated(batch.commit())
         return final_documents(decided, results)
 
