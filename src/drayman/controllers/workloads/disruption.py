@@ -8,6 +8,7 @@ from typing import Any, Final
 from drayman.api.core import Pod
 from drayman.api.labels import Labels
 from drayman.api.meta import OwnerReference, controller_of
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
 from drayman.cluster.informer import Notice
@@ -30,6 +31,7 @@ from drayman.workloads.disruption import (
     relevant,
     status_of,
 )
+from drayman.workloads.pod_state import is_ready
 
 _SCALED: Final[tuple[Resource[Any], ...]] = (
     REPLICA_SETS,
@@ -117,6 +119,12 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         metadata, old = notice.object.metadata, notice.old
+        if (
+            old is not None
+            and notice.type == "MODIFIED"
+            and _counts_as(old) == _counts_as(notice.object)
+        ):
+            return
         before = metadata.labels if old is None else old.metadata.labels
         for budget in self.in_namespace(metadata.namespace):
             key = (metadata.namespace, budget.metadata.name)
@@ -132,3 +140,8 @@ class DisruptionController(Reconciler[PodDisruptionBudget]):
         namespace = notice.object.metadata.namespace
         for budget in self.in_namespace(namespace):
             self.queue.add((namespace, budget.metadata.name))
+
+
+def _counts_as(pod: Pod) -> tuple[object, ...]:
+    """What budgets look at. Most changes of a pod are about something else."""
+    return pod.metadata.labels, is_ready(pod), is_finished(pod), is_leaving(pod)
