@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from drayman.cluster.breaks import STRETCH_S, Breaks
+from drayman.cluster.breaks import STRETCH_S, Breaks, Turnstile
 
 
 @dataclass(slots=True)
@@ -33,3 +33,29 @@ async def test_a_break_is_taken_after_a_stretch_of_work() -> None:
         await breaks.between()
     task.cancel()
     assert 8 <= ran <= 11
+
+
+async def test_one_task_passes_in_each_round() -> None:
+    """However many come together, others run between any two of them; a cancelled one takes no place."""
+    turnstile, order = Turnstile(), list[str]()
+
+    async def pass_through(name: str) -> None:
+        await turnstile.enter()
+        order.append(name)
+
+    async def other() -> None:
+        while True:
+            order.append("-")
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(pass_through(name)) for name in "abcd"]
+    ticking = asyncio.create_task(other())
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    await asyncio.wait(tasks)
+    ticking.cancel()
+    passed = [name for name in order if name != "-"]
+    assert passed == ["a", "b", "d"]
+    assert "ab" not in "".join(order)
+    assert "bd" not in "".join(order)
+    await asyncio.wait_for(turnstile.enter(), 1)

@@ -5,7 +5,6 @@ Requests come as decoded JSON and are answered with the stored objects themselve
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -46,6 +45,7 @@ from drayman.apiserver.verbs.updating import update
 from drayman.apiserver.verbs.watching import ERROR, WatchEvent, start_watch
 from drayman.cluster import backend as protocol
 from drayman.cluster import options as asked
+from drayman.cluster.breaks import Turnstile
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
@@ -69,9 +69,8 @@ class ServerBackend:
         self._core = core
         self._user = user
         self._manager = manager
-        self._deciding = asyncio.Lock()
-        """Held while the writes of a transaction are decided, some milliseconds. Each waits for the next round of the event loop, so that
-        requests are answered between the transactions of the scheduler, of nodes and of controllers."""
+        self._turnstile = Turnstile()
+        """Requests are answered between the transactions of the scheduler, of nodes and of controllers: each takes some milliseconds."""
 
     async def get(self, target: protocol.Target, options: asked.GetOptions) -> protocol.Document:
         selection = ListOptions(resource_version=options.resource_version)
@@ -151,10 +150,10 @@ class ServerBackend:
             replace(self._core, store=batch), user=self._user, manager=self._manager
         )
         decided: list[Decided] = []
-        async with self._deciding:
-            for write in writes:
-                document = await within.write_one(write)
-                decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
+        await self._turnstile.enter()
+        for write in writes:
+            document = await within.write_one(write)
+            decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
         results = await _translated(batch.commit())
         return final_documents(decided, results)
 
