@@ -24,9 +24,17 @@ class Breaks:
         self._clock = clock
         self._last = clock()
 
+    def begin(self) -> None:
+        """A stretch of work begins: the task has just had to wait."""
+        self._last = self._clock()
+
+    @property
+    def is_due(self) -> bool:
+        return self._clock() - self._last >= STRETCH_S
+
     async def between(self) -> None:
         """Take a break if one is due."""
-        if self._clock() - self._last >= STRETCH_S:
+        if self.is_due:
             await asyncio.sleep(0)
             self._last = self._clock()
 

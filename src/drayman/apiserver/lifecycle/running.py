@@ -108,6 +108,7 @@ class Lifecycle:
             if due:
                 await self._attend(due)
                 await asyncio.sleep(0)  # a store in memory writes without a pause
+                self._breaks.begin()
                 continue
             for event in await changes.next(self._due.idle_s()):
                 self._changed(event)
@@ -178,7 +179,16 @@ class Lifecycle:
         """Decide about each of these, and write all decisions together."""
         batch = Batch(self._store)
         core = replace(self._core, store=batch)
-        done = [item for item in due if await self._attend_to(core, item)]
+        done: list[Due] = []
+        self._breaks.begin()
+        for number, item in enumerate(due, 1):
+            if await self._attend_to(core, item):
+                done.append(item)
+            if self._breaks.is_due:
+                # Nothing may wait between these decisions and their transaction, so the others come later.
+                for other in due[number:]:
+                    self._due.ask(other)
+                break
         try:
             await batch.commit()
         except (StatusError, StoreError) as error:

@@ -17,6 +17,7 @@ from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import entry_claims, is_done
 from drayman.api.resource import ResourceClaim
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, is_final
 from drayman.cluster.event_buffer import Reference
@@ -79,6 +80,7 @@ class ClaimController:
         self._rng = rng or random.Random()
         self._known = Knowledge(informers)
         self._queue: WorkQueue[Key] = WorkQueue()
+        self._breaks = Breaks()
         self._recorder = EventRecorder(client, COMPONENT)
         self._turns = turns
         Noticing(self._known, self._queue).begin()
@@ -141,6 +143,7 @@ class ClaimController:
         decisions: list[ClaimDecision] = []
         # Claims first: pods may be waiting for what they release.
         for key in sorted(keys):
+            await self._breaks.between()
             try:
                 decision = await self._decide(key, await find(key))
             except ClusterError as error:
