@@ -52,6 +52,8 @@ BOUND: Final = 10_000
 """Events in the buffer."""
 BATCH: Final = 100
 """Events that are written before others gather."""
+TOGETHER: Final = 50
+"""Events in one request. They are small."""
 GATHER_SECONDS: Final = 0.05
 """How long events gather before they are written: a burst becomes few requests."""
 SERIES_SECONDS: Final = 360.0
@@ -283,7 +285,7 @@ class EventRecorder:
             Bundle([CreateWrite(EVENTS, event, options=self._options)], partial(refused, event))
             for event in batch
         ]
-        await write_together(self._client, bundles)
+        await write_together(self._client, bundles, largest=TOGETHER)
         if unanswered:
             self._waiting.put_back([event for event, _ in unanswered])
             raise unanswered[0][1]

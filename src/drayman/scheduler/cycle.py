@@ -40,7 +40,7 @@ _log: Final = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0
 """How long a pod may lack something that usually arrives soon before that is reported."""
-LONGEST_ROUND_S: Final = 0.05
+LONGEST_ROUND_S: Final = 0.1
 """After which a round ends early, as nothing else on the event loop runs meanwhile. Most rounds are much shorter."""
 MAKING_S: Final = 30.0
 """How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
