@@ -155,7 +155,8 @@ class Reporter:
                 continue
             found.append(news)
             if news.is_event and report.shape not in shapes:
-                shapes |= set() if report.shape is None else {report.shape}
+                if report.shape is not None:
+                    shapes.add(report.shape)
                 self._refuse_copies(report)
         return found
 

@@ -38,8 +38,8 @@ from drayman.workloads.restraint import most_waiting, room_for, weight_of
 
 _NAMES_TRIED: Final = 5
 _POD_BODIES: Final = PODS.as_values()
-_BATCH_BYTES: Final = 1 << 18
-"""The JSON of the pods in one transaction."""
+_BATCH_BYTES: Final = 1 << 16
+"""The JSON of the pods in one transaction: as many as usual of usual ones, and one that is large."""
 HELD_BACK_S: Final = 10.0
 """How long no pod may be made before that is reported: a burst of pods that nodes can take is held back for a moment only."""
 _REMEMBERED: Final = 4096
@@ -85,9 +85,13 @@ class PodOwner(Owner[T, Pod]):
 
         `claims` are those that are made for each of them. Pods that get a node bring the object back into the queue.
         """
-        uid, weight = value.metadata.uid, weight_of(template, claims)
-        allowed = wanted[: room_for(self.holdings.of(uid), weight)] if wanted else wanted
-        if allowed or not wanted:
+        uid = value.metadata.uid
+        if not wanted:
+            self._held_back.pop(uid, None)
+            return wanted
+        weight = weight_of(template, claims)
+        allowed = wanted[: room_for(self.holdings.of(uid), weight)]
+        if allowed:
             self._held_back.pop(uid, None)
         elif uid not in self._held_back:
             self._held_back[uid] = (self.clock(), most_waiting(weight))
