@@ -117,6 +117,7 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
             },
         },
     ),
+    ("/apis/resource.k8s.io/v1/deviceclasses", {"metadata": {"name": "any"}, "spec": {}}),
     (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {
@@ -150,11 +151,16 @@ class Attacker:
     answers: Counter[str]
 
     async def send(
-        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        accept: str = "application/json",
     ) -> int:
         """A request; a body that is not bytes is sent as JSON."""
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        headers = {"Content-Type": kind}
+        headers = {"Content-Type": kind, "Accept": accept}
         try:
             async with self.client.request(
                 method, f"{self.url}{path}", data=data, headers=headers
@@ -203,9 +209,9 @@ def template(**spec: Any) -> dict[str, Any]:
     return {"selector": {"matchLabels": labels}, "template": made}
 
 
-def claim_spec(*expressions: str, requests: int = 1) -> dict[str, Any]:
+def claim_spec(*expressions: str, requests: int = 1, device_class: str = "x") -> dict[str, Any]:
     selectors = [{"cel": {"expression": expression}} for expression in expressions]
-    exactly = {"deviceClassName": "x", "selectors": selectors}
+    exactly = {"deviceClassName": device_class, "selectors": selectors}
     made = [{"name": f"r{n}", "exactly": exactly} for n in range(requests)]
     return {"devices": {"requests": made}}
 
@@ -387,6 +393,40 @@ def _object_row(path: str, body: Callable[[], dict[str, Any]]) -> Row:
 
 
 ROWS |= {name: _object_row(*made) for name, made in OBJECTS.items()}
+
+
+# --- selectors that the scheduler evaluates ----------------------------------------------------------
+
+_TEN = "[1,2,3,4,5,6,7,8,9,10]"
+_COSTLY = (
+    f"{_TEN}.all(a,{_TEN}.all(b,{_TEN}.all(c,{_TEN}.all(d,{_TEN}.all(e, a + b > 0)))))"
+    " && device.attributes['x'].y != 'z{number}'"
+)
+SELECTED: dict[str, Callable[[], dict[str, Any]]] = {
+    "costly selectors on every device": lambda: claim_spec(
+        *(_COSTLY.replace("{number}", str(n)) for n in range(32)), device_class="any"
+    ),
+    "three selectors of 9,000 letters": lambda: claim_spec(
+        *(f"{n} in [{','.join(['1'] * 4_400)}]" for n in range(1, 4)), device_class="any"
+    ),
+    "1,024 selectors on every device": lambda: claim_spec(
+        *(f"device.driver != 'a{n}'" for n in range(32)), requests=32, device_class="any"
+    ),
+}
+
+
+def _selected_row(spec: Callable[[], dict[str, Any]]) -> Row:
+    async def send(a: Attacker) -> None:
+        await a.send("POST", CLAIMS, {"metadata": {"name": "selected"}, "spec": spec()})
+        await a.send(
+            "POST", PODS, pod(resourceClaims=[{"name": "c", "resourceClaimName": "selected"}])
+        )
+        await asyncio.sleep(5)  # for the scheduler
+
+    return send
+
+
+ROWS |= {name: _selected_row(spec) for name, spec in SELECTED.items()}
 
 
 # --- bodies ------------------------------------------------------------------------------------------
@@ -571,6 +611,49 @@ async def _(a: Attacker) -> None:
         await a.together(a.post(MAPS, data={"a": "b" * 500}) for _ in range(500))
     await a.together(a.send("GET", MAPS) for _ in range(100))
     await a.send("DELETE", MAPS)
+
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+READS: dict[str, tuple[str, str]] = {
+    "tables of 3,000 objects": (MAPS, _TABLE),
+    "pretty lists of 3,000 objects": (f"{MAPS}?pretty=true", "application/json"),
+    "lists of 3,000 objects in YAML": (MAPS, "application/yaml"),
+    "lists of 3,000 objects in Protobuf": (MAPS, "application/vnd.kubernetes.protobuf"),
+    "pages of 3,000 objects": (f"{MAPS}?limit=2999", "application/json"),
+    "lists from 3,000 objects by label": (
+        f"{MAPS}?labelSelector={quote('a in (b,c),!d')}",
+        "application/json",
+    ),
+}
+
+
+def _read_row(path: str, accept: str) -> Row:
+    async def send(a: Attacker) -> None:
+        for _ in range(6):
+            await a.together(a.post(MAPS, data={"a": "b" * 500}) for _ in range(500))
+        await a.together(a.send("GET", path, accept=accept) for _ in range(20))
+        await a.send("DELETE", MAPS)
+
+    return send
+
+
+ROWS |= {name: _read_row(*made) for name, made in READS.items()}
+
+
+@row("descriptions of the whole API")
+async def _(a: Attacker) -> None:
+    paths = ("/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1", "/apis", "/api/v1")
+    for accept in (
+        "application/json",
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    ):
+        await a.together(a.send("GET", path, accept=accept) for path in paths for _ in range(10))
+
+
+@row("the rights of a user, 500 times at once")
+async def _(a: Attacker) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+    await a.together(a.send("POST", path, {"spec": {"namespace": "hostile"}}) for _ in range(500))
 
 
 @row("a label selector of 60,000 letters")

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from building import Harness, config, decoded
-from drayman.apiserver.requests.large_bodies import LARGE_BODY
+from drayman.apiserver.protocol.exchange import Query, Request
+from drayman.apiserver.served.strategy import LARGE_WRITE
+from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Key, Put
+from drayman.cluster.embedded.store import Store
 
 PATIENCE_S = 60.0
-LARGE = {"filler": "x" * LARGE_BODY}
+LARGE = {"filler": "x" * LARGE_WRITE}
 MERGE = {"content-type": "application/merge-patch+json"}
 
 
@@ -151,3 +154,76 @@ async def test_a_refusal_is_the_same() -> None:
     await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
     again = await harness.send("POST", f"{base}/configmaps", config("large", **LARGE))
     assert (again.status, decoded(again)["reason"]) == (409, "AlreadyExists")
+
+
+class Threads(AdmissionPlugin):
+    """Notes in which threads writes of some resource are planned."""
+
+    def __init__(self, plural: str) -> None:
+        self._plural = plural
+        self.seen: set[str] = set()
+
+    def validate(self, write: Admitted) -> None:
+        if write.resource.plural == self._plural:
+            self.seen.add(threading.current_thread().name)
+
+
+LONG_EXPRESSION = " || ".join(["device.driver == 'a'"] * 120)
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+
+
+def claim(expression: str) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": expression}}]
+    request = {"name": "r", "exactly": {"deviceClassName": "c", "selectors": selectors}}
+    return {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}}
+
+
+def definition(**items: Any) -> dict[str, Any]:
+    spec = {"type": "array", "maxItems": 100, "items": {"type": "integer"}, **items}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    group = {"group": "example.com", "scope": "Namespaced", "names": names}
+    return {"metadata": {"name": "widgets.example.com"}, "spec": {**group, "versions": [version]}}
+
+
+RULE = {"x-kubernetes-validations": [{"rule": "self.all(x, self.exists_one(y, x == y))"}]}
+WIDGET = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "metadata": {"name": "w"},
+    "spec": [1, 2],
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "path", "body", "beside"),
+    [
+        (None, CLAIMS, claim("device.driver == 'a'"), False),
+        (None, CLAIMS, claim(LONG_EXPRESSION), True),
+        (definition(), WIDGETS, WIDGET, False),
+        (definition(**RULE), WIDGETS, WIDGET, True),
+        (None, DEFINITIONS, definition(description="x" * 3_000), True),
+    ],
+    ids=["a claim", "a long selector", "a custom object", "one with rules", "a definition"],
+)
+async def test_costly_writes_are_planned_beside(
+    first: dict[str, Any] | None, path: str, body: dict[str, Any], beside: bool
+) -> None:
+    """However small they are: expressions take longer to compile and to evaluate than their length suggests."""
+    server = make_server(Store.open(None))
+    threads = Threads(path.rpartition("/")[2])
+    server.core.admission.plugins.append(threads)
+
+    async def post(path: str, body: dict[str, Any]) -> int:
+        data = json.dumps(body).encode()
+        headers = {"content-type": "application/json"}
+        return (await server.handle(Request("POST", path, Query(), headers, data))).status
+
+    assert await post("/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    if first is not None:
+        assert await post(DEFINITIONS, first) == 201
+    assert await post(path, body) == 201
+    assert (threads.seen != {threading.main_thread().name}) is beside

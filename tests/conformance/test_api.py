@@ -23,7 +23,7 @@ def test_the_server_answers_as_a_real_one(
     """In status, reason, refused fields and bodies; and in the texts of refusals and warnings. Writes that are planned in another
     thread, as large ones are, come to the same."""
     if planned == "beside":
-        monkeypatch.setattr(planning, "LARGE_BODY", 0)
+        monkeypatch.setattr(planning, "is_large", lambda call, size: True)
     vectors = [vector for vector in typed(file, Vector) if vector.area == area]
 
     async def replay() -> list[Replayed]:

@@ -25,12 +25,13 @@ class Desk:
     """A cluster with nodes `n0` and `n1`, and a scheduler that decides about what is in line."""
 
     def __init__(self, *slices: dict[str, Any]) -> None:
+        self.now = 0.0
         self.queue = Queue()
         self.state = ClusterState(Features(), self.queue.wake)
         self.cycle = Cycle(
             self.state,
             self.queue,
-            lambda: 0.0,
+            lambda: self.now,
             policy=Policy.BEST,
             binding_timeout_s=600.0,
             may_preempt=lambda pod: (pod.spec.priority or 0) > 0,
@@ -43,9 +44,14 @@ class Desk:
         for item in slices:
             self.state.set_slice(convert(ResourceSlice, item))
 
-    def claim(self, name: str, count: int = 1, **status: Any) -> None:
+    def claim(self, name: str, count: int = 1, *expressions: str, **status: Any) -> None:
         self.versions += 1
-        wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}
+        wanted: dict[str, Any] = {
+            "deviceClassName": "gpu",
+            "allocationMode": "ExactCount",
+            "count": count,
+            "selectors": [{"cel": {"expression": each}} for each in expressions],
+        }
         metadata = {"name": name, "namespace": "default", "uid": name}
         value = {
             "metadata": {**metadata, "resourceVersion": str(self.versions)},

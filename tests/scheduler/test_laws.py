@@ -8,8 +8,10 @@ search gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from unittest.mock import patch
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +25,7 @@ from drayman.api.resource import (
     ResourceClaimStatus,
     ResourceSlice,
 )
+from drayman.inventory import allowance
 from drayman.inventory.features import Features
 from drayman.placement.claims import claims_of
 from drayman.placement.decision.deciding import Decider
@@ -30,6 +33,7 @@ from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Found, Placer
 from drayman.placement.state import ClusterState
+from drayman.scheduler import cycle
 from scheduler.laws.fleet import Fleet, crowded, fleets, fragile, neighbourly
 from scheduler.laws.play import BINDING_TIMEOUT_S, Play
 
@@ -115,6 +119,24 @@ def nodes_for(
 @given(fleets(), moves())
 def test_what_waits_cannot_run_and_what_runs_may(fleet: Fleet, script: list[Move]) -> None:
     """Every placement passes the judge, and pods left pending fit nowhere in a cluster that is read anew, by a search or a decision."""
+    check_what_waits(fleet, script)
+
+
+@pytest.mark.parametrize("long", [1, 1_000_000])
+@given(fleets(), moves(), st.sampled_from((1, 30, 500)))
+def test_decisions_in_parts_are_decisions(
+    long: int, fleet: Fleet, script: list[Move], part: int
+) -> None:
+    """The same holds if every decision is interrupted again and again, and selectors are evaluated between its parts."""
+    with (
+        patch.object(cycle, "PART", part),
+        patch.object(cycle, "PARTS_BEFORE_MORE", 2),
+        patch.object(allowance, "LONG", long),
+    ):
+        check_what_waits(fleet, script)
+
+
+def check_what_waits(fleet: Fleet, script: list[Move]) -> None:
     for play in played(fleet, script, lambda _: None):
         for pod in waiting(play):
             assert pod.metadata.uid in play.queue, f"{pod.metadata.name} is forgotten"

@@ -15,9 +15,6 @@ from typing import Final
 
 from drayman.allocator.problem.question import WantedDevices
 from drayman.api.resource import DeviceClass, ResourceSlice
-from drayman.cel.device import compile_selector
-from drayman.cel.device_types import Features as CelFeatures
-from drayman.cel.errors import CompileError
 from drayman.cel.reads import Group
 from drayman.explain.answer import Spelling
 from drayman.explain.conditions import ATTRIBUTE, CAPACITY
@@ -139,11 +136,7 @@ def _accepted_anywhere(survey: Survey, expression: str) -> bool:
 
 
 def _reads(expression: str, survey: Survey) -> Iterator[tuple[str, str]]:
-    lists = survey.state.inventory.features.list_attributes
-    try:
-        reads = compile_selector(expression, features=CelFeatures(list_attributes=lists)).reads
-    except CompileError:
-        return  # the reason already says so: it reads nothing
+    reads = survey.state.inventory.reads(expression)
     groups: tuple[tuple[str, Group], ...] = (
         (ATTRIBUTE, reads.attributes),
         (CAPACITY, reads.capacity),

@@ -13,6 +13,8 @@ from weakref import WeakValueDictionary
 
 from drayman.api.core import Node
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
+from drayman.cel.reads import Reads
+from drayman.inventory.allowance import Allowance
 from drayman.inventory.features import Features
 from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.identity import PoolId
@@ -64,6 +66,15 @@ class Inventory:
         self._nodes: dict[str, _NodeEntry] = {}
         self._visible: WeakValueDictionary[Hashable, VisiblePools] = WeakValueDictionary()
         self._foreseen: dict[str, VisiblePools] = {}  # by node, until a view of it is made
+
+    def reads(self, expression: str) -> Reads:
+        """What a selector reads of a device: nothing, if it does not compile."""
+        return self._selectors.reads(expression)
+
+    @property
+    def allowance(self) -> Allowance:
+        """Limits how much is worked out about devices at a time."""
+        return self._selectors.allowance
 
     @property
     def revision(self) -> int:

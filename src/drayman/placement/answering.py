@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
 from drayman.bounded import Bounded
+from drayman.inventory.allowance import STEP
 from drayman.placement.demand import Demand, DevicesWanted
 from drayman.placement.fit import (
     FITS,
@@ -160,8 +161,10 @@ class NodeAnswers:
         return outcome
 
     def _searched(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Answer:
-        view = self._state.view(node)
-        outcome = search(view, wanted.question, policy=self._policy)
+        allowance = self._state.allowance
+        allowance.spend(STEP)
+        outcome = search(self._state.view(node), wanted.question, policy=self._policy)
+        allowance.note(outcome.steps * STEP)
         if not isinstance(outcome, Plan):
             verdict = devices_verdict(outcome, wanted.claims)
             return Answer(verdict, exhausted=isinstance(outcome, Exhausted))

@@ -136,9 +136,11 @@ class Placer:
             return self._verdicts(checks)[0]
         self._catch_up()
         while self._heap and self._heap[0][0] is _UNKNOWN:
-            _, _, name, version = heapq.heappop(self._heap)
+            _, _, name, version = self._heap[0]
             if self._versions.get(name) == version:
                 self._look_at(checks, self._state.nodes[name])
+            else:
+                heapq.heappop(self._heap)
         return self._refusals
 
     def verdict_on(self, demand: Demand, node: NodeState) -> Verdict:
@@ -185,7 +187,7 @@ class Placer:
                 found = self._take(checks, node)
                 if found is not None:
                     return found
-            heapq.heappop(self._heap)
+            # Its entry in the heap is outdated then. It is not removed before, as looking may be interrupted.
             self._look_at(checks, node)
         self._not_found = NotFound(dict(self._refusals), bool(self._exhausted))
         return self._not_found

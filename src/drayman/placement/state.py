@@ -49,6 +49,7 @@ class ClusterState(ClaimBook):
         self.volumes = self._nodes.volumes
         self.groups = self._nodes.groups
         self.inventory = Inventory(features, log)
+        self.allowance = self.inventory.allowance
         self.extended = ExtendedResources(log)
         self.mapped_devices = MappedDevices(log)
         self.static_verdicts = StaticVerdicts()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from drayman.inventory.allowance import Allowance
 from drayman.inventory.view import NodeView
 from drayman.placement.fit import NeighbourCheck, PodNeeds, StaticVerdicts, VolumeView
 from drayman.placement.mapped_resources import MappedDevices
@@ -45,6 +46,9 @@ class Surroundings(Protocol):
 
     @property
     def marks(self) -> Marks: ...
+
+    @property
+    def allowance(self) -> Allowance: ...
 
     @property
     def floating_taken(self) -> int: ...

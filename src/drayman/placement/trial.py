@@ -163,6 +163,7 @@ class Emptied:
         for claim in held:
             self._ledger.observe_claim(claim)
         self._inventory = real.inventory
+        self.allowance = real.inventory.allowance
         self._untainted = untainted
 
     def view(self, node: NodeState) -> NodeView:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drayman.allocator.problem.focus import selectors_of
-from drayman.cel.device import compile_selector
-from drayman.cel.device_types import Features
-from drayman.cel.errors import CompileError
 from drayman.cel.reads import Group as ReadGroup
-from drayman.cel.reads import Reads
 from drayman.inventory.hardware import NodeHardware
 from drayman.placement.demand import Demand
 from drayman.placement.refusing import Shortage
@@ -22,7 +18,7 @@ def unknown_name(state: ClusterState, demand: Demand, shortage: Shortage | None)
     for expression in _selectors(state, demand, shortage):
         if any(each.select((expression,))[0] for each in hardware):
             continue
-        reads = _reads(state, expression)
+        reads = state.inventory.reads(expression)
         for name in _names(reads.attributes):
             if not any(each.attribute(name).present for each in hardware):
                 return f"attribute {name}"
@@ -46,14 +42,6 @@ def _selectors(state: ClusterState, demand: Demand, shortage: Shortage | None) -
     for each, selectors in zip(wanted, selectors_of(state.view(node), question), strict=True):
         if shortage is None or (each.claim, each.name) == (shortage.claim, shortage.request):
             yield from selectors or ()
-
-
-def _reads(state: ClusterState, expression: str) -> Reads:
-    lists = state.inventory.features.list_attributes
-    try:
-        return compile_selector(expression, features=Features(list_attributes=lists)).reads
-    except CompileError:
-        return Reads()
 
 
 def _names(group: ReadGroup) -> Iterator[str]:

@@ -27,6 +27,7 @@ from drayman.placement.decision.outcomes import (
     NoNode,
     NoPlacement,
     PromisedAway,
+    Unfinished,
 )
 from drayman.placement.demand import Demand
 from drayman.placement.schedulers import SERVED, scheduler_of
@@ -53,7 +54,7 @@ def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Head
             return given_back(claim, nomination.pod)
         case NoNode(demand, _) | Fitting(demand, _):
             return _of_the_devices(world, demand)
-        case BeingWritten():
+        case BeingWritten() | Unfinished():
             return None
 
 
@@ -111,6 +112,14 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
         Reason.DEVICES_IN_USE,
         f"Claim {claim.metadata.name} gives back its devices: they are kept for pod"
         f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted the pods that had them.",
+    )
+
+
+def costly_selectors() -> Headline:
+    """Why a pod whose selectors are still being evaluated waits."""
+    return Headline.of(
+        Reason.SEARCH_LIMIT,
+        "The selectors of its claims are costly: they are still being evaluated on the devices of the cluster.",
     )
 
 

@@ -23,6 +23,7 @@ from drayman.placement.decision.outcomes import (
     NoNode,
     NoPlacement,
     PromisedAway,
+    Unfinished,
 )
 from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
@@ -32,7 +33,7 @@ from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
 from drayman.reasons.headline import Headlines
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import given_back, lacking
+from drayman.reasons.waiting import costly_selectors, given_back, lacking
 from drayman.scheduler.queue import Queue, QueuedPod
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
 
@@ -42,6 +43,10 @@ PATIENCE_S: Final = 1.0
 """How long a pod may lack something that usually arrives soon before that is reported."""
 LONGEST_ROUND_S: Final = 0.1
 """After which a round ends early, as nothing else on the event loop runs meanwhile. Most rounds are much shorter."""
+PART: Final = 200_000
+"""How much of a decision is made at a time, in units of work (`inventory.allowance`): less than a tenth of a second."""
+PARTS_BEFORE_MORE: Final = 16
+"""After so many parts the next ones are twice as large: what a decision keeps may not be enough to ever come to an end."""
 MAKING_S: Final = 30.0
 """How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
 
@@ -116,7 +121,7 @@ class Cycle:
         """Take up to `most` pods from the queue and decide about each.
 
         A refused pod that may preempt others ends the round: the next pod must see what is kept for it. Also, looking for victims takes a
-        while, during which nothing else on the event loop would run.
+        while, during which nothing else on the event loop would run. So does a decision that could not be finished at once.
         """
         now = self._clock()
         round_ = self._decider.round(now)
@@ -135,7 +140,7 @@ class Cycle:
                 decisions.refused.append(outcome)
                 if isinstance(outcome.why, NoNode) and self._may_preempt(entry.pod):
                     break
-            if self._clock() - now >= LONGEST_ROUND_S:
+            if entry.parts or self._clock() - now >= LONGEST_ROUND_S:
                 break
         return decisions
 
@@ -153,7 +158,8 @@ class Cycle:
             yield from self._queue.take(1, now)
 
     def _decide(self, entry: QueuedPod, round_: Round) -> Placement | Refused | None:
-        outcome = round_.decide(entry.pod)
+        outcome = round_.decide(entry.pod, work=PART * 2 ** (entry.parts // PARTS_BEFORE_MORE))
+        entry.parts = entry.parts + 1 if isinstance(outcome, Unfinished) else 0
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
             return outcome
@@ -169,8 +175,10 @@ class Cycle:
                 is_made = headline.reason is Reason.CLAIM_PENDING
                 patience_s = MAKING_S if is_made else PATIENCE_S
                 return Refused(entry, why, lambda: str(headline), patience_s)
-            case BeingWritten():
+            case BeingWritten() | Unfinished(None):
                 return None
+            case Unfinished():
+                return Refused(entry, why, lambda: str(costly_selectors()), PATIENCE_S)
             case PromisedAway(claim, nomination):
                 kept = given_back(claim, nomination.pod)
                 return Refused(entry, why, lambda: str(kept), PATIENCE_S)

@@ -38,6 +38,7 @@ class QueuedPod:
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
     failures: int = 0  # errors in a row
+    parts: int = 0  # in which the current decision has been made so far
     ticket: int = -1  # of its position in line, if it is in line
     alarm: float | None = None  # when it is tried again even if nothing happens
     woken_by_shape: bool = False
@@ -182,13 +183,19 @@ class Queue:
         """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns that time."""
         if self._entries.setdefault(entry.uid, entry) is not entry or entry.ticket >= 0:
             return now
-        self._hand_on(self._leave_shape(entry))
         wait = min(self._first_backoff_s * 2.0 ** min(entry.failures, 30), self._longest_backoff_s)
         entry.failures += 1
+        self.pause(entry, now + wait)
+        return now + wait
+
+    def pause(self, entry: QueuedPod, until: float) -> None:
+        """The pod is tried again at some time, whatever happens."""
+        if self._entries.get(entry.uid) is not entry or entry.ticket >= 0:
+            return  # gone, or changed and in line again
+        self._hand_on(self._leave_shape(entry))
         self._tickets += 1
         entry.ticket = self._tickets
-        heapq.heappush(self._held_back, (now + wait, entry.ticket, entry.uid))
-        return now + wait
+        heapq.heappush(self._held_back, (until, entry.ticket, entry.uid))
 
     def wake(self, change: Change) -> bool:
         """Something happened that may help pods that are interested in it, or have a hint for it. Returns whether there are any."""

@@ -17,12 +17,17 @@ from drayman.placement.decision.outcomes import (
     NoNode,
     NoPlacement,
     PromisedAway,
+    Unfinished,
 )
 from drayman.placement.nominations import Nominations
 from drayman.scheduler.queue import Queue, QueuedPod
 
 INTERNAL_ERROR: Final = "internal error of the scheduler; see its log"
 """Reported for a pod after an error of our own."""
+
+
+BETWEEN_PARTS_S: Final = 0.02
+"""How long a decision that takes long pauses between two parts, so that other pods have their turn."""
 
 
 class Retrying:
@@ -40,6 +45,10 @@ class Retrying:
                 self._queue.wait(entry)
             case BeingWritten(claim):
                 self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
+                self._queue.wait(entry)
+            case Unfinished(None):
+                self._queue.pause(entry, now + BETWEEN_PARTS_S)
+            case Unfinished():
                 self._queue.wait(entry)
             case PromisedAway():
                 self._queue.sleep_alone(entry)

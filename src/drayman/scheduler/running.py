@@ -24,7 +24,7 @@ from drayman.cluster.resources import DISRUPTION_BUDGETS, RESOURCE_SLICES
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
-from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement
 from drayman.placement.hints import Change
 from drayman.placement.nominations import Nominations
@@ -99,6 +99,8 @@ class Scheduler:
         self._work = asyncio.Event()
         self._under_way: dict[str, tuple[QueuedPod, Placement]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._aside: set[asyncio.Task[None]] = set()
+        self._working_out = asyncio.Lock()
         self._is_following = False
         self.queue = Queue(
             first_backoff_s=self._options.first_backoff_s,
@@ -175,9 +177,10 @@ class Scheduler:
             await self._rounds()
         finally:
             self._unserved.stop()
-            for task in (reporting, looking, *self._tasks):
+            ending = (reporting, looking, *self._tasks, *self._aside)
+            for task in ending:
                 task.cancel()
-            await asyncio.gather(reporting, looking, *self._tasks, return_exceptions=True)
+            await asyncio.gather(*ending, return_exceptions=True)
             await self._binder.stop()
             await self._recorder.stop()
 
@@ -223,6 +226,9 @@ class Scheduler:
             copies=lambda: self._copies(refused),
             shape=refused.entry.shape,
         )
+        if isinstance(refused.why, Unfinished) and refused.why.rest is not None:
+            self._set_aside(self._work_out(refused.entry, refused.why.rest))
+            return
         work = self._freeing.plan(refused.entry.pod, refused.why)
         if work is not None:
             self._spawn(work)
@@ -243,6 +249,24 @@ class Scheduler:
         if isinstance(refused.why, NoNode):
             for entry in self.queue.alike(refused.entry):
                 yield entry.pod, partial(self._cycle.explain_to, entry.pod, refused.why.not_found)
+
+    def _set_aside(self, work: Coroutine[None, None, None]) -> None:
+        """Begin work that other decisions need not wait for."""
+        task = asyncio.create_task(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
+    async def _work_out(self, entry: QueuedPod, rest: Callable[[], object]) -> None:
+        """Do what a decision needs and takes too long for the event loop, for one pod at a time."""
+        try:
+            async with self._working_out:
+                await asyncio.to_thread(rest)
+        except Exception:
+            _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
+            self._cycle.retrying.failed(entry, self._clock())
+        else:
+            self.queue.wake_pods((entry.uid,))
+        self._work.set()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

@@ -108,3 +108,21 @@ def test_other_paths() -> None:
     assert ask(published, "/openapi/v3/apis/nope/v1").status == 404
     assert published.answer(Asked("/openapi"), NOW) is None
     assert published.answer(Asked("/api"), NOW) is None
+
+
+def test_whether_an_answer_is_quick() -> None:
+    """A document takes a while the first time, and again when something else is served."""
+    published = publication()
+    for asked in (
+        Asked("/openapi/v2"),
+        Asked("/openapi/v2", accept=MEDIA_TYPE),
+        Asked(JOBS_PATH, accept="application/json"),
+    ):
+        assert not published.is_made(asked)
+        published.answer(asked, NOW)
+        assert published.is_made(asked)
+    assert published.is_made(Asked("/openapi/v3"))
+    assert published.is_made(Asked("/openapi/v3/apis/none/v1"))
+    published.update({("batch", "v1"): [JOBS]})
+    assert not published.is_made(Asked("/openapi/v2"))
+    assert published.is_made(Asked(JOBS_PATH))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 
 from drayman.apiserver.protocol.access import Attributes, User
+from drayman.apiserver.security.bindings import BINDINGS, CLUSTER_BINDINGS, Bindings
 from drayman.apiserver.security.bootstrap import bootstrap_objects
 from drayman.apiserver.security.rbac import RbacAuthorizer, covers
+from drayman.cluster.embedded import Event, EventType, Key, Stored
 
 ALICE = User("alice", groups=("dev", "system:authenticated"))
 
@@ -41,6 +45,10 @@ class Kept:
             for o in self._of(resource)
             if namespace is None or o["metadata"].get("namespace", "") == namespace
         ]
+
+
+def authorizer_of(kept: Kept) -> RbacAuthorizer:
+    return RbacAuthorizer(kept, Bindings(kept))
 
 
 def role(kind: str, name: str, *rules: dict[str, Any], namespace: str = "") -> dict[str, Any]:
@@ -134,7 +142,7 @@ def test_a_role_binding_gives_rights_in_its_namespace_only() -> None:
             ),
         ]
     )
-    authorizer = RbacAuthorizer(kept)
+    authorizer = authorizer_of(kept)
     decision = authorizer.authorize(ALICE, PODS)
     assert decision.allowed
     assert decision.reason == (
@@ -160,7 +168,7 @@ def test_a_service_account_is_a_subject_by_namespace_and_name() -> None:
             ),
         ]
     )
-    authorizer = RbacAuthorizer(kept)
+    authorizer = authorizer_of(kept)
     assert authorizer.authorize(User("system:serviceaccount:team:bot"), PODS).allowed
     assert not authorizer.authorize(User("system:serviceaccount:other:bot"), PODS).allowed
 
@@ -177,7 +185,7 @@ def test_a_binding_to_a_missing_role_gives_nothing() -> None:
             )
         ]
     )
-    assert not RbacAuthorizer(kept).authorize(ALICE, PODS).allowed
+    assert not authorizer_of(kept).authorize(ALICE, PODS).allowed
 
 
 BOOTSTRAP = [
@@ -210,4 +218,58 @@ BOOTSTRAP = [
 )
 def test_what_the_first_roles_allow(user: User, asked: Attributes, want: bool) -> None:
     """The roles that are there from the start give Kubernetes' usual rights."""
-    assert RbacAuthorizer(Kept(bootstrap_objects())).authorize(user, asked).allowed is want
+    assert authorizer_of(Kept(bootstrap_objects())).authorize(user, asked).allowed is want
+
+
+def test_bindings_are_followed_as_they_change() -> None:
+    """After any changes, the bindings of each user are those that a fresh look at all bindings finds."""
+    rng = random.Random(1)
+    kept: dict[Key, Stored] = {}
+    followed = Bindings(Kept())
+    for revision in range(1, 400):
+        namespace = rng.choice(("", "team"))
+        key = Key(BINDINGS if namespace else CLUSTER_BINDINGS, namespace, f"b{rng.randrange(5)}")
+        previous = kept.pop(key, None)
+        if previous is not None and rng.random() < 0.4:
+            event = Event(EventType.DELETED, previous, previous)
+        else:
+            stored = Stored(key, revision, msgspec.json.encode(random_binding(rng, key)))
+            kept[key] = stored
+            kind = EventType.ADDED if previous is None else EventType.MODIFIED
+            event = Event(kind, stored, previous)
+        followed.applied([event])
+        fresh = Bindings(Kept([one.value for one in kept.values()]))
+        for user in USERS:
+            for where in ("", "team"):
+                assert followed.of(user, where) == fresh.of(user, where)
+
+
+def test_a_decision_looks_at_the_bindings_of_its_user_alone() -> None:
+    """However many others there are."""
+    others = [
+        binding(
+            "ClusterRoleBinding", f"b{n}", ("ClusterRole", "r"), {"kind": "User", "name": f"u{n}"}
+        )
+        for n in range(50)
+    ]
+    bindings = Bindings(Kept(others))
+    assert bindings.of(ALICE, "") == []
+    assert [bound.binding for bound in bindings.of(User("u7"), "")] == ["b7"]
+
+
+USERS = (ALICE, User("bob"), User("system:serviceaccount:team:bot", groups=("dev",)))
+
+
+def random_binding(rng: random.Random, key: Key) -> dict[str, Any]:
+    subjects = [
+        {"kind": "User", "name": "alice"},
+        {"kind": "User", "name": "bob"},
+        {"kind": "Group", "name": "dev"},
+        {"kind": "ServiceAccount", "name": "bot", "namespace": "team"},
+        {"kind": "ServiceAccount", "name": "bot"},
+        {"kind": "User", "name": "system:serviceaccount:team:bot"},
+        {"kind": "Thing", "name": "alice"},
+    ]
+    kind = "RoleBinding" if key.namespace else "ClusterRoleBinding"
+    made = binding(kind, key.name, ("ClusterRole", rng.choice("ab")), {}, namespace=key.namespace)
+    return {**made, "subjects": rng.choices(subjects, k=rng.randrange(4))}

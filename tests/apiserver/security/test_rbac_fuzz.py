@@ -9,11 +9,11 @@ import os
 import random
 from typing import Any
 
-from security.test_rbac import Kept, binding, role
+from security.test_rbac import Kept, authorizer_of, binding, role
 
 from drayman.apiserver.protocol.access import Attributes, User
 from drayman.apiserver.security.permissions import missing_permissions
-from drayman.apiserver.security.rbac import RbacAuthorizer, covers
+from drayman.apiserver.security.rbac import covers
 
 CASES = 100_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 10_000
 PER_WORLD = 50
@@ -159,7 +159,7 @@ def test_the_server_decides_as_the_documents_say() -> None:
     for seed in range(CASES // PER_WORLD):
         rng = random.Random(seed)
         objects = random_world(rng)
-        authorizer = RbacAuthorizer(Kept(objects))
+        authorizer = authorizer_of(Kept(objects))
         for _ in range(PER_WORLD):
             user, asked = random_user(rng), random_request(rng)
             want = naively_allowed(objects, user, asked)

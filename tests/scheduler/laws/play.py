@@ -39,7 +39,7 @@ from drayman.cluster.resources import (
     Resource,
 )
 from drayman.inventory.features import Features
-from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
@@ -391,6 +391,9 @@ class Play:
         decided = self.cycle.decide(1 + which % 8)
         for refused in decided.refused:
             assert "internal error" not in refused.message, refused
+            if isinstance(refused.why, Unfinished) and refused.why.rest is not None:
+                refused.why.rest()
+                self.queue.wake_pods((refused.entry.uid,))
             if isinstance(refused.why, NoNode):
                 movable = self._freeing.movable(refused.why.demand, refused.why.not_found)
                 if movable is None:

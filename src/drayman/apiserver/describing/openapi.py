@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from drayman.api.schema.openapi import Asked, Publication, ServedResource, ServedSubresource
 from drayman.apiserver.describing.system import GIT_VERSION
 from drayman.apiserver.protocol.environment import Clock
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request, Response
+from drayman.apiserver.requests.large_bodies import beside
 from drayman.apiserver.served.resources import ApiResource, Resources, Subresource
 
 
@@ -20,7 +22,7 @@ class OpenApiDocuments:
     _publication: Publication = field(default_factory=lambda: Publication(GIT_VERSION))
     _generation: int = -1
 
-    def answer(self, request: Request) -> Response | None:
+    async def answer(self, request: Request) -> Response | None:
         """The answer, or None for a path that is not a document."""
         if self._generation != self.resources.generation:
             self._publication.update(served_resources(self.resources))
@@ -31,7 +33,9 @@ class OpenApiDocuments:
             request.header("accept"),
             request.header("if-none-match"),
         )
-        page = self._publication.answer(asked, self.clock.now())
+        find = partial(self._publication.answer, asked, self.clock.now())
+        # Describing everything takes seconds the first time.
+        page = find() if self._publication.is_made(asked) else await beside(find)
         if page is None:
             return None
         headers = dict(page.headers)

@@ -23,7 +23,14 @@ from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.patching.go_text import type_name
-from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.strategy import (
+    LARGE_WRITE,
+    Context,
+    Object,
+    StatusStrategy,
+    Strategy,
+    restore,
+)
 
 _MAX_REPLICAS: Final = 2**31 - 1
 _STANDARD_FINALIZERS: Final = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
@@ -108,6 +115,12 @@ class CustomStrategy(Strategy):
     storage: str
     conversion: CustomConversion
     namespaced: bool
+
+    @property
+    def large_from(self) -> int:
+        # A rule that compares the items of a list with each other is costly for short lists already.
+        has_rules = any(version.rules is not None for version in self.versions.values())
+        return 0 if has_rules else LARGE_WRITE
 
     def _rules(self, context: Context) -> VersionRules:
         return self.versions.get(context.version) or self.versions[self.storage]
@@ -194,6 +207,10 @@ class CustomStatusStrategy(StatusStrategy):
     main: CustomStrategy
     reset_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("metadata",), ("spec",))
     keeps_metadata: ClassVar[tuple[str, ...]] = ("*",)
+
+    @property
+    def large_from(self) -> int:
+        return self.main.large_from
 
     def default(self, obj: Object, context: Context) -> None:
         self.main.default(obj, context)

@@ -21,13 +21,24 @@ from drayman.apiserver.extensions.text_formats import is_recognized
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.served.acting import Part, by
 from drayman.apiserver.served.resources import ApiResource, Subresource
-from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.strategy import (
+    LARGE_EXPRESSIONS,
+    Context,
+    Object,
+    StatusStrategy,
+    Strategy,
+    restore,
+)
 
 _HTTPS: Final = 443
 
 
 class DefinitionStrategy(Strategy):
     """Rules of definitions. Names are accepted, and the resource established, as soon as a definition is written."""
+
+    @property
+    def large_from(self) -> int:
+        return LARGE_EXPRESSIONS
 
     def default(self, obj: Object, context: Context) -> None:
         spec = obj.setdefault("spec", {})

@@ -13,6 +13,7 @@ from drayman.apiserver.instance.folder import Folder, reason
 from drayman.apiserver.security.audit import AuditLog
 from drayman.apiserver.security.authentication import TokenAuthenticator
 from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates
+from drayman.apiserver.security.bindings import Bindings
 from drayman.apiserver.security.escalation import guard_roles
 from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.security.private_files import write_private
@@ -22,6 +23,7 @@ from drayman.apiserver.security.signers import SignerPermissions
 from drayman.apiserver.security.token_requests import TokenRequests
 from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
 from drayman.apiserver.serving.server import ApiServer
+from drayman.cluster.embedded import Store
 
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
@@ -61,7 +63,10 @@ def arrange_access(
 def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
     """Set up authentication, RBAC and the review resources."""
     core = server.core
-    authorizer = RbacAuthorizer(core.objects)
+    assert isinstance(core.store, Store), "rights follow a store, not a batch"
+    bindings = Bindings(core.objects)
+    core.store.follow(bindings)
+    authorizer = RbacAuthorizer(core.objects, bindings)
     authenticator = TokenAuthenticator(admin_token, issuer, core.objects, core.clock)
     server.authenticator, core.authorizer = authenticator, authorizer
     server.impersonation = Impersonation(authorizer)

@@ -17,6 +17,7 @@ from drayman.api.defaults import with_defaults
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     GROUP,
+    DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimStatus,
@@ -36,10 +37,19 @@ from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.served.recurring import Recurring, RecurringChange, text_of
 from drayman.apiserver.served.resources import Conversion, GroupVersionKind
 from drayman.apiserver.served.shaping import message_of
-from drayman.apiserver.served.strategy import Context, Object, StatusStrategy, Strategy, restore
+from drayman.apiserver.served.strategy import (
+    LARGE_EXPRESSIONS,
+    LARGE_WRITE,
+    Context,
+    Object,
+    StatusStrategy,
+    Strategy,
+    restore,
+)
 from drayman.cel.device import check_selector
 
 _ADMIN_KINDS: Final = (ResourceClaim, ResourceClaimTemplate)
+_WITH_SELECTORS: Final = (*_ADMIN_KINDS, DeviceClass)
 _ADMIN_ACCESS: Final = b'"adminAccess"'
 
 _defaults: Final = RecurringChange()
@@ -103,6 +113,10 @@ class DeviceKindStrategy(Strategy):
     quick_parts: ClassVar = frozenset({("metadata", "finalizers")})
 
     type_: type[ApiStruct]
+
+    @property
+    def large_from(self) -> int:
+        return LARGE_EXPRESSIONS if self.type_ in _WITH_SELECTORS else LARGE_WRITE
 
     def default(self, obj: Object, context: Context) -> None:
         _default(self.type_, obj, context)

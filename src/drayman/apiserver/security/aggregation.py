@@ -16,9 +16,10 @@ from drayman.api.codec import convert
 from drayman.api.labels import matches
 from drayman.api.meta import LabelSelector
 from drayman.api.struct import Json
+from drayman.apiserver.kinds.access_control import GROUP
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.requests.calls import own_call
-from drayman.apiserver.security.rbac import CLUSTER_ROLES, GROUP
+from drayman.apiserver.security.rbac import CLUSTER_ROLES
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.updating import replace

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.apiserver.kinds.access_control import GROUP
 from drayman.apiserver.protocol.access import AUTHENTICATED, EVERYTHING, MASTERS, UNAUTHENTICATED
 from drayman.apiserver.security.aggregation import aggregated_rules
 from drayman.apiserver.security.permissions import missing_permissions
-from drayman.apiserver.security.rbac import GROUP
 from drayman.apiserver.served.strategy import Object
 
 _API_VERSION: Final = f"{GROUP}/v1"

@@ -13,6 +13,7 @@ from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.syntax.json_scanner import quoted
+from drayman.apiserver.kinds.access_control import GROUP
 from drayman.apiserver.protocol.access import EVERYTHING, MASTERS, Attributes
 from drayman.apiserver.protocol.errors import Subject, forbidden, not_found
 from drayman.apiserver.requests.calls import Call
@@ -23,7 +24,7 @@ from drayman.apiserver.security.permissions import (
     missing_permissions,
     quoted_list,
 )
-from drayman.apiserver.security.rbac import GROUP, referenced_role
+from drayman.apiserver.security.rbac import referenced_role
 from drayman.apiserver.served.resources import Guard, Resources
 from drayman.apiserver.served.strategy import Object
 

@@ -6,61 +6,57 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from drayman.api.struct import Json
+from drayman.apiserver.kinds.access_control import GROUP
 from drayman.apiserver.protocol.access import MASTERS, AccessDecision, Attributes, Grant, User
+from drayman.apiserver.security.bindings import Bindings, Bound
 from drayman.apiserver.security.permissions import path_includes, resources_include
 from drayman.apiserver.served.strategy import Object, ObjectReader
 
-GROUP: Final = "rbac.authorization.k8s.io"
 CLUSTER_ROLES: Final = f"clusterroles.{GROUP}"
-CLUSTER_BINDINGS: Final = f"clusterrolebindings.{GROUP}"
 ROLES: Final = f"roles.{GROUP}"
-BINDINGS: Final = f"rolebindings.{GROUP}"
 
 
 class RbacAuthorizer:
-    """Decides by the roles and bindings in the store. Members of `system:masters` may do everything."""
+    """Decides by roles and bindings. Members of `system:masters` may do everything."""
 
-    def __init__(self, objects: ObjectReader) -> None:
+    def __init__(self, objects: ObjectReader, bindings: Bindings) -> None:
         self._objects = objects
+        self._bindings = bindings
 
     def authorize(self, user: User, attributes: Attributes) -> AccessDecision:
         if MASTERS in user.groups:
             return AccessDecision(allowed=True)
-        for grant in self.grants(user, attributes.namespace):
-            if covers(grant.rule, attributes):
-                return AccessDecision(allowed=True, reason=grant.reason)
+        for bound, namespace in self._bound(user, attributes.namespace):
+            for rule in self._rules(bound, namespace):
+                if covers(rule, attributes):
+                    return AccessDecision(allowed=True, reason=_reason(bound, namespace))
         return AccessDecision(allowed=False)
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Every rule that a user has, cluster-wide and in a namespace."""
-        for binding in self._objects.list(CLUSTER_BINDINGS):
-            name = binding["metadata"]["name"]
-            yield from self._granted(binding, user, "", f'ClusterRoleBinding "{name}"')
-        if not namespace:
-            return
-        for binding in self._objects.list(BINDINGS, namespace):
-            name = binding["metadata"]["name"]
-            yield from self._granted(binding, user, namespace, f'RoleBinding "{name}/{namespace}"')
+        for bound, where in self._bound(user, namespace):
+            reason = _reason(bound, where)
+            for rule in self._rules(bound, where):
+                yield Grant(rule, reason)
 
-    def _granted(
-        self, binding: Object, user: User, namespace: str, described: str
-    ) -> Iterator[Grant]:
-        subject = next(
-            (s for s in binding.get("subjects") or () if applies(s, user, namespace)), None
-        )
-        if subject is None:
-            return
-        reference = binding["roleRef"]
-        who = _described(subject, namespace)
-        reason = (
-            f'RBAC: allowed by {described} of {reference["kind"]} "{reference["name"]}" to {who}'
-        )
-        for rule in self._rules(reference, namespace):
-            yield Grant(rule, reason)
+    def _bound(self, user: User, namespace: str) -> Iterator[tuple[Bound, str]]:
+        """The bindings that name a user, and the namespaces that they are for; an empty one for all."""
+        for where in ("", namespace) if namespace else ("",):
+            for bound in self._bindings.of(user, where):
+                yield bound, where
 
-    def _rules(self, reference: Object, namespace: str) -> Iterable[Object]:
-        role = referenced_role(self._objects, reference, namespace)
+    def _rules(self, bound: Bound, namespace: str) -> Iterable[Object]:
+        role = referenced_role(self._objects, bound.role, namespace)
         return () if role is None else role.get("rules") or ()
+
+
+def _reason(bound: Bound, namespace: str) -> str:
+    if namespace:
+        binding = f'RoleBinding "{bound.binding}/{namespace}"'
+    else:
+        binding = f'ClusterRoleBinding "{bound.binding}"'
+    role = f'{bound.role["kind"]} "{bound.role["name"]}"'
+    return f"RBAC: allowed by {binding} of {role} to {bound.subject}"
 
 
 def referenced_role(objects: ObjectReader, reference: Object, namespace: str) -> Object | None:
@@ -68,27 +64,6 @@ def referenced_role(objects: ObjectReader, reference: Object, namespace: str) ->
     if reference["kind"] == "ClusterRole":
         return objects.get(CLUSTER_ROLES, "", reference["name"])
     return objects.get(ROLES, namespace, reference["name"])
-
-
-def applies(subject: Object, user: User, namespace: str) -> bool:
-    """Whether a subject of a binding is the user, or a group the user is in."""
-    name = subject.get("name", "")
-    match subject.get("kind"):
-        case "User":
-            return bool(user.name == name)
-        case "Group":
-            return name in user.groups
-        case "ServiceAccount":
-            where = subject.get("namespace") or namespace
-            return bool(where) and bool(user.name == f"system:serviceaccount:{where}:{name}")
-        case _:
-            return False
-
-
-def _described(subject: Object, namespace: str) -> str:
-    if subject.get("kind") == "ServiceAccount":
-        return f'ServiceAccount "{subject.get("name")}/{subject.get("namespace") or namespace}"'
-    return f'{subject.get("kind")} "{subject.get("name")}"'
 
 
 def covers(rule: Object, attributes: Attributes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from drayman.api.validation import FieldError
 
 Object = dict[str, Json]
+
+LARGE_WRITE: Final = 32 * 1024
+"""The fewest bytes, of the request and of the object together, that are worth another thread."""
+LARGE_EXPRESSIONS: Final = 2 * 1024
+"""The same for kinds with expressions in CEL: ten thousand bytes of those take a third of a second to compile."""
 
 
 class ObjectReader(Protocol):
@@ -58,6 +63,11 @@ class Strategy:
     """Whether deleted objects of this kind may stay for a while without finalizers, as pods do."""
     quick_parts: ClassVar[frozenset[tuple[str, str]]] = frozenset()
     """Members of the metadata or the status that can be judged without the rest of the object, by `settle_parts`."""
+
+    @property
+    def large_from(self) -> int:
+        """From how many bytes on a write is planned outside the event loop, since it might take long."""
+        return LARGE_WRITE
 
     def default(self, obj: Object, context: Context) -> None:
         """Fill in what the client left out. `context.version` is the version it wrote in."""

@@ -51,7 +51,7 @@ class Observer(Protocol):
 class OpenApi(Protocol):
     """Serves the OpenAPI documents; None for a path that is not one of them."""
 
-    def answer(self, request: Request) -> Response | None: ...
+    async def answer(self, request: Request) -> Response | None: ...
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class ApiServer:
                 if place is not None:
                     attributes, response = await self._handle_resource(request, *place)
                 else:
-                    response = self._handle_path(request, attributes)
+                    response = await self._handle_path(request, attributes)
         except StatusError as error:
             response = answer_error(error, View())
         except PageNotFound:
@@ -200,7 +200,7 @@ class ApiServer:
             error.headers.update(NO_SNIFF)
             raise error
 
-    def _handle_path(self, request: Request, attributes: Attributes) -> Response:
+    async def _handle_path(self, request: Request, attributes: Attributes) -> Response:
         """Paths that are not about a resource."""
         self.authorize(request, attributes)
         segments = request.path.strip("/").split("/")
@@ -213,7 +213,7 @@ class ApiServer:
         if root == "metrics" and len(segments) == 1:
             return self.metrics.answer()
         if root == "openapi" and self.openapi is not None:
-            return self.openapi.answer(request) or page_not_found()
+            return await self.openapi.answer(request) or page_not_found()
         if root in ("api", "apis"):
             return self._discover(request, segments)
         if request.path == "/":

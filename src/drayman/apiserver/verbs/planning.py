@@ -1,9 +1,9 @@
-"""Large writes are planned outside the event loop, so that other requests are answered meanwhile.
+"""Large and costly writes are planned outside the event loop, so that other requests are answered meanwhile.
 
 Planning a write is everything between its body and its commit: defaults, admission, ownership of fields, validation, encoding. For an
-object of a hundred thousand values this takes seconds. It happens in another thread then, and whatever it needs of the server is
-asked of the event loop: the store and the rights are never looked at from two threads at once. The outcome is written only if the
-object is still as it was; otherwise the write is planned again.
+object of a hundred thousand values, or one with costly rules in CEL, this takes seconds. It happens in another thread then, and whatever
+it needs of the server is asked of the event loop: the store and the rights are never looked at from two threads at once. The outcome is
+written only if the object is still as it was; otherwise the write is planned again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, NoReturn, TypeVar
 
 from drayman.apiserver.protocol.access import AccessDecision, Attributes, Authorizer, Grant, User
 from drayman.apiserver.requests.calls import Call
-from drayman.apiserver.requests.large_bodies import LARGE_BODY, beside
+from drayman.apiserver.requests.large_bodies import beside
 from drayman.apiserver.verbs.core import ObjectStore
 from drayman.cluster.embedded.model import Key, Operation, Stored
 
@@ -28,13 +28,14 @@ _PATIENCE_S: Final = 60.0
 """How long the other thread waits for the event loop. It is never that busy, but it may have ended."""
 
 
-def is_large(size: int) -> bool:
-    return size >= LARGE_BODY
+def is_large(call: Call, size: int) -> bool:
+    """Whether a write that looks at so many bytes is planned in another thread."""
+    return size >= call.strategy.large_from
 
 
 async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
     """The outcome of a plan. `size` is that of all the bytes it looks at."""
-    if not is_large(size):
+    if not is_large(call, size):
         return plan(call)
     loop = _Loop(asyncio.get_running_loop())
     core = replace(

@@ -81,7 +81,7 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
             results = await call.core.store.write(operations)
             break
         except ConflictError:
-            if attempt == ATTEMPTS or not is_large(size):
+            if attempt == ATTEMPTS or not is_large(call, size):
                 raise
             # It was changed while this was planned.
             latest = call.core.store.latest(call.key)

@@ -38,14 +38,18 @@ from drayman.cluster.embedded.recovery import recover
 from drayman.cluster.embedded.watching import Subscription, Watchers
 
 
-class Constraint(Protocol):
+class Follower(Protocol):
+    """What is derived from the objects of a store, and is to be up to date whenever they are read."""
+
+    def applied(self, events: Sequence[Event]) -> None:
+        """Take note of changes that are on disk now."""
+
+
+class Constraint(Follower, Protocol):
     """What must hold of the objects of a store together, whoever writes them."""
 
     def check(self, events: Sequence[Event]) -> None:
         """Judge the changes of a transaction, on top of everything decided before. Raises RefusedError. The changes may still fail."""
-
-    def applied(self, events: Sequence[Event]) -> None:
-        """Take note of changes that are on disk now."""
 
 
 class Store:
@@ -61,6 +65,7 @@ class Store:
         self._decoded = DecodedValues()
         self._watchers = Watchers()
         self._constraints: list[Constraint] = []
+        self._followers: list[Follower] = []
         self._under_way: dict[Key, Event] = {}  # the newest of each object
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._attempt = 0
@@ -170,6 +175,11 @@ class Store:
     def constrain(self, constraint: Constraint) -> None:
         """Hold every later write to a constraint."""
         self._constraints.append(constraint)
+        self.follow(constraint)
+
+    def follow(self, follower: Follower) -> None:
+        """Let something take note of every later change, before writers and watchers are notified of it."""
+        self._followers.append(follower)
 
     async def write(self, operations: Sequence[Operation]) -> tuple[Stored, ...]:
         """Carry out all operations or none, and return when they are on disk and visible; one result per operation, in order.
@@ -257,8 +267,8 @@ class Store:
                 self._history.append(event, transaction.time)
                 if self._under_way.get(event.key) is event:
                     del self._under_way[event.key]
-        for constraint in self._constraints:
-            constraint.applied(events)
+        for follower in self._followers:
+            follower.applied(events)
         for transaction in transactions:
             self._settle(transaction, None)
         self._forget(self._history.trim(self._clock(), len(events)))

@@ -14,12 +14,14 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, TypeAlias
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
+from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimsNotReadyError
 from drayman.placement.decision.drafting import drafted
 from drayman.placement.decision.gathering import Suffix, counting, gathered
@@ -31,6 +33,7 @@ from drayman.placement.decision.outcomes import (
     NoPlacement,
     Outcome,
     PromisedAway,
+    Unfinished,
 )
 from drayman.placement.decision.placements import Placement, assume
 from drayman.placement.demand import Demand, Demands
@@ -91,13 +94,18 @@ class Round:
     changed: set[str] = field(default_factory=set)
     """The claims, by uid, that it changes."""
 
-    def decide(self, pod: Pod, only: str = "") -> Outcome:
+    def decide(self, pod: Pod, only: str = "", *, work: float = inf) -> Outcome:
         """Decide about the pod. If it gets a place, that counts from now on.
 
-        `only` names the one node that the pod can go to, as for a daemon. Other nodes are not asked.
+        `only` names the one node that the pod can go to, as for a daemon. Other nodes are not asked. No more than `work` is done: if it
+        does not suffice, the decision is for another time, and goes on from there.
         """
         with ExitStack() as aside:
-            outcome = self._considered(Attempt(pod, only, aside))
+            try:
+                with self.decider.state.allowance.limited(work):
+                    outcome = self._considered(Attempt(pod, only, aside))
+            except UnfinishedError as error:
+                return Unfinished(error.rest)
             if isinstance(outcome, Fitting):
                 return self.place(outcome.demand, outcome.found)
             return outcome

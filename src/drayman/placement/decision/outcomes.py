@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -33,6 +34,13 @@ class PromisedAway(Struct, frozen=True, eq=False):
     nomination: Nomination
 
 
+class Unfinished(Struct, frozen=True, eq=False):
+    """There was more to work out than was to be done at once."""
+
+    rest: Callable[[], object] | None
+    """What is to be done elsewhere first; None if it makes sense to go on at any time."""
+
+
 class NoNode(Struct, frozen=True, eq=False):
     """No node takes the pod."""
 
@@ -47,5 +55,5 @@ class Fitting(Struct, frozen=True, eq=False):
     found: Found
 
 
-NoPlacement: TypeAlias = Lacking | BeingWritten | PromisedAway | NoNode
+NoPlacement: TypeAlias = Lacking | BeingWritten | PromisedAway | Unfinished | NoNode
 Outcome: TypeAlias = NoPlacement | Placement

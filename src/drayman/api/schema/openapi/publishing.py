@@ -87,6 +87,14 @@ class Publication:
         self._entries = entries
         self._version_2.clear()
 
+    def is_made(self, asked: Asked) -> bool:
+        """Whether an answer is quick, because its document has been made before."""
+        path = asked.path.rstrip("/")
+        if path == VERSION_2_PATH:
+            return any(form == _form(asked.accept) for _, form in self._version_2)
+        entry = self._entries.get(path.removeprefix(f"{INDEX_PATH}/"))
+        return entry is None or entry.encoded is not None
+
     def answer(self, asked: Asked, now: datetime) -> PublishedPage | None:
         """The answer to a request, or None if it is about something else."""
         path = asked.path.rstrip("/")
@@ -131,11 +139,9 @@ class Publication:
     def _answer_version_2(self, asked: Asked) -> PublishedPage:
         tag = f'"{_digest(sorted(entry.hash for entry in self._entries.values()))}"'
         headers = {"Cache-Control": _NOT_CACHED, "Vary": "Accept"}
-        form = next((t for t in (MEDIA_TYPE, _JSON) if _names(asked.accept, t)), None)
+        form = _form(asked.accept)
         if form is None:
-            if not _accepts(asked.accept, _JSON):
-                return PublishedPage(406, headers)
-            form = _JSON
+            return PublishedPage(406, headers)
         headers["Etag"] = tag
         if _names_tag(asked.if_none_match, tag):
             return PublishedPage(304, headers)
@@ -181,6 +187,12 @@ def _names(accept: str, media_type: str) -> bool:
 def _accepts(accept: str, media_type: str) -> bool:
     wildcards = ("*/*", "application/*")
     return not accept or any(_names(accept, each) for each in (media_type, *wildcards))
+
+
+def _form(accept: str) -> str | None:
+    """The form of the second version that a client accepts; None if there is no such form."""
+    named = next((form for form in (MEDIA_TYPE, _JSON) if _names(accept, form)), None)
+    return _JSON if named is None and _accepts(accept, _JSON) else named
 
 
 def _names_tag(if_none_match: str, tag: str) -> bool:
