@@ -1,4 +1,4 @@
-"""Runs garbage collection and the deletion of namespaces alongside the server.
+"""Runs garbage collection, the deletion of namespaces and the expiry of events alongside the server.
 
 One task reads every existing object, and from then on follows every change in order. So the graph of owners is complete before any
 decision is based on it, and includes objects of custom resources as soon as there are any. Before each decision it catches up with
@@ -21,6 +21,7 @@ from typing import Final
 from drayman.apiserver.lifecycle.collecting import Collector, StoredResources, UnknownOwnerError
 from drayman.apiserver.lifecycle.due import Due, DueItems
 from drayman.apiserver.lifecycle.ending_namespaces import NAMESPACES, NamespaceEnder
+from drayman.apiserver.lifecycle.expiring_events import NOTED_EVERY_S, EventExpiry
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, node_of
 from drayman.apiserver.lifecycle.released_claims import (
     LEFT_TO_CONTROLLER_S,
@@ -42,6 +43,7 @@ STOCK_STEP: Final = 1_000
 AFTER_A_BUG_S: Final = 5.0
 OBJECT: Final = "object"
 NAMESPACE: Final = "namespace"
+EXPIRY: Final = Due("events", "")
 
 
 class Lifecycle:
@@ -56,6 +58,8 @@ class Lifecycle:
         self._collector = Collector(self._graph, StoredResources(core.resources))
         self._namespaces = NamespaceEnder()
         self._ending: set[str] = set()
+        self._events = EventExpiry()
+        self._clock = clock
         self._due = DueItems(clock)
         self._breaks = Breaks()
         self._task: asyncio.Task[None] | None = None
@@ -104,13 +108,18 @@ class Lifecycle:
                 for event in events:
                     self._changed(event)
                     await self._breaks.between()
+            if self._events.is_due(self._clock()):
+                self._due.ask(EXPIRY)
             due = self._due.take(MOST_AT_ONCE)
             if due:
                 await self._attend(due)
                 await asyncio.sleep(0)  # a store in memory writes without a pause
                 self._breaks.begin()
                 continue
-            for event in await changes.next(self._due.idle_s()):
+            idle_s = self._due.idle_s()
+            for event in await changes.next(
+                NOTED_EVERY_S if idle_s is None else min(idle_s, NOTED_EVERY_S)
+            ):
                 self._changed(event)
                 await self._breaks.between()
 
@@ -204,6 +213,9 @@ class Lifecycle:
         try:
             if item.sort == OBJECT:
                 await self._collector.attend(core, item.which)
+            elif item == EXPIRY:
+                if not await self._events.attend(core, self._clock()):
+                    self._due.ask(item)
             elif not await self._namespaces.attend(core, item.which):
                 self._due.ask(item)
         except (StatusError, StoreError) as error:
