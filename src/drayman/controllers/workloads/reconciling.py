@@ -106,6 +106,10 @@ class Reconciler(ABC, Generic[T]):
         """The objects of this controller's kind in a namespace."""
         return list(self._by_namespace.get(namespace, {}).values())
 
+    def has_any(self, namespace: str) -> bool:
+        """Whether there are such objects in a namespace."""
+        return bool(self._by_namespace.get(namespace))
+
     async def write_status(
         self, value: T, status: ApiStruct, annotations: dict[str, str] | None = None
     ) -> T:
