@@ -22,7 +22,7 @@ from drayman.cluster.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from drayman.controllers.workloads.reconciling import Key, Reconciler
+from drayman.controllers.workloads.reconciling import Key, LabelSet, Reconciler
 from drayman.workloads.disruption import (
     NoScaleError,
     coverage,
@@ -41,7 +41,6 @@ _SCALED: Final[tuple[Resource[Any], ...]] = (
     STATEFUL_SETS,
 )
 """What says how many pods there should be."""
-LabelSet = frozenset[tuple[str, str]]
 _PODS_CHANGED: Final = ""
 """The name, which no budget has, under which changes to pods of a namespace are looked at."""
 

@@ -34,6 +34,8 @@ T = TypeVar("T", bound=HasMetadata)
 U = TypeVar("U")
 Key = tuple[str, str]
 """Namespace and name."""
+LabelSet = frozenset[tuple[str, str]]
+"""Labels, to be looked up."""
 _log: Final = logging.getLogger(__name__)
 
 _RETRIES: Final = Backoff(initial=0.005, cap=60.0)
@@ -80,6 +82,10 @@ class Reconciler(ABC, Generic[T]):
     @abstractmethod
     async def reconcile(self, key: Key) -> None:
         """Brings one object closer to what it should be. Called again after each change, and after each failure."""
+
+    async def attend(self, key: Key) -> None:
+        """Works on a key, which may stand for something else than an object."""
+        await self.reconcile(key)
 
     async def run(self) -> None:
         """Works until cancelled. Informers have to be running."""
@@ -168,7 +174,7 @@ class Reconciler(ABC, Generic[T]):
 
     async def _attend(self, key: Key) -> None:
         try:
-            await self.reconcile(key)
+            await self.attend(key)
         except (ConflictError, NotFoundError) as error:
             # Another writer was quicker; the cache will show what it did.
             _log.debug("%s %s/%s: %s", self.resource.plural, *key, error)
