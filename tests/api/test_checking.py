@@ -59,7 +59,7 @@ def test_a_good_file() -> None:
     report = check(CLAIM)
     assert report.ok
     assert report.findings == ()
-    assert [loaded.title for loaded in report.objects] == ["ResourceClaim default/claim"]
+    assert [loaded.title for loaded in report.objects] == ["ResourceClaim claim"]
 
 
 def test_errors_have_file_line_object_and_field() -> None:
@@ -68,11 +68,11 @@ def test_errors_have_file_line_object_and_field() -> None:
         CLAIM, CLAIM.replace("name: gpu", "name: GPU").replace("name: claim", "name: other")
     )
     (error,) = report.errors
-    assert (error.file, error.line, error.object) == ("1.yaml", 8, "ResourceClaim default/other")
+    assert (error.file, error.line, error.object) == ("1.yaml", 8, "ResourceClaim other")
     assert error.path == "spec.devices.requests[0].name"
     assert error.error is not None
     assert str(error).startswith(
-        '1.yaml:8: ResourceClaim default/other: spec.devices.requests[0].name: Invalid value: "GPU": '
+        '1.yaml:8: ResourceClaim other: spec.devices.requests[0].name: Invalid value: "GPU": '
     )
     assert not report.ok
 
@@ -116,7 +116,7 @@ WRONG = {
     ),
     "status": (
         CLAIM + "status:\n  reservedFor:\n  - {resource: pods, name: p, uid: u}\n",
-        "0.yaml:12: ResourceClaim default/claim: status.reservedFor: Forbidden",
+        "0.yaml:12: ResourceClaim claim: status.reservedFor: Forbidden",
     ),
     "node": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: A}\n",
@@ -204,7 +204,7 @@ def test_selectors_are_compiled_by_the_caller() -> None:
     text = CLAIM + "        selectors:\n        - cel: {expression: 'true'}\n"
     (error,) = check_files([("f", text.encode())], checker).errors
     assert str(error) == (
-        "f:12: ResourceClaim default/claim: spec.devices.requests[0].exactly.selectors[0].cel.expression:"
+        "f:12: ResourceClaim claim: spec.devices.requests[0].exactly.selectors[0].cel.expression:"
         " Forbidden: true costs too much"
     )
 

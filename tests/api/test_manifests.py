@@ -52,7 +52,7 @@ WRONG = {
     ),
     "a wrong type": (
         CLAIM.replace("gpu.example.com", "3"),
-        "f.yaml:8: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName",
+        "f.yaml:8: ResourceClaim default/c: spec.devices.requests[0].exactly.deviceClassName",
     ),
 }
 

@@ -23,6 +23,7 @@ from drayman.apiserver.protocol.access import ADMIN, AccessDecision, Attributes,
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.limits import SMALL_BODY, ServerLimits
+from drayman.apiserver.protocol.shares import Shares
 from drayman.apiserver.serving.http import (
     BODY_LIMIT,
     MOST_WARNINGS,
@@ -159,13 +160,13 @@ async def test_bodies_beyond_what_may_be_held_at_once_are_told_to_come_again() -
     """429 for large ones; small ones get through."""
     harness = Harness()
     base = await harness.namespace()
-    harness.server.limits = ServerLimits(most_body_bytes=LARGE_ENOUGH)
+    harness.server.limits = ServerLimits(body_bytes=Shares(LARGE_ENOUGH))
     async with running(harness) as (_, session):
         for size, status in ((LARGE_ENOUGH, 429), (10, 201)):
             body = config(f"a{size}", k="x" * size)
             async with session.post(f"{base}/configmaps", json=body) as response:
                 assert response.status == status
-    assert harness.server.limits.body_bytes == 0
+    assert harness.server.limits.body_bytes.taken == 0
 
 
 async def test_a_watch_streams_and_ends_with_the_server() -> None:
@@ -249,4 +250,4 @@ async def test_a_large_body_of_a_refused_request_is_not_waited_for(status: int) 
         line = await asyncio.wait_for(reader.readline(), PATIENCE_S)
         writer.transport.abort()
     assert int(line.split()[1]) == status
-    assert harness.server.limits.body_bytes == 0
+    assert harness.server.limits.body_bytes.taken == 0

@@ -9,13 +9,14 @@ import pytest
 from building import Harness, decoded
 from drayman.apiserver.protocol.exchange import StreamingResponse
 from drayman.apiserver.protocol.limits import MOST_OBJECT_BYTES, ServerLimits
+from drayman.apiserver.protocol.shares import Shares
 from drayman.apiserver.verbs.patches import MERGE_PATCH
 
 
 async def test_requests_beyond_the_limit_are_told_to_come_again() -> None:
     """429 with a time to wait."""
     harness = Harness()
-    harness.server.limits = ServerLimits(most_requests=0)
+    harness.server.limits = ServerLimits(requests=Shares(0))
     response = await harness.send("GET", "/api/v1/pods")
     assert (response.status, response.headers["Retry-After"]) == (429, "1")
     assert decoded(response)["details"]["retryAfterSeconds"] == 1
@@ -25,7 +26,7 @@ async def test_watches_beyond_the_limit_are_refused_until_one_ends() -> None:
     """A closed watch makes room."""
     harness = Harness()
     await harness.namespace()
-    harness.server.limits = ServerLimits(most_watches=1)
+    harness.server.limits = ServerLimits(watches=Shares(1))
     path = "/api/v1/namespaces"
     first = await harness.answer("GET", path, watch="1")
     assert isinstance(first, StreamingResponse)

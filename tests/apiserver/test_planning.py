@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from building import Harness, config, decoded
+from drayman.apiserver.answers.forms import answer_page
 from drayman.apiserver.protocol.exchange import Query, Request
 from drayman.apiserver.served.strategy import LARGE_WRITE
+from drayman.apiserver.serving import dispatch
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Key, Put
@@ -102,6 +104,23 @@ async def test_a_write_that_others_overtake_is_planned_again() -> None:
     data = (await harness.json("GET", path))["data"]
     assert {"ours", "theirs"} <= data.keys()
     assert len(plugin.threads) == 2
+
+
+async def test_large_writes_of_one_object_are_planned_once_each() -> None:
+    """They wait for each other, so none of them is planned on what another is about to change."""
+    harness = Harness()
+    base = await harness.namespace()
+    path = f"{base}/configmaps/large"
+    await harness.json("POST", f"{base}/configmaps", config("large", **LARGE))
+    plugin = Meanwhile(threading.Event.set)
+    harness.server.core.admission.plugins.append(plugin)
+    changes = [{"data": {f"k{number}": "1"}} for number in range(10)]
+    patched = await asyncio.gather(
+        *(harness.send("PATCH", path, change, MERGE) for change in changes)
+    )
+    assert [answer.status for answer in patched] == [200] * 10
+    assert len(plugin.threads) == 10
+    assert len((await harness.json("GET", path))["data"]) == 11
 
 
 async def small(harness: Harness, path: str) -> None:
@@ -227,3 +246,31 @@ async def test_costly_writes_are_planned_beside(
         assert await post(DEFINITIONS, first) == 201
     assert await post(path, body) == 201
     assert (threads.seen != {threading.main_thread().name}) is beside
+
+
+@pytest.mark.parametrize(
+    ("accept", "beside"),
+    [
+        ("application/json", False),
+        ("application/yaml", True),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io", True),
+    ],
+)
+async def test_large_answers_get_their_form_beside(
+    accept: str, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of thousands of objects takes half a second, and so does a megabyte of YAML."""
+    threads: set[str] = set()
+
+    def noted(*args: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return answer_page(*args)
+
+    monkeypatch.setattr(dispatch, "answer_page", noted)
+    harness = Harness()
+    base = await harness.namespace()
+    for number in range(3):
+        await harness.json("POST", f"{base}/configmaps", config(f"c{number}", a="x" * 30_000))
+    answer = await harness.send("GET", f"{base}/configmaps", None, {"accept": accept})
+    assert answer.status == 200
+    assert (threads != {threading.main_thread().name}) is beside

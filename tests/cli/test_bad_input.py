@@ -58,7 +58,7 @@ MANIFESTS: dict[str, tuple[bytes, str]] = {
     "count of a million digits": (CLAIM + b"9" * 1_000_000, f":10: {COUNT}expected integer"),
     "count as hexadecimal bomb": (CLAIM + b"0x" + b"f" * 100_000, f":10: {COUNT}expected integer"),
     "count as a text": (CLAIM + b"'1'\n", f":10: {COUNT}expected integer, got string"),
-    "negative count": (CLAIM + b"-1\n", ":10: ResourceClaim default/c: spec.devices.requests[0]"),
+    "negative count": (CLAIM + b"-1\n", ":10: ResourceClaim c: spec.devices.requests[0]"),
     "infinite count": (CLAIM + b".inf\n", ":10: .inf is not a number in JSON"),
     "quantity 1e400": (capacity("1e400"), f":10: {VALUE}quantities are limited to 100 digits"),
     "quantity 1e999999999": (capacity("'1e999999999'"), f":10: {VALUE}quantities are limited"),
@@ -114,7 +114,7 @@ DEVICES: dict[str, tuple[bytes, str]] = {
     ),
     "deep": (b"[" * 100_000, ":1: nested more than 256 levels deep"),
     "text": (b"hello", ":1: expected an object with apiVersion and kind"),
-    "another kind": (CLAIM + b"1\n", ":1: ResourceClaim default/c: expected a ResourceSlice"),
+    "another kind": (CLAIM + b"1\n", ":1: ResourceClaim c: expected a ResourceSlice"),
 }
 
 

@@ -15,11 +15,11 @@ FILES = sorted(MANIFESTS.glob("*/*.yaml"))
 INVALID = {
     # The file begins without an apiVersion, which kubectl refuses too.
     "device-taints-tolerations__device-taint-pod-noschedule__4-pod-not-scheduled.yaml": (
-        ":2: Pod pod-no-schedule: apiVersion: a text is required\n"
+        ":2: Pod basic-resourceclaimtemplate/pod-no-schedule: apiVersion: a text is required\n"
     ),
     # Kubernetes serves no claim templates as v1alpha3 any more.
     "nvidia-quickstart-v1beta1/gpu-test-vfiopci.yaml": (
-        ":10: ResourceClaimTemplate single-gpu: apiVersion:"
+        ":10: ResourceClaimTemplate gpu-test-vfio/single-gpu: apiVersion:"
         " there is no ResourceClaimTemplate in resource.k8s.io/v1alpha3;"
         " it is in resource.k8s.io/v1, resource.k8s.io/v1beta2, resource.k8s.io/v1beta1\n"
     ),

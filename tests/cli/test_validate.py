@@ -62,7 +62,7 @@ def test_errors_name_file_line_object_and_field(folder: Path) -> None:
     (folder / "two.yaml").write_text(f"{GOOD}---\n{BAD_COUNT}")
     result = validate("two.yaml")
     line = len(GOOD.splitlines()) + 1 + len(BAD_COUNT.splitlines())
-    start = f"two.yaml:{line}: ResourceClaim default/bad: spec.devices.requests[0].exactly.count: "
+    start = f"two.yaml:{line}: ResourceClaim bad: spec.devices.requests[0].exactly.count: "
     assert result.exit_code == 1
     assert result.stdout.startswith(start)
 
@@ -184,7 +184,7 @@ def test_nonsense_is_a_clear_error(data: bytes) -> None:
 def test_names_cannot_steer_the_terminal() -> None:
     """Control characters of an object's name are spelt out."""
     result = validate("-", stdin=GOOD.replace("good", '"a\\e[2Jb"'))
-    assert "ResourceClaim default/a\\x1b[2Jb: metadata.name" in result.stdout
+    assert "ResourceClaim a\\x1b[2Jb: metadata.name" in result.stdout
 
 
 def test_examples_are_valid() -> None:

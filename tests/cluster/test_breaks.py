@@ -35,7 +35,7 @@ async def test_a_break_is_taken_after_a_stretch_of_work() -> None:
     assert 8 <= ran <= 11
 
 
-async def test_one_task_passes_in_each_round() -> None:
+async def test_one_task_passes_in_each_iteration() -> None:
     """However many come together, others run between any two of them; a cancelled one takes no place."""
     turnstile, order = Turnstile(), list[str]()
 

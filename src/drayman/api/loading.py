@@ -7,7 +7,7 @@ object and field, and never as a traceback.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -107,10 +107,10 @@ class LoadedObject:
     @property
     def title(self) -> str:
         """What messages call the object."""
-        name = self.metadata.name or f"{self.metadata.generate_name}*"
-        parts = (self.namespace, name) if self.namespace else (name,)
-        shown = "/".join(elided(part, LONGEST_NAME) for part in parts)
-        return f"{elided(self.kind_name, LONGEST_NAME)} {shown}"
+        metadata = self.metadata
+        return _title(
+            self.kind_name, metadata.namespace, metadata.name or f"{metadata.generate_name}*"
+        )
 
     def same_content(self, other: LoadedObject) -> bool:
         """Whether two objects say the same, in whatever order and version."""
@@ -235,13 +235,26 @@ def _unreadable(
     version = str(document.value.get("apiVersion")).rpartition("/")[2]
     if kind is not None and kind.group == GROUP:
         source = versions.source_path(kind.name, version, path)
-    title, line = _raw_title(document.value), document.line_of(source)
+    title, line = title_of(document.value), document.line_of(source)
     return found(Severity.ERROR, document.file, line, title, path, message)
 
 
-def _raw_title(value: dict[str, Json]) -> str:
-    """What can be said about an object that could not be decoded."""
+def title_of(value: Mapping[str, Json]) -> str:
+    """What messages call an object that is not decoded: as much of it as can be read."""
     metadata = value.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    parts = [part for part in (value.get("kind"), name) if isinstance(part, str) and part]
-    return " ".join(elided(part, LONGEST_NAME) for part in parts)
+    fields = metadata if isinstance(metadata, dict) else {}
+    name = _text(fields, "name")
+    if not name and (prefix := _text(fields, "generateName")):
+        name = f"{prefix}*"
+    return _title(_text(value, "kind"), _text(fields, "namespace"), name)
+
+
+def _title(kind: str, namespace: str, name: str) -> str:
+    """The kind and the name as the file has it: like kubectl's, without a namespace that only the command adds."""
+    shown = "/".join(elided(part, LONGEST_NAME) for part in (namespace, name) if part)
+    return " ".join(part for part in (elided(kind, LONGEST_NAME), shown) if part)
+
+
+def _text(fields: Mapping[str, Json], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, printable
+from drayman.cli.errors import UserError
 from drayman.cli.output import to_stderr
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _decode(path: str) -> list[Problem]:
     except ProblemError as error:
         raise UserError(str(error)) from error
     for remark in remarks[:_MOST_REMARKS]:
-        to_stderr(f"warning: {printable(remark)}")
+        to_stderr(f"warning: {remark}")
     if len(remarks) > _MOST_REMARKS:
         to_stderr(f"warning: and {len(remarks) - _MOST_REMARKS} more like these")
     return decoded

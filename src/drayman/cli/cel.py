@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, printable
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.errors import UserError
+from drayman.cli.output import console, format_option, print_data, to_stderr, to_stdout
+from drayman.printable import printable
 
 if TYPE_CHECKING:
     from drayman.cel.environment import Evaluation
@@ -103,7 +104,7 @@ def _evaluate_vectors(path: str, devices: list[NamedDevice], results: str) -> No
         for identifier, expression in tracked(vectors, "evaluating"):
             line = {"id": identifier, **_vector_result(expression, devices)}
             out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-    click.echo(f"{len(vectors)} expressions on {len(devices)} devices", err=True)
+    to_stderr(f"{len(vectors)} expressions on {len(devices)} devices")
 
 
 def _vector_result(expression: str, devices: list[NamedDevice]) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def _evaluate_one(expression: str, devices: list[NamedDevice], output_format: st
         return
     _print_verdicts(found)
     for name in missing:
-        click.echo(printable(str(name)))
+        to_stdout(str(name))
 
 
 def _as_data(item: NamedDevice, evaluation: Evaluation) -> dict[str, Any]:
@@ -198,13 +199,13 @@ def _print_verdicts(found: list[tuple[NamedDevice, Evaluation]]) -> None:
         if out.is_terminal:
             out.print(Text.assemble(name, "  ", (word, style), detail), soft_wrap=True)
         else:  # rich is slow for what may be all devices of a cluster
-            click.echo(f"{name}  {word}{detail}")
+            to_stdout(f"{name}  {word}{detail}")
     matches = sum(evaluation.value is True for _, evaluation in found)
     out.print(f"{matches} of {len(found)} devices match")
     for error, names in alike.items():
         such = ", ".join(names[:_MOST_NAMED])
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        click.echo(printable(f"error on {len(names)} devices ({such}{more}): {error}"))
+        to_stdout(f"error on {len(names)} devices ({such}{more}): {error}")
 
 
 def _failures(found: list[tuple[NamedDevice, Evaluation]]) -> dict[str, list[str]]:

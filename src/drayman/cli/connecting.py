@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from drayman.cli.errors import UserError, printable
+from drayman.cli.errors import UserError
 from drayman.cli.options import data_dir_option
+from drayman.cli.output import to_stdout
 from drayman.cli.progress import waiting
 from drayman.cli.settings import current_settings
 from drayman.questions import which_cluster
@@ -142,7 +143,7 @@ def in_words(connection: Connection) -> Iterator[None]:
 
 def announce(client: HttpClient) -> None:
     """Say which cluster was changed."""
-    click.echo(printable(f"cluster: {client.connection}"))
+    to_stdout(f"cluster: {client.connection}")
 
 
 def _advice(connection: Connection, error: UnreachableError) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli.connecting import Where, cluster_options, talk
-from drayman.cli.errors import printable
 from drayman.cli.filters import nothing_found
-from drayman.cli.output import console, format_option, print_data, to_stderr
+from drayman.cli.output import console, format_option, print_data, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -51,8 +50,7 @@ def list_devices(
     elif found.devices:
         _print_table(found.devices)
     else:
-        nothing = nothing_found("devices", node=node_name, driver=driver, drivers=drivers)
-        to_stderr(printable(nothing))
+        to_stderr(nothing_found("devices", node=node_name, driver=driver, drivers=drivers))
 
 
 def _print_table(rows: Sequence[HeldDevice]) -> None:
@@ -70,7 +68,7 @@ def _print_table(rows: Sequence[HeldDevice]) -> None:
     if out.is_terminal:
         out.print(table.text(out.width))
     else:
-        click.echo(table.plain())
+        to_stdout(table.plain())
 
 
 def _cells(row: HeldDevice) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import IO, Any, Final
 
 import click
 
+from drayman.printable import printable
 from drayman.questions.errors import (
     MayNotListError,
     NoClusterMeantError,
@@ -32,11 +33,6 @@ _START_ONE: Final = (
 )
 LONGEST_MESSAGE: Final = 4_000
 """Characters of a message that are shown. The error may be about a name of a hundred megabytes."""
-
-
-def printable(text: str) -> str:
-    """The text with control characters spelt out: names from a file must not control the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def reason(error: OSError) -> str:

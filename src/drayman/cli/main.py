@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -18,11 +19,10 @@ from drayman.cli.errors import (
     INTERNAL_ERROR,
     INTERRUPTED,
     UserError,
-    printable,
     reason,
 )
 from drayman.cli.lazy import LazyGroup
-from drayman.cli.output import to_stderr
+from drayman.cli.output import PrintableFormatter, to_stderr
 from drayman.cli.process import own
 from drayman.cli.settings import Settings
 
@@ -97,6 +97,8 @@ def _main(settings: Settings, program: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
             stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:  # which prints to standard error
+        logging.lastResort.setFormatter(PrintableFormatter())
     sys.exit(run(sys.argv[1:], settings, program))
 
 
@@ -131,7 +133,7 @@ def run(
         if settings.debug:
             raise
         to_stderr(
-            f"internal error: {type(error).__name__}: {printable(str(error))}\n"
+            f"internal error: {type(error).__name__}: {error}\n"
             "This is a bug in drayman. Please report it with the command line you used;"
             " `drayman --debug ...` shows where it happened.",
         )

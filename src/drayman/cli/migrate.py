@@ -11,8 +11,16 @@ import click
 
 from drayman.cli import files
 from drayman.cli.connecting import Where, cluster_options, talk
-from drayman.cli.errors import UserError, no_answer, printable
-from drayman.cli.output import console, format_option, print_data, to_stderr
+from drayman.cli.errors import UserError, no_answer
+from drayman.cli.output import (
+    console,
+    format_option,
+    print_data,
+    print_verbatim,
+    to_stderr,
+    to_stdout,
+)
+from drayman.printable import printable
 
 if TYPE_CHECKING:
     from drayman.cluster import Client
@@ -119,24 +127,24 @@ def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place:
         _print_files(migration.files)
     for remark in migration.remarks:
         line = str(remark) if remark.is_lost else f"note: {remark}"
-        to_stderr(printable(line))
+        to_stderr(line)
 
 
 def _print_files(migrated: Any) -> None:
     """All texts as one stream of documents."""
     for position, file in enumerate(migrated):
         if position and not file.after.startswith("---"):
-            click.echo("---")
+            to_stdout("---")
         ends = file.after.endswith("\n") or not file.after
-        click.echo(file.after, nl=not ends)
+        print_verbatim(file.after, nl=not ends)
 
 
 def _print_diff(file: MigratedFile) -> None:
     before, after = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
     for line in difflib.unified_diff(before, after, file.name, file.name):
-        click.echo(line, nl=not line.endswith("\n"))
+        print_verbatim(line, nl=not line.endswith("\n"))
         if not line.endswith("\n"):
-            click.echo("\\ No newline at end of file")
+            to_stdout("\\ No newline at end of file")
 
 
 def _rewrite(path: str, file: MigratedFile) -> None:
@@ -146,7 +154,7 @@ def _rewrite(path: str, file: MigratedFile) -> None:
     with files.writing(path) as stream:
         stream.write(file.after.encode())
     os.chmod(path, mode)
-    click.echo(f"{file.name} rewritten")
+    to_stdout(f"{file.name} rewritten")
 
 
 def _as_data(migration: Migration) -> dict[str, Any]:
@@ -185,7 +193,7 @@ def _report_nodes(found: list[Overlap], output_format: str | None) -> None:
     elif found:
         _print_overlaps(found)
     else:
-        click.echo("no node offers a device through both a device plugin and a DRA driver")
+        to_stdout("no node offers a device through both a device plugin and a DRA driver")
     if found:
         click.get_current_context().exit(_INCOMPLETE)
 

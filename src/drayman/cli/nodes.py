@@ -15,7 +15,7 @@ from drayman.cli.connecting import Where, announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.lazy import LazyGroup
 from drayman.cli.options import SECONDS
-from drayman.cli.output import say
+from drayman.cli.output import say, to_stdout
 from drayman.questions.errors import no_such_node
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ async def _patch(
     patch: Patch = merge_patch(change)
     for name in names:
         await client.patch(NODES, name, patch)
-        click.echo(f"node/{name} {done}")
+        to_stdout(f"node/{name} {done}")
 
 
 async def _simulated(client: Client, name: str) -> Node:
@@ -157,8 +157,8 @@ async def _evict_all(client: Client, node_name: str, timeout: float) -> None:
         if _stays(pod):
             continue
         await _evict(client, pod, lambda: loop.time() < deadline)
-        click.echo(f"pod/{pod.metadata.name} evicted")
-    click.echo(f"node/{node_name} drained")
+        to_stdout(f"pod/{pod.metadata.name} evicted")
+    to_stdout(f"node/{node_name} drained")
 
 
 def _stays(pod: Pod) -> bool:

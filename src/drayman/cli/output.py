@@ -11,11 +11,13 @@ import os
 import select
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from drayman.printable import printable, printable_json, printable_yaml
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,18 +46,27 @@ def format_option(function: _F) -> _F:
 def print_data(data: Data, output_format: str) -> None:
     """Print a document."""
     if output_format == "yaml":
-        import yaml
-
-        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(printable_yaml(data), nl=False)
         return
     import json
 
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    click.echo(printable_json(json.dumps(data, indent=2, ensure_ascii=False)))
 
 
 def to_stderr(text: str, *, nl: bool = True) -> None:
     """Print to standard error. On a terminal, lines that are too long are wrapped between words."""
-    click.echo(_wrapped(text), err=True, nl=nl)
+    click.echo(_wrapped(printable(text)), err=True, nl=nl)
+
+
+def to_stdout(text: str) -> None:
+    """Print for people to standard output."""
+    click.echo(printable(text))
+
+
+def print_verbatim(text: str, *, nl: bool = True) -> None:
+    """Print what programs may read, such as the text of a file: as it is, except on a terminal, where it is only looked at."""
+    is_looked_at = sys.stdout is not None and sys.stdout.isatty()
+    click.echo(printable(text) if is_looked_at else text, nl=nl)
 
 
 def _wrapped(text: str) -> str:
@@ -83,6 +94,13 @@ def say(sentence: str) -> None:
         _log.debug("not said: %s (%s)", sentence, error)
 
 
+class PrintableFormatter(logging.Formatter):
+    """Log lines in which nothing controls the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
 def refuse_unread() -> None:
     """Raise BrokenPipeError if the reader of standard output has gone: a command that only waits would not notice by writing."""
     if sys.stdout is None:
@@ -99,17 +117,27 @@ def refuse_unread() -> None:
 
 def console(file: IO[str] | None = None) -> Console:
     """Where to draw: colours and the real width on a terminal, plain text of 80 columns elsewhere."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
-    class PipedConsole(Console):
-        """A console that leaves a closed pipe to the entry point, as other ways of printing do."""
+    class PlainConsole(Console):
+        """A console on which only its own styles control the terminal, whatever it draws.
+
+        It leaves a closed pipe to the entry point, as other ways of printing do.
+        """
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else printable(text), style, control)
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
     target = file or sys.stdout or StringIO()  # closed: nothing is to be shown
     width = None if target.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
-    return PipedConsole(file=target, width=width, highlight=False, soft_wrap=False)
+    return PlainConsole(file=target, width=width, highlight=False, soft_wrap=False)
 
 
 def can_redraw(out: Console) -> bool:

@@ -10,7 +10,7 @@ import click
 
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.output import console, format_option, print_data, to_stdout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,11 +60,11 @@ def _list(found: list[Profile], output_format: str | None) -> None:
         return
     width = max(len(profile.name) for profile in found)
     out = console()
-    click.echo(f"{'NAME':<{width}}  NODES  DESCRIPTION")
+    to_stdout(f"{'NAME':<{width}}  NODES  DESCRIPTION")
     for profile in found:
         before = f"{profile.name:<{width}}  {profile.nodes_per_unit:>5}  "
         # A pipe gets a line for each.
-        click.echo(
+        to_stdout(
             _beside(before, profile.summary, out) if out.is_terminal else before + profile.summary
         )
 
@@ -84,16 +84,19 @@ def _objects(profile: Profile) -> dict[str, Any]:
 
 
 def _show(profile: Profile) -> None:
+    from rich.markup import escape
+
     unit = profile.unit(0)
     node = unit[0]
     out = console()
-    out.print(f"[bold]{profile.name}[/]: {profile.summary}")
+    out.print(f"[bold]{escape(profile.name)}[/]: {escape(profile.summary)}")
     nodes = "node" if len(unit) == 1 else "nodes"
-    out.print(f"{len(unit)} {nodes} per unit; the first is {node.node.metadata.name}\n")
+    first = escape(node.node.metadata.name)
+    out.print(f"{len(unit)} {nodes} per unit; the first is {first}\n")
     for driver, text in _drivers(node):
-        out.print(f"  {driver:<26} {text}")
+        out.print(escape(f"  {driver:<26} {text}"))
     classes = ", ".join(item.metadata.name for item in node.classes)
-    out.print(f"\n{_beside('  classes: ', classes, out)}")
+    out.print(escape(f"\n{_beside('  classes: ', classes, out)}"))
     capacity = node.node.status.capacity
     out.print(f"  node:    {capacity['cpu']} CPUs, {capacity['memory']} of memory")
 

@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 
 import click
 
+from drayman.printable import printable
+
 PATIENCE_SECONDS: Final = 2.0
 """What takes less time than this is not shown."""
 
@@ -120,7 +122,7 @@ async def _shown(text: str, over: asyncio.Event) -> None:
     except TimeoutError:
         # A line that wraps could not be erased.
         width = shutil.get_terminal_size().columns - 1
-        click.echo(f"{text} ..."[:width], nl=False, err=True)
+        click.echo(f"{printable(text)} ..."[:width], nl=False, err=True)
     try:
         await over.wait()
     finally:

@@ -17,9 +17,9 @@ from drayman.cli.connecting import (
     in_words,
     lasting_client_of,
 )
-from drayman.cli.errors import UserError, printable
+from drayman.cli.errors import UserError
 from drayman.cli.options import waiting_options
-from drayman.cli.output import say, to_stderr
+from drayman.cli.output import print_verbatim, say, to_stderr
 from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _print_rbac() -> None:
 
     from drayman.cli.scheduler_rights import manifest
 
-    click.echo(yaml.safe_dump_all(manifest(), sort_keys=False), nl=False)
+    print_verbatim(yaml.safe_dump_all(manifest(), sort_keys=False), nl=False)
 
 
 def _rival(where: Where, connection: Connection, names: tuple[str, ...]) -> str:
@@ -138,7 +138,7 @@ async def _run(
             await require_rights(client, leader_elect=leader_elect)
             nodes = counted(len((await client.list_all(NODES)).items), "node")
             names = ", ".join(sorted(options.names))
-            to_stderr(printable(f"scheduling pods of {names} on {nodes} of {connection}"))
+            to_stderr(f"scheduling pods of {names} on {nodes} of {connection}")
             if warning:
                 to_stderr(warning)
         async with lasting_client_of(connection) as client:

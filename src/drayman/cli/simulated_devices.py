@@ -15,6 +15,7 @@ import click
 from drayman.cli.connecting import Where, announce, cluster_options, talk
 from drayman.cli.errors import UserError
 from drayman.cli.lazy import LazyGroup
+from drayman.cli.output import to_stdout
 from drayman.questions.devices.finding import PublishedDevice, find_device, is_about, taint_rules
 from drayman.questions.errors import NamingError
 
@@ -70,7 +71,7 @@ def taint(name: str, wanted: str, where: Where) -> None:
         found = await _found(client, name)
         await client.create(DEVICE_TAINT_RULES, _rule(found, made))
         announce(client)
-        click.echo(f"device/{found} tainted")
+        to_stdout(f"device/{found} tainted")
 
     talk(where, work)
 
@@ -102,7 +103,7 @@ def untaint(name: str, key: str | None, where: Where) -> None:
         for rule in ours:
             await client.delete(DEVICE_TAINT_RULES, rule.metadata.name)
         announce(client)
-        click.echo(f"device/{found} untainted")
+        to_stdout(f"device/{found} untainted")
 
     talk(where, work)
 
@@ -135,7 +136,7 @@ def remove(name: str, where: Where) -> None:
         ]
         await client.patch(RESOURCE_SLICES, found.slice_name, json_patch(steps))
         announce(client)
-        click.echo(f"device/{found} removed")
+        to_stdout(f"device/{found} removed")
 
     talk(where, work)
 

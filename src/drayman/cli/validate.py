@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.cli import files
-from drayman.cli.errors import UserError, printable
-from drayman.cli.output import format_option, print_data, to_stderr
+from drayman.cli.errors import UserError
+from drayman.cli.output import format_option, print_data, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from drayman.api.checking import Report
@@ -77,12 +77,12 @@ def _expanded(paths: Iterable[str], unreadable: list[str]) -> Iterator[str]:
 
 def _print(report: Report, unreadable: list[str]) -> None:
     for message in unreadable:
-        click.echo(printable(message))
+        to_stdout(message)
     for finding in report.findings:
         # A message of several lines, such as an expression with a caret, stays one block.
-        click.echo(printable(str(finding)).replace("\n", "\n    "))
+        to_stdout(str(finding).replace("\n", "\n    "))
     for line in _summary(report, unreadable):
-        to_stderr(printable(line))
+        to_stderr(line)
 
 
 def _summary(report: Report, unreadable: list[str]) -> Iterator[str]:

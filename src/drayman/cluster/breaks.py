@@ -2,7 +2,7 @@
 
 A loop over very many things that never has to wait for anything would otherwise be one long step, and every request would wait for its end.
 A break costs next to nothing where there is little to do, since none is due then. Likewise, steps of many tasks that are due together
-would delay requests by the sum of them; a `Turnstile` spreads them over as many rounds of the event loop.
+would delay requests by the sum of them; a `Turnstile` spreads them over as many iterations of the event loop.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Breaks:
 
 
 class Turnstile:
-    """Lets one task pass in each round of the event loop, in the order in which they come."""
+    """Lets one task pass in each iteration of the event loop, in the order in which they come."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_open = True
 
     async def enter(self) -> None:
-        """Returns at once unless another has passed in this round."""
+        """Returns at once unless another has passed in this iteration."""
         loop = asyncio.get_running_loop()
         if self._is_open:
             self._is_open = False

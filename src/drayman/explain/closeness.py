@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from drayman.api.quantity import Quantity
 from drayman.api.semver import Version
-from drayman.explain.conditions import BOTTOM_UP, TOP_DOWN, Comparison, Written
+from drayman.explain.conditions import BOTTOM_UP, TOP_DOWN, Comparison, WrittenValue
 from drayman.explain.spelling import edits
 
 Existing: TypeAlias = str | int | bool | Quantity | Version
@@ -33,7 +33,7 @@ def slips(comparison: Comparison, existing: Counter[Existing]) -> Counter[Existi
     return Counter(near)
 
 
-def is_slip(value: Existing, written: Written) -> bool:
+def is_slip(value: Existing, written: WrittenValue) -> bool:
     """Whether one may have been written for the other by mistake. Words that contain numbers, like A100 and H100, are taken as intended."""
     if not isinstance(value, str):
         return False
@@ -49,7 +49,7 @@ def _order(value: Existing) -> tuple[object, ...]:
     return (type(value).__name__, value)
 
 
-def distance(value: Existing, written: Written) -> tuple[int, int]:
+def distance(value: Existing, written: WrittenValue) -> tuple[int, int]:
     """How far apart two values are: numbers by their difference, others by typing errors and then by the numbers in them."""
     if isinstance(value, int) and isinstance(written.value, int):
         return abs(value - written.value), 0

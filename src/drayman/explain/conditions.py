@@ -33,7 +33,7 @@ _VALUES: Final = (TokenKind.STRING, TokenKind.INT)
 _GROUPS: Final = {"attributes": ATTRIBUTE, "capacity": CAPACITY}
 
 
-class Written(Struct, frozen=True):
+class WrittenValue(Struct, frozen=True):
     """A value as it is written in a selector: a string, a number, true or false."""
 
     value: str | int | bool
@@ -50,7 +50,7 @@ class Comparison(Struct, frozen=True):
     """With its domain; empty for the driver."""
     operator: str
     """`==`, `<` and so on; `in`; or the name of a function on text."""
-    values: tuple[Written, ...]
+    values: tuple[WrittenValue, ...]
 
 
 class SelectorCondition(Struct, frozen=True):
@@ -166,7 +166,7 @@ class _Reader(Struct, frozen=True):
             return None
         return Comparison(*place, operator, found)
 
-    def _written(self, expr: ast.Expr) -> Written | None:
+    def _written(self, expr: ast.Expr) -> WrittenValue | None:
         match expr:
             case ast.Call(function=function, args=(inner,)) if function in _MAKING:
                 expr = inner
@@ -175,7 +175,7 @@ class _Reader(Struct, frozen=True):
         token = self.tokens.get(self.offsets[expr.id])
         if token is None or not (token.kind in _VALUES or token.text in ("true", "false")):
             return None
-        return Written(expr.value, token.offset, token.offset + len(token.text))
+        return WrittenValue(expr.value, token.offset, token.offset + len(token.text))
 
 
 def _place(expr: ast.Expr) -> tuple[str, str] | None:

@@ -28,7 +28,7 @@ from drayman.explain.conditions import (
     TOP_DOWN,
     Comparison,
     SelectorCondition,
-    Written,
+    WrittenValue,
     comparison_of,
     conditions_of,
 )
@@ -247,7 +247,7 @@ def _wanted(part: _Part, comparison: Comparison) -> str:
     return f"{comparison.operator} {listed}"
 
 
-def _source(part: _Part, written: Written) -> str:
+def _source(part: _Part, written: WrittenValue) -> str:
     return part.condition.text[written.begin : written.end]
 
 

@@ -12,14 +12,14 @@ from drayman.api.core import Pod
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import DocumentError
 from drayman.api.jobs import Job
-from drayman.api.loading import LoadFinding, Severity, found
+from drayman.api.loading import LoadFinding, Severity, found, title_of
 from drayman.api.resource import (
     GROUP,
     ResourceClaim,
 )
 from drayman.api.schema import schema_for
 from drayman.api.storage import PersistentVolumeClaim
-from drayman.api.struct import ApiStruct, Json
+from drayman.api.struct import ApiStruct
 from drayman.api.workloads import (
     DaemonSet,
     Deployment,
@@ -190,7 +190,7 @@ class _Reader:
         kind = str(value.get("kind"))
         source = versions.source_path(kind, version, path) if group == GROUP else path
         line = document.line_of(source)
-        title = " ".join(part for part in (str(value.get("kind") or ""), _name(value)) if part)
+        title = title_of(value)
         self.findings.append(found(Severity.ERROR, document.file, line, title, path, message))
 
 
@@ -198,14 +198,6 @@ def _exists(api_version: str, kind: str) -> bool:
     """Whether Kubernetes has a kind, served here or not."""
     group, _, version = api_version.rpartition("/")
     return schema_for(group, version, kind) is not None
-
-
-def _name(value: Mapping[str, Json]) -> str:
-    metadata = value.get("metadata")
-    if not isinstance(metadata, dict):
-        return ""
-    parts = (metadata.get("namespace"), metadata.get("name"))
-    return "/".join(part for part in parts if isinstance(part, str) and part)
 
 
 def _differ(known: ResourceClaim, given: ResourceClaim) -> bool:

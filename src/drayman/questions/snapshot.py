@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from drayman.placement.world import World
+from drayman.printable import printable_json, printable_yaml
 from drayman.simulate.snapshot import snapshot
 
 Form: TypeAlias = Literal["lines", "yaml", "json"]
@@ -21,25 +22,25 @@ def written(world: World, form: Form) -> Iterator[bytes]:
 def _lines(texts: Iterable[bytes]) -> Iterator[bytes]:
     """JSON is also YAML, and is read many times faster than other YAML."""
     for text in texts:
-        yield b"---\n%b\n" % text
+        yield b"---\n%b\n" % _shown(text)
 
 
 def _yaml(texts: Iterable[bytes]) -> Iterator[bytes]:
     import json
 
-    import yaml
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     for text in texts:
-        value = json.loads(text)
-        shown = yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True)
-        yield b"---\n" + shown.encode()
+        yield f"---\n{printable_yaml(json.loads(text))}".encode()
 
 
 def _json(texts: Iterable[bytes]) -> Iterator[bytes]:
     yield b'{"apiVersion":"v1","kind":"List","items":[\n'
     separator = b""
     for text in texts:
-        yield separator + text
+        yield separator + _shown(text)
         separator = b",\n"
     yield b"\n]}\n"
+
+
+def _shown(text: bytes) -> bytes:
+    """The same on any terminal: a snapshot is often looked at before it is sent to others."""
+    return printable_json(text.decode()).encode()

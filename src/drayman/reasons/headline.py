@@ -35,6 +35,12 @@ def headline(
     return Headlines(state, policy).of(demand, not_found)
 
 
+def with_claims_named(shared: Headline, demand: Demand) -> Headline:
+    """What is said about a pod and its copies, with the names of this one's claims."""
+    named = name_claims(shared.sentence, demand.open)
+    return Headline(reason=shared.reason, kind=shared.kind, sentence=named)
+
+
 class Headlines:
     """Headlines for the pods of one cluster. What copies of a pod have in common is worked out once."""
 
@@ -50,15 +56,18 @@ class Headlines:
         self._kept: Bounded[object, tuple[NotFound, Headline]] = Bounded(_MOST_KEPT)
 
     def of(self, demand: Demand, not_found: NotFound) -> Headline:
+        """Why the pod waits. What the nodes said must be what they say now: the rest is looked up in the cluster as it is."""
+        return with_claims_named(self.shared(demand, not_found), demand)
+
+    def shared(self, demand: Demand, not_found: NotFound) -> Headline:
+        """The same for the pod and all its copies, which have other claims: `with_claims_named` puts their names in."""
         kept = self._kept.get(demand.key)
         if kept is None or kept[0] is not not_found:
             found = self._find(demand, not_found)
             text = sentence(self._state, demand, found, self._planned)
             made = Headline.of(found.reason, text)
             kept = self._kept[demand.key] = (not_found, made)
-        shared = kept[1]
-        named = name_claims(shared.sentence, demand.open)
-        return Headline(reason=shared.reason, kind=shared.kind, sentence=named)
+        return kept[1]
 
     def _find(self, demand: Demand, not_found: NotFound) -> Finding:
         if not self._state.nodes:

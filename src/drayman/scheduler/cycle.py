@@ -15,7 +15,6 @@ from drayman.allocator import Policy
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod
 from drayman.cluster.turns import Turns
-from drayman.placement.claims import ClaimsNotReadyError
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import (
     BeingWritten,
@@ -26,14 +25,11 @@ from drayman.placement.decision.outcomes import (
     Unfinished,
 )
 from drayman.placement.decision.placements import Placement
-from drayman.placement.demand import Demand
-from drayman.placement.fit import refused_everywhere, unschedulable_message
 from drayman.placement.nominations import Nominations
-from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
-from drayman.reasons.headline import Headlines
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import costly_selectors, given_back, lacking
+from drayman.reasons.waiting import costly_selectors, given_back
+from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.queue import Queue, QueuedPod
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
 
@@ -62,6 +58,8 @@ class Refused:
     """Says why. Evaluated only on demand: most pods are refused more often than a reason is reported."""
     patience_s: float = 0.0
     """How long the reason may hold before it is reported."""
+    by_nodes: NodeRefusal | None = None
+    """If nodes were asked, what is to be said to the copies of the pod as well."""
 
     @property
     def message(self) -> str:
@@ -112,9 +110,7 @@ class Cycle:
             suffix=self._suffix,
             makes_claims_of=self._makes_claims_of,
         )
-        self._headlines = Headlines(state, policy)
-        # Copies of a pod are refused one after another with the same answer.
-        self._last_opening: tuple[NotFound | None, str] = (None, "")
+        self._explainer = Explainer(self._decider, policy, clock, knows_templates=turns is not None)
         self.retrying = Retrying(queue, self._nominations)
 
     def decide(self, most: int) -> Decisions:
@@ -144,15 +140,6 @@ class Cycle:
                 break
         return decisions
 
-    def explain_to(self, pod: Pod, not_found: NotFound) -> str:
-        """Why a pod waits that was not tried itself: the result is that of a copy."""
-        try:
-            demand = self._decider.round(self._clock()).demand(pod)
-        except ClaimsNotReadyError as error:
-            knows = self._turns is not None
-            return str(lacking(self._state, pod, error, knows_templates=knows))
-        return self._explain(demand, not_found)
-
     def _in_line(self, most: int, now: float) -> Iterator[QueuedPod]:
         for _ in range(most):
             yield from self._queue.take(1, now)
@@ -170,8 +157,7 @@ class Cycle:
         """What to report; None if there is nothing to report yet."""
         match why:
             case Lacking(error):
-                knows = self._turns is not None
-                headline = lacking(self._state, entry.pod, error, knows_templates=knows)
+                headline = self._explainer.lacking(entry.pod, error)
                 is_made = headline.reason is Reason.CLAIM_PENDING
                 patience_s = MAKING_S if is_made else PATIENCE_S
                 return Refused(entry, why, lambda: str(headline), patience_s)
@@ -182,24 +168,9 @@ class Cycle:
             case PromisedAway(claim, nomination):
                 kept = given_back(claim, nomination.pod)
                 return Refused(entry, why, lambda: str(kept), PATIENCE_S)
-            case NoNode(demand, not_found):
-                return Refused(entry, why, lambda: self._explain(demand, not_found))
-
-    def _explain(self, demand: Demand, not_found: NotFound) -> str:
-        with self._nominations.as_seen_by(demand.pod):
-            return f"{self._opening(demand, not_found)} {self._headlines.of(demand, not_found)}"
-
-    def _opening(self, demand: Demand, not_found: NotFound) -> str:
-        """How kube-scheduler's message begins: how many nodes there are, and how many of them fail each rule."""
-        known, text = self._last_opening
-        if known is not not_found:
-            total = len(self._state.nodes)
-            if demand.impossible is not None:
-                text = refused_everywhere(total, demand.impossible)
-            else:
-                text = unschedulable_message(total, not_found.verdicts.values())
-            self._last_opening = (not_found, text)
-        return text
+            case NoNode():
+                refusal = self._explainer.record(why)
+                return Refused(entry, why, refusal.explain, by_nodes=refusal)
 
     def _makes_claims_of(self, pod: Pod) -> bool:
         """Whether it is the scheduler's turn to make the claims from the pod's templates."""

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from drayman.allocator import Policy
@@ -246,9 +245,9 @@ class Scheduler:
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""
-        if isinstance(refused.why, NoNode):
-            for entry in self.queue.alike(refused.entry):
-                yield entry.pod, partial(self._cycle.explain_to, entry.pod, refused.why.not_found)
+        if refused.by_nodes is not None:
+            alike = self.queue.alike(refused.entry)
+            yield from refused.by_nodes.copies(entry.pod for entry in alike)
 
     def _set_aside(self, work: Coroutine[None, None, None]) -> None:
         """Begin work that other decisions need not wait for."""

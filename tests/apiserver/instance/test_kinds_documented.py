@@ -1,4 +1,4 @@
-"""docs/kinds.md says of every kind that is served who acts on it, as the code has it."""
+"""docs/kinds.md says of every kind that is served what acts on it, as the code has it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drayman.apiserver.served.actors import CUSTOM_ACTORS, CUSTOM_GROUPS
 from drayman.apiserver.served.resources import ApiResource
 
 PAGE = Path(__file__).parents[3] / "docs" / "kinds.md"
-HEADER = "| kind | served as | who acts |"
+HEADER = "| kind | served as | what acts on it |"
 
 
 async def served(folder: Path) -> list[ApiResource]:
@@ -28,7 +28,7 @@ def row(resource: ApiResource) -> str:
     group = f"{resource.group}/" if resource.group else ""
     versions = f"`{group}{resource.versions[0]}`"
     versions += "".join(f", `{version}`" for version in resource.versions[1:])
-    idle = "nobody" if acting.gap is not None else "nobody has to"
+    idle = "nothing" if acting.gap is not None else "nothing has to"
     parts = ", ".join(part.value for part in acting.parts) or idle
     missing = "" if acting.gap is None else acting.gap.consequence
     if acting.gap is not None and acting.gap.case:
@@ -51,7 +51,7 @@ async def test_the_page_lists_every_kind_that_is_served(tmp_path: Path) -> None:
 
 
 async def test_every_kind_has_an_answer(tmp_path: Path) -> None:
-    """Each kind that is served says who acts on it, whether it is built in or a definition brings it."""
+    """Each kind that is served says what acts on it, whether it is built in or a definition brings it."""
     resources = await served(tmp_path)
     custom = [resource for resource in resources if resource.custom]
     assert {resource.group for resource in custom} <= {
@@ -62,7 +62,7 @@ async def test_every_kind_has_an_answer(tmp_path: Path) -> None:
 
 
 async def test_every_answer_says_something(tmp_path: Path) -> None:
-    """Who acts does something, and what nobody acts on lacks something or is for something."""
+    """What acts does something, and what nothing acts on lacks something or is for something."""
     for resource in await served(tmp_path):
         acting = resource.acting
         assert acting.effect or (acting.gap and not acting.parts), resource.qualified

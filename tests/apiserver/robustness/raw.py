@@ -55,7 +55,7 @@ class Listening:
     @property
     def watches(self) -> tuple[int, int]:
         """Watches that count towards the limit, and subscriptions of the store."""
-        return self.target.server.limits.watches, self.target.server.core.store.watchers
+        return self.target.server.limits.watches.taken, self.target.server.core.store.watchers
 
 
 def get(path: str, *headers: bytes) -> bytes:
@@ -74,12 +74,14 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 @asynccontextmanager
-async def listening(*, patience_s: float | None = None) -> AsyncIterator[Listening]:
+async def listening(
+    *, patience_s: float | None = None, most_connections: int = 0
+) -> AsyncIterator[Listening]:
     """A listening target. A client that reads nothing for `patience_s` is cut off."""
     async with hostile_target() as target:
         if patience_s is not None:
             target.server.limits.patience_s = patience_s
-        running = await start(target.server, Listener())
+        running = await start(target.server, Listener(most_connections=most_connections))
         server = Listening(target, running)
         try:
             yield server

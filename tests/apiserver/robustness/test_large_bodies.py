@@ -50,7 +50,7 @@ async def test_others_are_answered_while_a_large_body_is_read() -> None:
         writer.write(post(CONFIG_MAPS, YAML, b"data:\n" + b"- 1\n" * (ROOM // 4)))
         first_line = asyncio.create_task(reader.readline())
         limits = server.target.server.limits
-        await until(lambda: limits.requests == 1, "the reading of the body")
+        await until(lambda: limits.requests.taken == 1, "the reading of the body")
         assert b" 200 " in await server.ask(get(CONFIG_MAP))
         assert not first_line.done(), "the large body was answered first"
         assert b" 400 " in await asyncio.wait_for(first_line, PATIENCE_S)

@@ -11,6 +11,8 @@ import pytest
 from robustness.hostile import CONFIG_MAPS, IS_LONG, config_map
 from robustness.raw import PATIENCE_S, Connection, Listening, get, listening, until
 
+from drayman.apiserver.protocol.shares import Shares
+
 WATCHES = 3_000 if IS_LONG else 300
 AT_ONCE = 100
 LARGE = "x" * 200_000
@@ -161,9 +163,9 @@ async def test_a_large_answer_that_is_not_read_is_given_up() -> None:
 
 
 async def test_watches_beyond_the_limit_are_refused_until_one_ends() -> None:
-    """However many ask at once, no more are granted; a client that vanishes makes room."""
+    """However many one user asks for at once, no more than half are granted; a client that vanishes makes room."""
     async with listening() as server:
-        server.target.server.limits.most_watches = 10
+        server.target.server.limits.watches = Shares(20)
         opened = await asyncio.gather(*(server.watch(CONFIG_MAPS) for _ in range(30)))
         assert sorted(status for status, _ in opened) == [200] * 10 + [429] * 20
         for _, connection in opened:

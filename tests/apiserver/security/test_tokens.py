@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import jwt
 import pytest
 
 from drayman.apiserver.security.tokens import (
@@ -68,3 +70,26 @@ def test_secrets_differ_and_compare() -> None:
     assert same_secret(one, one)
     assert not same_secret(one, other)
     assert not same_secret("ü", one)
+
+
+def test_a_signature_is_checked_once_and_the_rest_each_time(
+    issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A known token still ends with its time and is for its audience alone."""
+    token, expires = issuer.issue(CLAIMS, NOW, timedelta(hours=1))
+    checked = []
+    decode = jwt.decode
+
+    def counted(*args: Any, **options: Any) -> Any:
+        checked.append(args)
+        return decode(*args, **options)
+
+    monkeypatch.setattr(jwt, "decode", counted)
+    for _ in range(3):
+        assert issuer.read(token, (ISSUER,), NOW) == CLAIMS
+    assert issuer.read(token, (ISSUER,), expires) is None
+    assert issuer.read(token, ("vault",), NOW) is None
+    assert len(checked) == 1
+    for _ in range(2):
+        assert issuer.read(token[:-4] + "AAAA", (ISSUER,), NOW) is None
+    assert len(checked) == 3, "what is not valid is not kept"

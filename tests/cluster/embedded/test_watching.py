@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -17,6 +18,7 @@ from drayman.cluster.embedded import (
     Subscription,
     TooOldError,
 )
+from drayman.cluster.embedded.watching import WOKEN_AT_ONCE
 
 
 def key(name: str, namespace: str = "default", resource: str = "pods") -> Key:
@@ -274,3 +276,28 @@ def test_a_watch_of_everything_has_one_order(open_store):
         assert subscription.closed
 
     asyncio.run(scenario(open_store()))
+
+
+def test_very_many_watches_are_woken_a_few_at_a_time(open_store):
+    """Everything else that is ready goes on in between, and none of them misses the change or sees it twice."""
+
+    async def main() -> tuple[list[int], list[list[int]]]:
+        store = open_store()
+        seen: list[list[int]] = []
+
+        async def read() -> None:
+            seen.append(await take(store.watch("pods", since=0), 1))
+
+        readers = [asyncio.create_task(read()) for _ in range(5 * WOKEN_AT_ONCE)]
+        await asyncio.sleep(0)
+        await create(store, key("a"))
+        steps = [len(seen)]
+        while len(seen) < len(readers):
+            await asyncio.sleep(0)
+            steps.append(len(seen))
+        await asyncio.gather(*readers)
+        return steps, seen
+
+    steps, seen = asyncio.run(main())
+    assert seen == [[1]] * 5 * WOKEN_AT_ONCE
+    assert max(after - before for before, after in pairwise(steps)) <= WOKEN_AT_ONCE

@@ -36,7 +36,7 @@ NVIDIA = "gpu.nvidia.com"
 """Driver and class of the NVIDIA profiles."""
 ALLOCATABLE = {"cpu": "8", "memory": "16Gi", "pods": "20"}
 _SINCE = "2027-01-15T07:00:00Z"
-_TYPES: dict[str, Any] = {
+TYPES: dict[str, Any] = {
     "nodes": Node,
     "slices": ResourceSlice,
     "classes": DeviceClass,
@@ -65,7 +65,7 @@ class Scene:
 
     def __init__(self, *profiles: str, off: Iterable[str] = ()) -> None:
         self.features = Features(**dict.fromkeys(off, False))
-        self.objects: dict[str, list[JsonObject]] = {field: [] for field in _TYPES}
+        self.objects: dict[str, list[JsonObject]] = {field: [] for field in TYPES}
         self.driver = GPU
         self._versions = 0
         if not profiles:
@@ -272,7 +272,7 @@ class Scene:
 
     def world(self) -> World:
         made = {
-            field: tuple(convert(_TYPES[field], value) for value in values)
+            field: tuple(convert(TYPES[field], value) for value in values)
             for field, values in self.objects.items()
         }
         return World(Objects(**made), NOW, features=self.features)

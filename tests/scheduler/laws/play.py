@@ -45,7 +45,7 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
 from drayman.scheduler.binding import _sharing
-from drayman.scheduler.cycle import Cycle
+from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
@@ -111,6 +111,8 @@ class Play:
         self.pods: dict[str, Pod] = {}
         self.entries: dict[str, QueuedPod] = {}
         """Of pods that have been decided about, by uid."""
+        self.refused: list[Refused] = []
+        """Everything that was ever refused."""
         self.under_way: list[list[Placement]] = []
         self.unready: list[Placement] = []
         """Pods whose claims are written, and whose devices their drivers have still to make ready."""
@@ -207,6 +209,14 @@ class Play:
             "ownerReferences": owners,
         }
         self._put_claim(convert(ResourceClaim, {"metadata": metadata, "spec": item["spec"]}))
+
+    def replace_claim(self, which: int) -> None:
+        """A claim goes, and another of its name asks for what some claim of the fleet asks for."""
+        asked = [*self.fleet.shared_claims, *(c for k in self.fleet.kinds for c in k.own_claims)]
+        if self.claims and asked:
+            name = list(self.claims)[which % len(self.claims)]
+            self._remove_claim(name)
+            self._make_claim(name, asked[which // 2 % len(asked)], [])
 
     def _remove_claim(self, name: str) -> None:
         self.watches.push(RESOURCE_CLAIMS, Notice("DELETED", self.claims.pop(name)))
@@ -389,6 +399,7 @@ class Play:
     def decide(self, which: int) -> None:
         """A round of the scheduler; each decision is judged as it is made."""
         decided = self.cycle.decide(1 + which % 8)
+        self.refused += decided.refused
         for refused in decided.refused:
             assert "internal error" not in refused.message, refused
             if isinstance(refused.why, Unfinished) and refused.why.rest is not None:

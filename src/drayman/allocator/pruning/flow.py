@@ -34,6 +34,7 @@ class _Assignment:
         self._needs = [need for _, need in demands]
         self._given = [0] * len(demands)
         self._used = 0
+        self._stuck = 0  # items from which no path leads to a free one, now and later
 
     def complete(self) -> bool:
         union = 0
@@ -68,10 +69,12 @@ class _Assignment:
     def _augment(self, root: int) -> bool:
         """Find one more item for a demand by moving items between the others."""
         reached_by: dict[int, tuple[int, int]] = {}  # demand: from which, giving up which item
-        seen_items = 0
+        seen_items = self._stuck
         queue = [root]
         for index in queue:
             fresh = self._sets[index] & ~seen_items
+            if not fresh:
+                continue
             free = fresh & ~self._used
             if free:
                 self._shift(index, free & -free, reached_by)
@@ -82,6 +85,7 @@ class _Assignment:
                 if takeable and other != root and other not in reached_by:
                     reached_by[other] = (index, takeable & -takeable)
                     queue.append(other)
+        self._stuck = seen_items
         return False
 
     def _shift(self, index: int, item: int, reached_by: dict[int, tuple[int, int]]) -> None:

@@ -29,10 +29,17 @@ class User:
 
 MASTERS: Final = "system:masters"
 """The group whose members may do everything."""
+NODES: Final = "system:nodes"
+"""The group of the agents of nodes."""
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
 ADMIN: Final = User("kubernetes-admin", groups=(MASTERS, AUTHENTICATED))
+
+
+def is_system(user: User) -> bool:
+    """Whether a user belongs to the cluster itself: an administrator, or a node."""
+    return MASTERS in user.groups or NODES in user.groups
 
 
 def user_info(user: User) -> dict[str, Json]:

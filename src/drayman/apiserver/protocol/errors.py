@@ -120,6 +120,12 @@ def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", message, Subject())
 
 
+def too_slow() -> StatusError:
+    """A client does not send the body that it has announced."""
+    message = "the body of the request was not received in time"
+    return StatusError(408, "RequestTimeout", message, Subject())
+
+
 def already_exists(subject: Subject) -> StatusError:
     message = f'{subject.qualified} "{subject.name}" already exists'
     return StatusError(409, "AlreadyExists", message, subject)

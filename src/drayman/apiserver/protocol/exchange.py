@@ -57,6 +57,11 @@ class Request:
     constraint: str = ""
     peer: str = ""
 
+    @property
+    def sender(self) -> User:
+        """Who sent it, once that is known."""
+        return self.impersonator or self.user
+
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
 

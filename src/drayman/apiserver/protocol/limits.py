@@ -3,72 +3,59 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Final
 
+from drayman.apiserver.protocol.access import User
 from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request, object_too_large
 from drayman.apiserver.protocol.exchange import Query
+from drayman.apiserver.protocol.shares import Shares
 
+MIB: Final = 1024 * 1024
 RETRY_AFTER_S: Final = 1
 SMALL_BODY: Final = 64 * 1024
-MOST_OBJECT_BYTES: Final = 3 * 1024 * 1024
+MOST_OBJECT_BYTES: Final = 3 * MIB
 """The largest object: what can be sent at once. Patches, each of them small, could make one grow until no client can read it."""
 _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 
 
 @dataclass(slots=True)
 class ServerLimits:
-    """Requests and watches that are open, the bodies they hold, and the limits on each."""
+    """What requests hold while they are being answered, shared by all users, and the patience with clients."""
 
-    most_requests: int = 1_000
-    most_watches: int = 10_000
-    most_body_bytes: int = 256 * 1024 * 1024
+    requests: Shares = field(default_factory=lambda: Shares(1_000, reserve=100))
+    watches: Shares = field(default_factory=lambda: Shares(10_000, reserve=1_000))
+    body_bytes: Shares = field(default_factory=lambda: Shares(256 * MIB, reserve=32 * MIB))
+    """Bytes of large bodies and large answers."""
     patience_s: float = 60.0
     """How long a client may leave data unread before it is disconnected."""
-    requests: int = 0
-    watches: int = 0
-    body_bytes: int = 0
+    head_s: float = 32.0
+    """How long a client may take to send the head of a request, from its first byte; the first one from the moment it connects."""
+    body_s: float = 10.0
+    """How long a client may take to send a body, in addition to what it takes at the lowest rate."""
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
+    def request(self, user: User) -> AbstractContextManager[None]:
         """Counts a request while it is being answered. Raises StatusError 429."""
-        if self.requests >= self.most_requests:
+        if not self.requests.has_room(user):
             raise too_many()
-        self.requests += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
+        return self.requests.taking(user)
 
-    @contextmanager
-    def body(self, length: int) -> Iterator[None]:
-        """Counts the bytes of a body from before it is read until it is answered. Raises StatusError 429.
+    def body(self, user: User, length: int) -> AbstractContextManager[None]:
+        """Counts the bytes of a body from before it is read until it is answered, or of an answer while it is sent. Raises StatusError 429.
 
         Small ones are not counted: clients that announce large bodies and send them slowly only block other large bodies.
         """
-        counted = length if length > SMALL_BODY else 0
-        if counted and self.body_bytes + counted > self.most_body_bytes:
+        if length <= SMALL_BODY:
+            return nullcontext()
+        if not self.body_bytes.has_room(user, length):
             raise too_many()
-        self.body_bytes += counted
-        try:
-            yield
-        finally:
-            self.body_bytes -= counted
+        return self.body_bytes.taking(user, length)
 
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Counts a watch while it is open."""
-        self.watches += 1
-        try:
-            yield
-        finally:
-            self.watches -= 1
-
-    def check_watches(self) -> None:
+    def check_watches(self, user: User) -> None:
         """Raises StatusError 429 where there is no room for another watch."""
-        if self.watches >= self.most_watches:
+        if not self.watches.has_room(user):
             raise too_many()
 
 

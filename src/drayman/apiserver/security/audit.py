@@ -44,7 +44,7 @@ class AuditLog:
             "stage": "ResponseComplete",
             "requestURI": request.raw_path or request.path,
             "verb": attributes.verb,
-            "user": user_info(request.impersonator or request.user),
+            "user": user_info(request.sender),
             **_impersonation(request),
             "sourceIPs": [request.peer],
             "userAgent": request.header("user-agent"),

@@ -19,6 +19,7 @@ from drayman.apiserver.protocol.access import (
     ANONYMOUS,
     AUTHENTICATED,
     MASTERS,
+    NODES,
     UNAUTHENTICATED,
     Attributes,
     Authorizer,
@@ -36,7 +37,6 @@ _EXTRA: Final = "impersonate-extra-"
 _IDENTITY_GROUP: Final = "authentication.k8s.io"
 """The API group of what is not an object but can be impersonated."""
 _NODE_USER: Final = "system:node:"
-_NODES: Final = "system:nodes"
 _NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _MANY: Final = 4
 """From this many groups or extras, the right to all of them is looked for before the right to each."""
@@ -209,7 +209,7 @@ def _completed(user: User, *, constrained: bool) -> User:
     """An identity with the groups that follow from its name."""
     account, groups = _service_account(user.name), user.groups
     if constrained and _node(user.name) is not None:
-        groups = (_NODES,)
+        groups = (NODES,)
     elif not groups and account is not None:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
     usual = UNAUTHENTICATED if user.name == ANONYMOUS.name else AUTHENTICATED

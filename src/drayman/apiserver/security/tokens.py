@@ -15,10 +15,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from drayman.api.struct import Json
+from drayman.bounded import Bounded
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 ALGORITHM: Final = "ES256"
 _PRIVATE_CLAIM: Final = "kubernetes.io"
+_MOST_KNOWN: Final = 4_096
 
 
 def new_secret() -> str:
@@ -70,6 +72,8 @@ class TokenIssuer:
         encoded = self._public.public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
+        self._known: Bounded[bytes, Mapping[str, Json]] = Bounded(_MOST_KNOWN)
+        """What valid tokens say, by their digests."""
         self._key_id = hashlib.sha256(encoded).hexdigest()[:32]
 
     def issue(
@@ -103,8 +107,23 @@ class TokenIssuer:
         self, token: str, audiences: tuple[str, ...], now: datetime
     ) -> ServiceAccountClaims | None:
         """What a token says, if we issued it, it is still valid, and it is meant for one of the audiences."""
+        payload = self._verified(token)
+        if payload is None:
+            return None
+        expires = datetime.fromtimestamp(payload.get("exp", 0), UTC)
+        meant_for = payload.get("aud", [])
+        if expires <= now or not set(audiences) & set(meant_for):
+            return None
+        return _claims(payload, tuple(meant_for))
+
+    def _verified(self, token: str) -> Mapping[str, Json] | None:
+        """The content of a token with our signature. Checking that takes longer than most requests, so it is done once."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        known = self._known.get(digest)
+        if known is not None:
+            return known
         try:
-            payload = jwt.decode(
+            payload: Mapping[str, Json] = jwt.decode(
                 token,
                 self._public,
                 algorithms=[ALGORITHM],
@@ -118,11 +137,8 @@ class TokenIssuer:
             )
         except jwt.InvalidTokenError:
             return None
-        expires = datetime.fromtimestamp(payload.get("exp", 0), UTC)
-        meant_for = payload.get("aud", [])
-        if expires <= now or not set(audiences) & set(meant_for):
-            return None
-        return _claims(payload, tuple(meant_for))
+        self._known[digest] = payload
+        return payload
 
 
 def _claims(payload: Mapping[str, Json], audiences: tuple[str, ...]) -> ServiceAccountClaims | None:

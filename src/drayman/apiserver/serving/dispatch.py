@@ -25,7 +25,7 @@ from drayman.apiserver.protocol.options import (
 )
 from drayman.apiserver.requests import bodies
 from drayman.apiserver.requests.calls import Call, Result
-from drayman.apiserver.requests.large_bodies import read_beside
+from drayman.apiserver.requests.large_bodies import beside, read_beside
 from drayman.apiserver.requests.routing import Route
 from drayman.apiserver.served.resources import Handler
 from drayman.apiserver.verbs.core import Core
@@ -37,6 +37,8 @@ from drayman.apiserver.verbs.updating import update
 from drayman.apiserver.verbs.watching import Watch, start_watch
 
 Verb = Callable[[Call, Request, View], Awaitable[Answer]]
+LARGE_ANSWER: Final = 64 * 1024
+"""The fewest bytes of objects whose form is worth another thread."""
 OPTIONS_SCHEME: Final = (
     'scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"'
 )
@@ -77,7 +79,7 @@ async def perform(call: Call, request: Request, view: View) -> Answer:
         result = await _WRITES[call.verb](call)
     else:
         return await _VERBS[call.verb](call, request, view)
-    return answer(call, result, view) if isinstance(result, Result) else result
+    return await _answer(call, result, view) if isinstance(result, Result) else result
 
 
 async def _read_body(call: Call, request: Request) -> None:
@@ -98,12 +100,28 @@ async def _read_patch(call: Call, request: Request) -> None:
 async def _get(call: Call, request: Request, view: View) -> Answer:
     if version := request.query.text("resourceVersion"):
         call.selection = ListOptions(resource_version=version)
-    return answer(call, await get(call), view)
+    return await _answer(call, await get(call), view)
 
 
 async def _list(call: Call, request: Request, view: View) -> Answer:
     call.selection = list_options(request.query, watch=False)
-    return answer_page(call, await list_objects(call), view)
+    return await _answer_page(call, await list_objects(call), view)
+
+
+async def _answer(call: Call, result: Result, view: View) -> Answer:
+    size = 0 if result.stored is None else len(result.stored.data)
+    return await _formed(view, size, lambda: answer(call, result, view))
+
+
+async def _answer_page(call: Call, page: StoredPage, view: View) -> Answer:
+    size = 0 if view.is_plain else sum(len(stored.data) for stored in page.items)
+    return await _formed(view, size, lambda: answer_page(call, page, view))
+
+
+async def _formed(view: View, size: int, form: Callable[[], Answer]) -> Answer:
+    """An answer, put into its form in another thread if that takes long: a large list as a table, anything large in YAML."""
+    is_quick = size < LARGE_ANSWER or (view.encoding == "json" and view.shape == "object")
+    return form() if is_quick else await beside(form)
 
 
 async def _watch(call: Call, request: Request, view: View) -> Answer:
@@ -126,14 +144,14 @@ async def _chunks(watch: Watch, encoder: EventEncoder) -> AsyncIterator[bytes]:
 
 async def _delete(call: Call, request: Request, view: View) -> Answer:
     call.delete = delete_options(request.query, await _options_body(request))
-    return answer(call, await delete(call), view)
+    return await _answer(call, await delete(call), view)
 
 
 async def _delete_collection(call: Call, request: Request, view: View) -> Answer:
     call.delete = delete_options(request.query, await _options_body(request))
     call.selection = list_options(request.query, watch=False)
     items = await delete_collection(call)
-    return answer_page(call, StoredPage(items, call.core.store.revision), view)
+    return await _answer_page(call, StoredPage(items, call.core.store.revision), view)
 
 
 async def _options_body(request: Request) -> Json:

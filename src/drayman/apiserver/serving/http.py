@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from drayman.apiserver.answers.forms import answer_error
-from drayman.apiserver.protocol.errors import StatusError, too_large
+from drayman.apiserver.protocol.errors import StatusError, too_large, too_slow
 from drayman.apiserver.protocol.exchange import (
     Answer,
     LongResponse,
@@ -29,9 +29,16 @@ from drayman.apiserver.protocol.exchange import (
     Response,
     StreamingResponse,
 )
-from drayman.apiserver.protocol.limits import SMALL_BODY
+from drayman.apiserver.protocol.limits import SMALL_BODY, too_many
 from drayman.apiserver.protocol.negotiation import View
-from drayman.apiserver.serving.connections import SLICE, Connections, WatchedServer
+from drayman.apiserver.serving.accepting import Acceptor, most_connections
+from drayman.apiserver.serving.connections import (
+    KEEP_ALIVE_S,
+    SLICE,
+    Connection,
+    Connections,
+    WatchedServer,
+)
 from drayman.apiserver.serving.server import ApiServer
 
 log = logging.getLogger(__name__)
@@ -47,7 +54,8 @@ WARNING_LIMIT: Final = 256
 MOST_WARNINGS: Final = 32
 """Some clients give up on an answer with more than a hundred headers."""
 SHUTDOWN_S: Final = 2.0
-KEEP_ALIVE_S: Final = 120.0
+LOWEST_RATE: Final = 32 * 1024
+"""Bytes per second of a body that a client must send once its first moments are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,8 @@ class Listener:
     host: str = "127.0.0.1"
     port: int = 0
     tls: ssl.SSLContext | None = None
+    most_connections: int = 0
+    """How many may be open at a time; 0: what the system allows, within reason."""
 
 
 @dataclass(slots=True)
@@ -67,6 +77,7 @@ class RunningServer:
     host: str
     port: int
     is_tls: bool
+    _acceptor: Acceptor
     _runner: web.ServerRunner
     connections: Connections
 
@@ -76,6 +87,7 @@ class RunningServer:
         return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}"
 
     async def stop(self) -> None:
+        self._acceptor.close()
         self.connections.end()
         await self._runner.cleanup()
         await self.connections.closed()
@@ -83,31 +95,30 @@ class RunningServer:
 
 async def start(server: ApiServer, listener: Listener) -> RunningServer:
     """Listen. Raises OSError if the address is not available."""
-    connections = Connections(server.limits.patience_s)
-    shell = _Shell(server, connections)
-    runner = web.ServerRunner(
-        WatchedServer(
-            connections,
-            shell.handle,
-            request_factory=_make_request,
-            access_log=None,
-            logger=_wire_log(),
-            keepalive_timeout=KEEP_ALIVE_S,
-            max_line_size=HEADER_LIMIT,
-            max_field_size=HEADER_LIMIT,
-        ),
-        shutdown_timeout=SHUTDOWN_S,
+    connections = Connections(server.limits, listener.most_connections or most_connections())
+    watched = WatchedServer(
+        connections,
+        _Shell(server, connections).handle,
+        request_factory=_make_request,
+        access_log=None,
+        logger=_wire_log(),
+        keepalive_timeout=KEEP_ALIVE_S,
+        max_line_size=HEADER_LIMIT,
+        max_field_size=HEADER_LIMIT,
     )
+    runner = web.ServerRunner(watched, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
-    site = web.TCPSite(runner, listener.host, listener.port, ssl_context=listener.tls, backlog=1024)
+    acceptor = Acceptor(watched, connections, listener.tls)
     try:
-        await site.start()
+        host, port = await acceptor.listen(listener.host, listener.port)
     except BaseException:
+        acceptor.close()
         await runner.cleanup()
         raise
-    host, port = runner.addresses[0][:2]
     server.discovery.address = f"{host}:{port}"
-    return RunningServer(server, host, port, listener.tls is not None, runner, connections)
+    return RunningServer(
+        server, host, port, listener.tls is not None, acceptor, runner, connections
+    )
 
 
 def _wire_log() -> logging.Logger:
@@ -118,8 +129,11 @@ def _wire_log() -> logging.Logger:
 
 
 def _is_about_the_server(record: logging.LogRecord) -> bool:
-    """Bytes that are not HTTP are answered with 400. A traceback of the parser would not help anyone."""
+    """Bytes that are not HTTP are answered with 400, and clients go away. A traceback would not help anyone."""
     error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, ConnectionError):
+        log.debug("a client went away: %s", error)
+        return False
     if isinstance(error, HttpProcessingError):
         log.debug("a client sent bytes that are not HTTP: %s", error.message)
         return False
@@ -154,27 +168,42 @@ class _Shell:
         )
 
     async def handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
-        answer = await self._answer(incoming)
-        headers = self._headers(answer)
-        if isinstance(answer, StreamingResponse):
-            return await self._stream(incoming, answer, headers)
-        if _is_to_be_compressed(incoming, answer, headers):
-            body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
-            headers["Content-Encoding"] = "gzip"
-            headers["Vary"] = "Accept-Encoding"
-            answer = Response(answer.status, body)
-        if isinstance(answer, LongResponse):
-            return await self._send_large(
-                incoming, answer.status, answer.pieces, answer.length, headers
-            )
-        body = answer.body
-        if len(body) <= SLICE or incoming.method == "HEAD":
-            return web.Response(status=answer.status, body=body, headers=headers)
-        return await self._send_large(incoming, answer.status, (body,), len(body), headers)
+        connection = incoming.protocol
+        assert isinstance(connection, Connection)
+        try:
+            request = _request(incoming)
+            answer = await self._answer(connection, incoming, request)
+            headers = self._headers(answer)
+            if isinstance(answer, StreamingResponse):
+                return await self._stream(incoming, answer, headers)
+            if _is_to_be_compressed(incoming, answer, headers):
+                body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
+                headers["Content-Encoding"] = "gzip"
+                headers["Vary"] = "Accept-Encoding"
+                answer = Response(answer.status, body)
+            if isinstance(answer, LongResponse):
+                return await self._send_large(
+                    incoming, answer.status, answer.pieces, answer.length, headers
+                )
+            body = answer.body
+            if len(body) <= SLICE or incoming.method == "HEAD":
+                return web.Response(status=answer.status, body=body, headers=headers)
+            shares = self._server.limits.body_bytes
+            if incoming.method == "GET" and not shares.has_room(request.sender, len(body)):
+                refusal = answer_error(too_many(), View())
+                return web.Response(
+                    status=refusal.status, body=refusal.body, headers=self._headers(refusal)
+                )
+            with shares.taking(request.sender, len(body)):
+                return await self._send_large(incoming, answer.status, (body,), len(body), headers)
+        finally:
+            self._connections.answered(connection)
 
-    async def _answer(self, incoming: web.BaseRequest) -> Answer:
-        request = _request(incoming)
+    async def _answer(
+        self, connection: Connection, incoming: web.BaseRequest, request: Request
+    ) -> Answer:
         if not incoming.body_exists:
+            self._connections.answering(connection)
             return await self._server.handle(request)
         length = min(incoming.content_length or BODY_LIMIT, BODY_LIMIT)
         if length > SMALL_BODY:
@@ -182,11 +211,12 @@ class _Shell:
             if refusal is not None:
                 return refusal
         try:
-            with self._server.limits.body(length):
-                request.body = await incoming.read()
+            with self._server.limits.body(request.sender, length):
+                if not incoming.content.is_eof():
+                    self._connections.reading(connection)
+                request.body = await _body(incoming, self._server.limits.body_s)
+                self._connections.answering(connection)
                 return await self._server.handle(request)
-        except web.HTTPRequestEntityTooLarge:
-            return answer_error(too_large(BODY_LIMIT), View())
         except StatusError as error:
             return answer_error(error, View())
 
@@ -237,6 +267,32 @@ class _Shell:
         except ConnectionError:
             log.debug("the client of %s went away", incoming.path)
         return response
+
+
+async def _body(incoming: web.BaseRequest, seconds: float) -> bytes:
+    """The body of a request. Raises StatusError 408 if it comes too slowly, 413 if it is too large."""
+    try:
+        if incoming.content.is_eof():
+            return await incoming.read()
+        async with asyncio.timeout(seconds) as limit:
+            return await _growing_body(incoming, limit)
+    except TimeoutError:
+        raise too_slow() from None
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large(BODY_LIMIT) from None
+
+
+async def _growing_body(incoming: web.BaseRequest, limit: asyncio.Timeout) -> bytes:
+    """A body that has not arrived as a whole. The time for it is extended by what arrives."""
+    floor = limit.when()
+    assert floor is not None
+    body = bytearray()
+    while chunk := await incoming.content.readany():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise too_large(BODY_LIMIT)
+        limit.reschedule(floor + len(body) / LOWEST_RATE)
+    return bytes(body)
 
 
 def _is_to_be_compressed(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from drayman.apiserver.answers.forms import answer_error, respond
 from drayman.apiserver.describing.discovery import Discovery
@@ -28,16 +28,20 @@ from drayman.apiserver.protocol.errors import StatusError, internal_error, no_su
 from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
 from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
+from drayman.apiserver.requests.large_bodies import ON_BEHALF_OF
 from drayman.apiserver.requests.rights import attributes_of
 from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
 from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.served.encoding import encode_pretty
 from drayman.apiserver.serving.dispatch import call_of, perform, view_of, with_warnings
+from drayman.apiserver.serving.pacing import Pace
 from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 
 log = logging.getLogger(__name__)
+
+_PROBES: Final = tuple(f"/{path}" for path in HEALTH_PATHS)
 
 
 class Observer(Protocol):
@@ -67,6 +71,7 @@ class ApiServer:
     metrics: Metrics = field(default_factory=Metrics)
     openapi: OpenApi | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)
+    pace: Pace = field(default_factory=Pace)
     observers: list[Observer] = field(default_factory=list)
 
     store_problem: str | None = None
@@ -82,8 +87,10 @@ class ApiServer:
         attributes = Attributes(request.method.lower(), path=request.path)
         response: Answer
         try:
-            with self.limits.request():
-                await self._authenticate(request)
+            await self._authenticate(request)
+            if not self.pace.may_begin():  # Also for refusals, which take as long as other answers.
+                await self.pace.wait(request.user.name)
+            with self._counted(request):
                 check_timeout(request.query)
                 place = self._place(request)
                 if place is not None:
@@ -111,6 +118,12 @@ class ApiServer:
         else:
             self.finish(request, attributes, response.status, started)
         return response
+
+    def _counted(self, request: Request) -> AbstractContextManager[None]:
+        """Counts a request while it is being answered. Whether the server is well can be asked at any time. Raises StatusError 429."""
+        if request.path.startswith(_PROBES):
+            return nullcontext()
+        return self.limits.request(request.user)
 
     async def refusal(self, request: Request) -> Response | None:
         """The answer to a request that is refused whatever its body says, so that the body need not be read."""
@@ -145,7 +158,7 @@ class ApiServer:
         attributes = attributes_of(route, request.query)
         self.authorize(request, attributes)
         if route.verb == "watch":
-            self.limits.check_watches()
+            self.limits.check_watches(request.sender)
         call = call_of(self.core, request, route)
         view = View()
         try:
@@ -162,7 +175,7 @@ class ApiServer:
         gauge = self.metrics.watches
         gauge.inc()
         try:
-            with self.limits.watch():
+            with self.limits.watches.taking(request.sender):
                 async with aclosing(source) as chunks:  # type: ignore[type-var]
                     async for chunk in chunks:
                         yield chunk
@@ -186,6 +199,7 @@ class ApiServer:
         """Raises StatusError 401."""
         request.user = await self.authenticator.authenticate(request)
         request.impersonator, request.constraint = None, ""
+        ON_BEHALF_OF.set(request.user.name)
 
     def authorize(self, request: Request, attributes: Attributes) -> None:
         """Determine whom a request acts as, and whether that user may do what it asks. Raises StatusError 400 or 403."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 from drayman.apiserver.protocol.access import AllowAll, Authorizer
 from drayman.apiserver.protocol.environment import Clock, Ids, RandomIds, SystemClock
@@ -76,6 +78,8 @@ class Core:
     ids: Ids = field(default_factory=RandomIds)
     running: frozenset[Part] = frozenset()
     """Which parts of a cluster run in the server's process; empty if other processes run them."""
+    lines: WeakValueDictionary[Key, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    """Where the large writes of an object wait for each other."""
     objects: StoredObjects = field(init=False)
 
     def __post_init__(self) -> None:

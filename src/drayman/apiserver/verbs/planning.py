@@ -3,7 +3,8 @@
 Planning a write is everything between its body and its commit: defaults, admission, ownership of fields, validation, encoding. For an
 object of a hundred thousand values, or one with costly rules in CEL, this takes seconds. It happens in another thread then, and whatever
 it needs of the server is asked of the event loop: the store and the rights are never looked at from two threads at once. The outcome is
-written only if the object is still as it was; otherwise the write is planned again.
+written only if the object is still as it was; otherwise the write is planned again. So that this happens rarely, large writes of one object
+wait for each other.
 """
 
 from __future__ import annotations
@@ -45,6 +46,15 @@ async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
     )
     elsewhere = replace(call, core=core)
     return await beside(lambda: plan(elsewhere))
+
+
+def line_of(call: Call) -> asyncio.Lock:
+    """Held by one large write of an object at a time."""
+    lines, key = call.core.lines, call.key
+    line = lines.get(key)
+    if line is None:
+        line = lines[key] = asyncio.Lock()
+    return line
 
 
 class _Loop:

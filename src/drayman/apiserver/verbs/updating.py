@@ -17,7 +17,7 @@ from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.creating import DUPLICATE_OWNERS, store_new
 from drayman.apiserver.verbs.ownership import note_update, same_but_for_times
-from drayman.apiserver.verbs.planning import ATTEMPTS, is_large, planned
+from drayman.apiserver.verbs.planning import ATTEMPTS, is_large, line_of, planned
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
 
@@ -68,6 +68,13 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
 
     `owns` says whether to record the change in managedFields, which apply does itself.
     """
+    if not is_large(call, call.size + len(existing.data)):
+        return await _replace(call, existing, change, owns)
+    async with line_of(call):
+        return await _replace(call, call.existing(), change, owns)
+
+
+async def _replace(call: Call, existing: Stored, change: Change, owns: bool) -> Stored:
     for attempt in range(1, ATTEMPTS + 1):
         size = call.size + len(existing.data)
         new, operations = await planned(
@@ -84,10 +91,7 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
             if attempt == ATTEMPTS or not is_large(call, size):
                 raise
             # It was changed while this was planned.
-            latest = call.core.store.latest(call.key)
-            if latest is None:
-                raise not_found(call.subject) from None
-            existing = latest
+            existing = call.existing()
     if call.dry_run:
         return Stored(
             call.key, existing.revision, stored_form(new, call.resource.hub_kind)(existing.revision)

@@ -13,8 +13,8 @@ import click
 from drayman.api.near_names import did_you_mean
 from drayman.cli.completing import completion_items
 from drayman.cli.connecting import Where, client_of, cluster_options, in_words
-from drayman.cli.errors import UserError, printable
-from drayman.cli.output import to_stderr
+from drayman.cli.errors import UserError
+from drayman.cli.output import to_stderr, to_stdout
 from drayman.cli.progress import is_watched
 
 if TYPE_CHECKING:
@@ -108,13 +108,13 @@ def _list(as_json: bool) -> None:
     from drayman.reasons.wording import counted
 
     if as_json:
-        click.echo(json.dumps([asdict(workload) for workload in WORKLOADS.values()]))
+        to_stdout(json.dumps([asdict(workload) for workload in WORKLOADS.values()]))
         return
     width = max(map(len, WORKLOADS))
     for workload in WORKLOADS.values():
         nodes = "node " if workload.nodes == 1 else "nodes"
         pods = counted(workload.pods, "pod")
-        click.echo(f"{workload.name:<{width}} {workload.nodes:>5} {nodes}  {pods}")
+        to_stdout(f"{workload.name:<{width}} {workload.nodes:>5} {nodes}  {pods}")
     to_stderr("Pods that are measured; a name also counts those that are placed before.")
 
 
@@ -157,7 +157,7 @@ async def _schedule(workload: Workload, as_json: bool, connection: Connection | 
         measured, memory = await _measured(workload, connection, progress)
     figures = measured.summary()
     if as_json:
-        click.echo(
+        to_stdout(
             json.dumps(
                 {
                     "workload": workload.name,
@@ -172,21 +172,21 @@ async def _schedule(workload: Workload, as_json: bool, connection: Connection | 
         )
         return
     if connection is not None:
-        click.echo(printable(f"cluster: {connection}"))
+        to_stdout(f"cluster: {connection}")
     nodes, pods = counted(workload.nodes, "node"), counted(int(figures["pods"]), "pod")
-    click.echo(f"{workload.name}, {nodes}: {pods} bound")
-    click.echo(f"throughput  {figures['average']} pods/s on average (wanted: {workload.target:g})")
+    to_stdout(f"{workload.name}, {nodes}: {pods} bound")
+    to_stdout(f"throughput  {figures['average']} pods/s on average (wanted: {workload.target:g})")
     if figures["samples"]:
-        click.echo(
+        to_stdout(
             f"by second   p50 {figures['p50']}  p90 {figures['p90']}  p95 {figures['p95']}  p99 {figures['p99']}"
         )
     else:
-        click.echo("by second   too short for samples by the second, as scheduler_perf takes them")
-    click.echo(
+        to_stdout("by second   too short for samples by the second, as scheduler_perf takes them")
+    to_stdout(
         f"latency     p50 {figures['latency_p50']} s  p99 {figures['latency_p99']} s from creation to binding"
     )
     if memory is not None:
-        click.echo(f"memory      {memory / 2**20:.0f} MiB at most")
+        to_stdout(f"memory      {memory / 2**20:.0f} MiB at most")
 
 
 def _named(connection: Connection | None) -> dict[str, object]:

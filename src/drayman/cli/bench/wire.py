@@ -109,10 +109,14 @@ class ConnectionPool:
         self._all: list[Connection] = []
 
     async def __aenter__(self) -> Self:
-        for _ in range(self._size):
-            connection = await Connection.open(self.address)
-            self._all.append(connection)
-            self._free.put_nowait(connection)
+        try:
+            for _ in range(self._size):
+                connection = await Connection.open(self.address)
+                self._all.append(connection)
+                self._free.put_nowait(connection)
+        except BaseException:  # of a server that takes no more of them, or an interrupt
+            await self._close()
+            raise
         return self
 
     async def __aexit__(
@@ -121,6 +125,9 @@ class ConnectionPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._close()
+
+    async def _close(self) -> None:
         for connection in self._all:
             await connection.close()
 

@@ -15,7 +15,7 @@ from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import SECONDS, data_dir_option
-from drayman.cli.output import print_data, to_stderr
+from drayman.cli.output import print_data, print_verbatim, to_stderr, to_stdout
 from drayman.questions.errors import QuestionError
 from drayman.questions.which_cluster import EMBEDDED, folder_of
 
@@ -57,8 +57,8 @@ def down(data_dir: Path | None, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"process {record.pid} still runs after {timeout:g} s")
         time.sleep(_POLL_S)
-    click.echo(f"stopped process {record.pid}, which served {record.url}")
-    click.echo(f"state kept in {folder.path}")
+    to_stdout(f"stopped process {record.pid}, which served {record.url}")
+    to_stdout(f"state kept in {folder.path}")
 
 
 @click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
@@ -73,11 +73,11 @@ def status(data_dir: Path | None, output: str) -> None:
         print_data({"running": record is not None, "dataDir": str(folder.path), **found}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
-    click.echo(f"cluster         {EMBEDDED} ({record.url})")
-    click.echo(f"process         {record.pid}, since {record.started}")
-    click.echo(f"state           {folder.path if record.durable else 'in memory only'}")
-    click.echo(f"kubeconfig      {record.kubeconfig}")
-    click.echo(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
+    to_stdout(f"cluster         {EMBEDDED} ({record.url})")
+    to_stdout(f"process         {record.pid}, since {record.started}")
+    to_stdout(f"state           {folder.path if record.durable else 'in memory only'}")
+    to_stdout(f"kubeconfig      {record.kubeconfig}")
+    to_stdout(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
     _note_other_cluster(record)
 
 
@@ -103,9 +103,9 @@ def kubeconfig(data_dir: Path | None, only_path: bool) -> None:
     """Print the kubeconfig of the running cluster. It holds the administrator's token: keep it to yourself."""
     record = _running(folder_of(data_dir))
     if only_path:
-        click.echo(record.kubeconfig)
+        print_verbatim(record.kubeconfig)
         return
     try:
-        click.echo(Path(record.kubeconfig).read_text(), nl=False)
+        print_verbatim(Path(record.kubeconfig).read_text(), nl=False)
     except OSError as error:
         raise UserError(f"{record.kubeconfig}: {error.strerror}") from error

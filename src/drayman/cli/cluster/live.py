@@ -26,7 +26,7 @@ from drayman.cli.cluster.tallies import (
     pod_phase,
     slice_devices,
 )
-from drayman.cli.errors import printable, reason
+from drayman.cli.errors import reason
 from drayman.cli.output import can_redraw, console, say
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ async def show(instance: Instance, stop: asyncio.Event, until: ExitStack) -> Non
         await _draw(instance, stop, screen)
     except Exception as error:
         why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        sentence = f"the live status has ended ({printable(why)}); {instance.url} is still served"
+        sentence = f"the live status has ended ({why}); {instance.url} is still served"
         saying = asyncio.get_running_loop().run_in_executor(None, _say_last, screen, sentence)
         await stop.wait()
         saying.cancel()

@@ -22,7 +22,7 @@ from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.options import data_dir_option, waiting_options
-from drayman.cli.output import say
+from drayman.cli.output import say, to_stdout
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
 
@@ -35,6 +35,8 @@ _PATIENCE_S: Final = 60.0
 _LABEL: Final = "starting"
 _POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
+_SWITCH_S: Final = 0.001
+"""How long a thread that works on something large keeps the event loop waiting, each time the event loop has waited for a client."""
 
 _EPILOG: Final = """\b
 Examples:
@@ -149,7 +151,9 @@ def up(
         # Before the server is loaded, which takes longer than refusing.
         stack.enter_context(_prepared(folder))
         from drayman.apiserver.instance import Options
+        from drayman.apiserver.serving.accepting import raise_file_limit
 
+        raise_file_limit()
         parts = None
         if not no_controllers:
             parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
@@ -238,6 +242,7 @@ async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
     if instance is None:
         return
     _relax_collector()
+    sys.setswitchinterval(_SWITCH_S)
     try:
         if is_live:
             await show(instance, stop, until)
@@ -286,17 +291,17 @@ def _relax_collector() -> None:
 def _print_ready(instance: Instance, seconds: float) -> None:
     options = instance.options
     state = str(options.folder.path) if options.durable else "in memory only"
-    click.echo(f"Kubernetes API  {instance.url}  (ready in {seconds:.1f} s)")
-    click.echo(f"state           {state}")
+    to_stdout(f"Kubernetes API  {instance.url}  (ready in {seconds:.1f} s)")
+    to_stdout(f"state           {state}")
     _print_found(instance.found)
-    click.echo(f"kubeconfig      {instance.kubeconfig}")
-    click.echo(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
+    to_stdout(f"kubeconfig      {instance.kubeconfig}")
+    to_stdout(f"try             kubectl --kubeconfig {instance.kubeconfig} get namespaces")
     sys.stdout.flush()
 
 
 def _print_found(found: str) -> None:
     if found:
-        click.echo(f"found           {found} from an earlier run")
+        to_stdout(f"found           {found} from an earlier run")
 
 
 def _detach(folder: Folder, ephemeral: bool) -> None:
@@ -309,10 +314,10 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
     with _prepared(folder):
         record = _started_in_background(folder, arguments)
-    click.echo(f"Kubernetes API  {record.url}  (process {record.pid})")
+    to_stdout(f"Kubernetes API  {record.url}  (process {record.pid})")
     _print_found(record.found)
-    click.echo(f"kubeconfig      {record.kubeconfig}")
-    click.echo(f"log             {folder.log}")
+    to_stdout(f"kubeconfig      {record.kubeconfig}")
+    to_stdout(f"log             {folder.log}")
 
 
 def _started_in_background(folder: Folder, arguments: list[str]) -> Record:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from functools import partial
 
-import click
-
 from drayman.api import codec
 from drayman.cli.explain.drawing import Drawing
-from drayman.cli.output import can_redraw, console, print_data, refuse_unread
+from drayman.cli.output import can_redraw, console, print_data, refuse_unread, to_stdout
 from drayman.cli.worlds import unobtrusively
 from drayman.cluster import Client
 from drayman.explain.answer import Explanation
@@ -59,5 +57,5 @@ def _showing(output_format: str | None) -> Iterator[Show]:
 
 def _print_document(found: Explanation, output_format: str) -> None:
     if output_format == "yaml":
-        click.echo("---")
+        to_stdout("---")
     print_data(codec.to_dict(found), output_format)

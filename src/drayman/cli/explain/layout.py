@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drayman.api.times import seconds_of
-from drayman.cli.errors import printable
+from drayman.printable import printable
 
 AS_SEEN: Final = ", as far as you may see"
 """Follows an answer that might differ with what is hidden from the user."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.core import Node
-from drayman.cli.errors import printable
 from drayman.cli.map.bars import words
 from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import STYLES, cut
 from drayman.placement.fit.readiness import closed_by
 from drayman.placement.occupancy import DeviceStanding, State
+from drayman.printable import printable
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
 from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share

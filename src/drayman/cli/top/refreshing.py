@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import click
 
 from drayman.cli.connecting import Where, talk
-from drayman.cli.errors import printable
-from drayman.cli.output import Data, can_redraw, console, print_data, refuse_unread, to_stderr
+from drayman.cli.output import (
+    Data,
+    can_redraw,
+    console,
+    print_data,
+    refuse_unread,
+    to_stderr,
+    to_stdout,
+)
 from drayman.cli.worlds import unobtrusively
+from drayman.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -133,7 +141,7 @@ class _Screen:
         if remarks != self._remarks:
             self._remarks = remarks
             for remark in remarks:
-                to_stderr(f"note: {printable(remark)}")
+                to_stderr(f"note: {remark}")
         if self._asked.output_format:
             notes = {"notes": list(remarks)} if remarks else {}
             where = {"cluster": {"name": self._cluster.name, "server": self._cluster.server}}
@@ -162,13 +170,13 @@ class _Screen:
     def _show_data(self, data: Data, output_format: str) -> None:
         if self._is_news(data):
             if output_format == "yaml" and self._shown > 1:
-                click.echo("---")
+                to_stdout("---")
             print_data(data, output_format)
 
     def _show_text(self, picture: Picture) -> None:
         if not self._asked.watch or self._is_news(picture.data()):
-            click.echo("" if self._shown > 1 else self._heading)
-            click.echo(picture.plain(self._out))
+            to_stdout("" if self._shown > 1 else self._heading)
+            to_stdout(picture.plain(self._out))
 
     def _is_news(self, data: Data) -> bool:
         """Whether it differs from what was shown last. Ages do not count, and are not in the data."""

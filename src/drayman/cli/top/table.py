@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from drayman.cli.errors import printable
 from drayman.placement.occupancy import State
+from drayman.printable import printable
 
 if TYPE_CHECKING:
     from rich.text import Text

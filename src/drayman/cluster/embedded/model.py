@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -35,24 +36,26 @@ class Key(NamedTuple):
 
 
 class DecodedValues:
-    """Forgets the decoded forms of objects, oldest first, once too much is decoded."""
+    """Forgets the decoded forms of objects, oldest first, once too much is decoded. Objects may be read in any thread."""
 
-    __slots__ = ("_bytes", "_limit", "_recent")
+    __slots__ = ("_bytes", "_limit", "_lock", "_recent")
 
     def __init__(self, limit: int = DECODED_BYTES) -> None:
         self._recent: deque[Stored] = deque()
         self._bytes = 0
         self._limit = limit
+        self._lock = Lock()
 
     def remember(self, stored: Stored) -> None:
         """Note that `stored` now holds a decoded form, or one more."""
-        self._recent.append(stored)
-        self._bytes += len(stored.data)
-        while self._bytes > self._limit:
-            forgotten = self._recent.popleft()
-            self._bytes -= len(forgotten.data)
-            force_setattr(forgotten, "_value", None)
-            force_setattr(forgotten, "_read", None)
+        with self._lock:
+            self._recent.append(stored)
+            self._bytes += len(stored.data)
+            while self._bytes > self._limit:
+                forgotten = self._recent.popleft()
+                self._bytes -= len(forgotten.data)
+                force_setattr(forgotten, "_value", None)
+                force_setattr(forgotten, "_read", None)
 
 
 # gc=False: no reference cycle can go through these, and a store of 100,000 objects need not be walked by the collector.

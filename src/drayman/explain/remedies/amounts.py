@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from drayman.api.quantity import Quantity
 from drayman.explain.answer import Remedy
-from drayman.explain.remedies.case import Ask, Case, Written, or_else
+from drayman.explain.remedies.case import Ask, Case, ClaimText, or_else
 from drayman.explain.remedies.patching import cut, put
 from drayman.inventory.device import Amount
 
@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 def lower_counts(case: Case) -> Iterator[Remedy]:
     """The most devices that a request can have; if no single one is enough, the most that all of a claim can have."""
-    for written in case.written:
+    for written in case.claim_texts:
         asks = [a for a in written.asks() if a.spec.allocation_mode != _ALL and a.spec.count > 1]
         singly = (_best(range(1, a.spec.count), partial(_counted, case, written, a)) for a in asks)
         most = max((ask.spec.count for ask in asks), default=1) if len(asks) > 1 else 1
@@ -34,7 +34,7 @@ def lower_counts(case: Case) -> Iterator[Remedy]:
 
 def fixed_counts(case: Case) -> Iterator[Remedy]:
     """A number of devices for requests that want all devices, of which some are not available."""
-    for written in case.written:
+    for written in case.claim_texts:
         for ask in written.asks():
             if ask.spec.allocation_mode == _ALL:
                 counts = range(1, _MOST_OF_A_CLAIM + 1)
@@ -43,7 +43,7 @@ def fixed_counts(case: Case) -> Iterator[Remedy]:
 
 def lower_capacities(case: Case) -> Iterator[Remedy]:
     """The most of a capacity that some device can give, or none of a capacity that no device has."""
-    for written in case.written:
+    for written in case.claim_texts:
         for ask in written.asks():
             wanted = {} if ask.spec.capacity is None else ask.spec.capacity.requests
             for name, quantity in wanted.items():
@@ -72,26 +72,28 @@ def _best(values: Sequence[V], attempt: Callable[[V], Iterator[Remedy]]) -> Iter
     yield best
 
 
-def _counted(case: Case, written: Written, ask: Ask, count: int) -> Iterator[Remedy]:
+def _counted(case: Case, written: ClaimText, ask: Ask, count: int) -> Iterator[Remedy]:
     sentence = f"ask for {count} instead of {ask.spec.count} in {written.naming(ask)}"
     return case.with_spec(written, sentence, put(count, *ask.path, "count"))
 
 
-def _all_counted(case: Case, written: Written, asks: Sequence[Ask], count: int) -> Iterator[Remedy]:
+def _all_counted(
+    case: Case, written: ClaimText, asks: Sequence[Ask], count: int
+) -> Iterator[Remedy]:
     names = ", ".join(ask.name for ask in asks)
     sentence = f"ask for at most {count} in each of the requests {names} of {written.title}"
     steps = (put(min(count, ask.spec.count), *ask.path, "count") for ask in asks)
     return case.with_spec(written, sentence, *steps)
 
 
-def _fixed(case: Case, written: Written, ask: Ask, count: int) -> Iterator[Remedy]:
+def _fixed(case: Case, written: ClaimText, ask: Ask, count: int) -> Iterator[Remedy]:
     sentence = f"ask for {count} instead of all in {written.naming(ask)}"
     mode = put(_EXACT, *ask.path, "allocationMode")
     return case.with_spec(written, sentence, mode, put(count, *ask.path, "count"))
 
 
 def _with_capacity(
-    case: Case, written: Written, ask: Ask, name: str, amount: Amount
+    case: Case, written: ClaimText, ask: Ask, name: str, amount: Amount
 ) -> Iterator[Remedy]:
     assert ask.spec.capacity is not None
     asked = ask.spec.capacity.requests[name]

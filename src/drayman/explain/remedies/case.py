@@ -33,7 +33,7 @@ class Ask(Struct, frozen=True):
     path: tuple[str | int, ...]
 
 
-class Written(Struct, frozen=True):
+class ClaimText(Struct, frozen=True):
     """What claims without devices ask for, and the objects in which that is written. Claims of one template change together."""
 
     title: str
@@ -74,14 +74,14 @@ class Case:
     nodes: Sequence[NodeState]
     """All candidates, the nearest first."""
     trials: Trials
-    written: tuple[Written, ...]
+    claim_texts: tuple[ClaimText, ...]
     pods: PodIndex
 
     @property
     def state(self) -> ClusterState:
         return self.world.state
 
-    def with_spec(self, written: Written, words: str, *patch: Step) -> Iterator[Remedy]:
+    def with_spec(self, written: ClaimText, words: str, *patch: Step) -> Iterator[Remedy]:
         """This change of what the claims ask for, if it helps."""
         claims = self.claims_with(written, patch)
         operations = self.rewriting(written, patch)
@@ -107,14 +107,14 @@ class Case:
         if fit is not None:
             yield remedy(change.words, change.operations, fit, change.commands)
 
-    def claims_with(self, written: Written, patch: Patch) -> tuple[ResourceClaim, ...]:
+    def claims_with(self, written: ClaimText, patch: Patch) -> tuple[ResourceClaim, ...]:
         """The claims of the pod, with a patch of their spec."""
         changed = list(self.demand.claims)
         for position in written.positions:
             changed[position] = patched(changed[position], under("/spec", patch))
         return tuple(changed)
 
-    def rewriting(self, written: Written, patch: Patch) -> tuple[Operation, ...]:
+    def rewriting(self, written: ClaimText, patch: Patch) -> tuple[Operation, ...]:
         namespace = self.pod.metadata.namespace
         return tuple(
             patch_of(
@@ -155,9 +155,9 @@ def as_sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def written_of(pod: Pod, demand: Demand, world: World) -> tuple[Written, ...]:
+def claim_texts_of(pod: Pod, demand: Demand, world: World) -> tuple[ClaimText, ...]:
     """What the claims of a pod that have no devices ask for, each text once."""
-    found: dict[tuple[str, str], Written] = {}
+    found: dict[tuple[str, str], ClaimText] = {}
     for position, (claim, template) in enumerate(zip(demand.claims, _templates(pod), strict=True)):
         if claim.status.allocation is not None:
             continue
@@ -174,7 +174,7 @@ def written_of(pod: Pod, demand: Demand, world: World) -> tuple[Written, ...]:
             positions, places = (*known.positions, position), [*known.places, *places[1:]]
         else:
             positions = (position,)
-        found[kind, name] = Written(title, claim.spec, positions, tuple(places))
+        found[kind, name] = ClaimText(title, claim.spec, positions, tuple(places))
     return tuple(found.values())
 
 

@@ -16,7 +16,7 @@ from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.explain.answer import Remedy, Spelling
 from drayman.explain.remedies.amounts import fixed_counts, lower_capacities, lower_counts
-from drayman.explain.remedies.case import Case, written_of
+from drayman.explain.remedies.case import Case, claim_texts_of
 from drayman.explain.remedies.classes import dropped_alternatives, other_classes
 from drayman.explain.remedies.constraints import dropped_constraints, relaxed_constraints
 from drayman.explain.remedies.device_taints import removed_taints, tolerated_taints
@@ -89,7 +89,7 @@ def remedies_for(
         return _report(families, nodes, trials)
     nodes = nearest_first(state, not_found.verdicts, demand.only_node)
     trials = Trials(state, world.now, nodes, MOST_SEARCHES)
-    written = written_of(pod, demand, world)
+    written = claim_texts_of(pod, demand, world)
     pods = PodIndex(world, pod)
     case = Case(world, pod, demand, not_found.verdicts, nodes, trials, written, pods)
     report = _report(_families(case, spelling, mistakes), nodes, trials)

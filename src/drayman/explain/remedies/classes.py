@@ -21,7 +21,7 @@ _MOST_NODES: Final = 16
 
 def other_classes(case: Case) -> Iterator[Remedy]:
     """Classes that would serve a request: of the same drivers, or of a similar name if its own has no devices."""
-    for written in case.written:
+    for written in case.claim_texts:
         for ask in written.asks():
             asked = ask.spec.device_class_name
             for name in islice(_candidates(case, asked), _MOST_CLASSES):
@@ -36,7 +36,7 @@ def other_classes(case: Case) -> Iterator[Remedy]:
 def dropped_alternatives(case: Case) -> Iterator[Remedy]:
     """Alternatives of classes that do not exist: even the last of them keeps a pod from all others."""
     classes = case.state.inventory.classes
-    for written in case.written:
+    for written in case.claim_texts:
         devices = written.spec.devices
         named = {name for constraint in devices.constraints for name in constraint.requests}
         named |= {name for config in devices.config for name in config.requests}

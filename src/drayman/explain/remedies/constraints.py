@@ -7,7 +7,7 @@ from typing import Final
 
 from drayman.api.resource import DeviceConstraint
 from drayman.explain.answer import Remedy
-from drayman.explain.remedies.case import Case, Written, or_else
+from drayman.explain.remedies.case import Case, ClaimText, or_else
 from drayman.explain.remedies.patching import cut, put
 
 _STANDARD: Final = "resource.kubernetes.io/"
@@ -17,7 +17,7 @@ _LOOSER: Final = {f"{_STANDARD}pcieRoot": f"{_STANDARD}numaNode"}
 
 def relaxed_constraints(case: Case) -> Iterator[Remedy]:
     """Constraints that can be replaced by a looser one."""
-    for written in case.written:
+    for written in case.claim_texts:
         for index, constraint in enumerate(written.spec.devices.constraints):
             looser = _LOOSER.get(constraint.match_attribute or "")
             if looser is None:
@@ -32,17 +32,17 @@ def relaxed_constraints(case: Case) -> Iterator[Remedy]:
 
 def dropped_constraints(case: Case) -> Iterator[Remedy]:
     """Constraints without which the pod fits; all of a claim together if no single one is enough."""
-    for written in case.written:
+    for written in case.claim_texts:
         yield from or_else(_without_one(case, written), _without_all(case, written))
 
 
-def _without_one(case: Case, written: Written) -> Iterator[Remedy]:
+def _without_one(case: Case, written: ClaimText) -> Iterator[Remedy]:
     for index, constraint in enumerate(written.spec.devices.constraints):
         sentence = f"drop {_naming(constraint)} of {written.title}"
         yield from case.with_spec(written, sentence, cut("devices", "constraints", index))
 
 
-def _without_all(case: Case, written: Written) -> Iterator[Remedy]:
+def _without_all(case: Case, written: ClaimText) -> Iterator[Remedy]:
     number = len(written.spec.devices.constraints)
     if number > 1:
         sentence = f"drop all {number} constraints of {written.title}"

@@ -16,7 +16,7 @@ from msgspec import Struct
 from drayman.api.codec import to_dict
 from drayman.api.resource import DeviceTaintRule, DeviceToleration, ResourceSlice
 from drayman.explain.answer import Operation, Remedy
-from drayman.explain.remedies.case import Ask, Case, Written, remedy
+from drayman.explain.remedies.case import Ask, Case, ClaimText, remedy
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Fit
 from drayman.inventory.device import DeviceRecord
@@ -48,7 +48,7 @@ class _Published(Struct, frozen=True):
 
 def tolerated_taints(case: Case) -> Iterator[Remedy]:
     """Tolerations with which a request gets tainted devices."""
-    for written in case.written:
+    for written in case.claim_texts:
         for ask in written.asks():
             kinds: Counter[_Taints] = Counter()
             for _, view in _tainted(case, ask.spec.tolerations):
@@ -68,7 +68,7 @@ def removed_taints(case: Case) -> Iterator[Remedy]:
             return
 
 
-def _tolerating(case: Case, written: Written, ask: Ask, taints: _Taints) -> Iterator[Remedy]:
+def _tolerating(case: Case, written: ClaimText, ask: Ask, taints: _Taints) -> Iterator[Remedy]:
     known = [to_dict(toleration) for toleration in ask.spec.tolerations]
     added = [
         {"key": key, "operator": "Equal", "value": value, "effect": effect}

@@ -79,6 +79,8 @@ class PodIndex:
     def __init__(self, world: World, pod: Pod) -> None:
         self._world = world
         self._own = pod
+        self._found: dict[str, LinkedPods | None] = {}  # by uid of each pod and claim in it
+        self._consumers: dict[str, list[Pod] | None] = {}  # by uid of the claim
 
     @property
     def _state(self) -> ClusterState:
@@ -93,69 +95,70 @@ class PodIndex:
     def linked_on(self, node: NodeState) -> list[LinkedPods]:
         """Those that run on a node or hold devices that it sees."""
         running = self.linked_to_any(self.on(node.facts.name))
-        known = {claim.metadata.uid for linked in running for claim in linked.claims}
-        found = {linked.key: linked for linked in (*running, *self._holding(node, known))}
-        return list(found.values())
+        return _each_once((*running, *self._holding(node)))
 
     def linked_to_any(self, pods: Iterable[Pod]) -> list[LinkedPods]:
         """Those that the pods belong to, without pods that are not to be removed."""
-        found = (self._closure([pod], []) for pod in pods)
-        return list({linked.key: linked for linked in found if linked is not None}.values())
+        return _each_once(self._linked([pod], []) for pod in pods)
 
     def linked_to_claim(self, claim: ResourceClaim) -> LinkedPods | None:
         """The pods that use a claim; None if some of them are not to be removed."""
-        return self._closure([], [claim])
+        return self._linked([], [claim])
 
-    def _holding(self, node: NodeState, known: set[str]) -> Iterator[LinkedPods]:
-        """The holders of devices, except for claims that are known."""
+    def _holding(self, node: NodeState) -> Iterator[LinkedPods | None]:
+        """The holders of devices."""
         view = self._state.inventory.view(node.node, self._state.ledger)
         if view.hardware.is_vast:
             return
         for position in positions(view.usage.in_use | view.usage.shared):
-            holders = self._state.ledger.holders_of(view.id_of(position))
-            for holder in (each for each in holders if each not in known):
+            for holder in self._state.ledger.holders_of(view.id_of(position)):
                 claim = self._claims.get(holder)
-                linked = None if claim is None else self.linked_to_claim(claim)
-                if linked is not None:
-                    yield linked
+                if claim is not None:
+                    yield self.linked_to_claim(claim)
 
-    def _closure(self, pods: list[Pod], claims: list[ResourceClaim]) -> LinkedPods | None:
-        """Everything that has to be removed together with these."""
+    def _linked(self, pods: list[Pod], claims: list[ResourceClaim]) -> LinkedPods | None:
+        """Everything that has to be removed together with a pod or a claim; None if some of it stays."""
+        for uid in (*(pod.metadata.uid for pod in pods), *(c.metadata.uid for c in claims)):
+            if uid in self._found:
+                return self._found[uid]
         gone: dict[str, Pod] = {}
         released: dict[str, ResourceClaim] = {}
+        stays = False
         while pods or claims:
             while claims:
                 claim = claims.pop()
-                consumers = self._consumers_of(claim)
-                if consumers is None:
-                    return None
                 if claim.metadata.uid not in released:
                     released[claim.metadata.uid] = claim
-                    pods += consumers
+                    consumers = self._consumers_of(claim)
+                    stays |= consumers is None
+                    pods += consumers or ()
             if pods and (pod := pods.pop()).metadata.uid not in gone:
-                if self._stays(pod):
-                    return None
                 gone[pod.metadata.uid] = pod
+                stays |= self._stays(pod)
                 claims += self._claims_of(pod)
-        return LinkedPods(tuple(gone.values()), tuple(released.values()))
+        found = None if stays else LinkedPods(tuple(gone.values()), tuple(released.values()))
+        self._found.update(dict.fromkeys((*gone, *released), found))
+        return found
 
     def _consumers_of(self, claim: ResourceClaim) -> list[Pod] | None:
         """The pods that keep a claim; None if it cannot be freed by removing pods that are known."""
-        users = pods_holding(claim)
-        if users is None or self._state.is_under_way(claim):
-            return None
-        if any(user.uid not in self._pods for user in users):
-            return None
-        return [self._pods[user.uid] for user in users]
+        uid = claim.metadata.uid
+        if uid not in self._consumers:
+            users = pods_holding(claim)
+            is_known = users is not None and not self._state.is_under_way(claim)
+            if users is None or not is_known or any(user.uid not in self._pods for user in users):
+                self._consumers[uid] = None
+            else:
+                self._consumers[uid] = [self._pods[user.uid] for user in users]
+        return self._consumers[uid]
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
-        """The claims of a pod that have devices, and give them back once no pod uses them."""
-        used = self._state.claims_used_by(pod)
-        return [
-            claim
-            for claim in used
-            if claim.status.allocation is not None and pods_holding(claim) is not None
-        ]
+        """The claims of a pod that have devices, and give them back once no pod uses them.
+
+        Those reserved for it, whether or not it names them: claims have to lead to the same pods as pods to claims, or a pod would be
+        in two groups. A pod and its claims may have been read at different moments.
+        """
+        return self._reserved.get(pod.metadata.uid, [])
 
     def _stays(self, pod: Pod) -> bool:
         if pod.metadata.uid == self._own.metadata.uid:
@@ -198,3 +201,17 @@ class PodIndex:
             for claim in self._world.objects.claims
             if claim.status.allocation is not None
         }
+
+    @cached_property
+    def _reserved(self) -> dict[str, list[ResourceClaim]]:
+        """The same by the uid of each pod that they are reserved for."""
+        found: dict[str, list[ResourceClaim]] = {}
+        for claim in self._claims.values():
+            for user in pods_holding(claim) or ():
+                found.setdefault(user.uid, []).append(claim)
+        return found
+
+
+def _each_once(found: Iterable[LinkedPods | None]) -> list[LinkedPods]:
+    """Those that go. Equal ones are the same object."""
+    return list({id(linked): linked for linked in found if linked is not None}.values())

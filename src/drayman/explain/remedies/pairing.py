@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from drayman.explain.answer import Remedy, Spelling
 from drayman.explain.remedies.amounts import lower_capacities, lower_counts
-from drayman.explain.remedies.case import Case, Rephrasing, as_sentence, written_of
+from drayman.explain.remedies.case import Case, Rephrasing, as_sentence, claim_texts_of
 from drayman.explain.remedies.classes import other_classes
 from drayman.explain.remedies.constraints import dropped_constraints, relaxed_constraints
 from drayman.explain.remedies.device_taints import removed_taints, tolerated_taints
@@ -107,7 +107,7 @@ def _changes(
         case.verdicts,
         case.nodes,
         case.trials,
-        case.written,
+        case.claim_texts,
         case.pods,
     )
     corrections: tuple[_Family, ...] = (
@@ -123,7 +123,7 @@ def _changes(
 def _after(case: Case, change: Rephrasing) -> Case:
     """The case of a pod that asks differently. What nodes would say to that is not known."""
     demand = case.trials.demand_with(change.pod, change.claims)
-    written = written_of(change.pod, demand, case.world)
+    written = claim_texts_of(change.pod, demand, case.world)
     return Case(case.world, change.pod, demand, {}, case.nodes, case.trials, written, case.pods)
 
 

@@ -54,7 +54,7 @@ def _corrections(spelling: Sequence[Spelling]) -> Iterator[tuple[str, dict[str, 
 
 
 def _in_constraints(case: Case, text: str, corrections: Mapping[str, str]) -> Iterator[Remedy]:
-    for written in case.written:
+    for written in case.claim_texts:
         for index, constraint in enumerate(written.spec.devices.constraints):
             values = (constraint.match_attribute, constraint.distinct_attribute)
             for field, value in zip(_CONSTRAINTS, values, strict=True):

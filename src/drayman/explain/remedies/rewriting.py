@@ -43,7 +43,7 @@ def _tried(case: Case, selector: str, corrections: Sequence[Correction]) -> Iter
 
 def in_requests(case: Case, rewriting: Rewriting) -> Iterator[Remedy]:
     """The requests that have the selector, with the other one in its place."""
-    for written in case.written:
+    for written in case.claim_texts:
         for ask in written.asks():
             for index in _places(ask.spec.selectors, rewriting.before):
                 sentence = f"{rewriting.words} in the selector of {written.naming(ask)}"
@@ -53,7 +53,7 @@ def in_requests(case: Case, rewriting: Rewriting) -> Iterator[Remedy]:
 
 def in_classes(case: Case, rewriting: Rewriting) -> Iterator[Remedy]:
     """The classes of requests that have the selector, with the other one in its place."""
-    names = {ask.spec.device_class_name for written in case.written for ask in written.asks()}
+    names = {ask.spec.device_class_name for written in case.claim_texts for ask in written.asks()}
     classes = case.state.inventory.classes
     for device_class in (classes[name] for name in sorted(names) if name in classes):
         for index in islice(_places(device_class.spec.selectors, rewriting.before), 1):

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 from drayman.explain.answer import Remedy
 from drayman.explain.conditions import conditions_of
-from drayman.explain.remedies.case import Ask, Case, Written, or_else
+from drayman.explain.remedies.case import Ask, Case, ClaimText, or_else
 from drayman.explain.remedies.patching import cut, put
 
 
 def without_conditions(case: Case) -> Iterator[Remedy]:
     """The smallest parts of selectors without which the pod fits."""
-    for written in case.written:
+    for written in case.claim_texts:
         for ask in written.asks():
             yield from or_else(_from_one(case, written, ask), _without_all(case, written, ask))
 
 
-def _from_one(case: Case, written: Written, ask: Ask) -> Iterator[Remedy]:
+def _from_one(case: Case, written: ClaimText, ask: Ask) -> Iterator[Remedy]:
     """One selector with a condition less; without it where that does not help."""
     for index, selector in enumerate(ask.spec.selectors):
         expression = "" if selector.cel is None else selector.cel.expression
@@ -30,7 +30,7 @@ def _from_one(case: Case, written: Written, ask: Ask) -> Iterator[Remedy]:
 
 
 def _without_part(
-    case: Case, written: Written, ask: Ask, expression: str, path: tuple[str | int, ...]
+    case: Case, written: ClaimText, ask: Ask, expression: str, path: tuple[str | int, ...]
 ) -> Iterator[Remedy]:
     parts = [part.text for part in conditions_of(expression)]
     for left_out in range(len(parts) if len(parts) > 1 else 0):
@@ -39,7 +39,7 @@ def _without_part(
         yield from case.with_spec(written, sentence, put(rest, *path, "cel", "expression"))
 
 
-def _without_all(case: Case, written: Written, ask: Ask) -> Iterator[Remedy]:
+def _without_all(case: Case, written: ClaimText, ask: Ask) -> Iterator[Remedy]:
     if len(ask.spec.selectors) > 1:
         sentence = f"drop all {len(ask.spec.selectors)} selectors of {written.naming(ask)}"
         yield from case.with_spec(written, sentence, cut(*ask.path, "selectors"))

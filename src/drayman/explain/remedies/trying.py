@@ -26,6 +26,8 @@ MOST_NODES: Final = 64
 """Nodes on which one remedy is tried."""
 MOST_SEARCHES: Final = 1000
 """Searches for all remedies of one pod together."""
+_CLAIMS_OF_A_SEARCH: Final = 8
+"""A search takes as long as there are claims, so one for more claims than these counts as several."""
 _MOST_LOOKS: Final = 6000
 """How often a node is looked at for them, most often to find that it is like one that was searched."""
 
@@ -89,7 +91,7 @@ class Trials:
         """What the pod gets on a node now; None if it does not fit, or the limit of searches has been reached."""
         if self.is_spent or self._placer.is_hopeless(demand):
             return None
-        self._left -= 1
+        self._left -= 1 + len(demand.open) // _CLAIMS_OF_A_SEARCH
         found = self._placer.found_on(demand, node)
         if found is None:
             return None

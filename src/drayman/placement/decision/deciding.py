@@ -115,6 +115,17 @@ class Round:
         with ExitStack() as aside:
             return self._considered(Attempt(pod, only, aside))
 
+    def consider_nodes(self, demand: Demand) -> NoNode | Fitting:
+        """What the nodes would say to a pod that asks for this. Changes nothing."""
+        with ExitStack() as aside:
+            attempt = Attempt(demand.pod, "", aside)
+            attempt.demand = demand
+            for step in NODE_STEPS:
+                refusal = step(self, attempt)
+                if refusal is not None:
+                    return refusal
+            return Fitting(demand, attempt.found)
+
     def demand(self, pod: Pod) -> Demand:
         """What the pod asks for. Raises ClaimsNotReadyError."""
         return self.demand_with(pod, self.claims(pod))
@@ -177,6 +188,8 @@ class Attempt:
 
 Step: TypeAlias = Callable[[Round, Attempt], NoPlacement | None]
 """Refuses a pod, or leaves it to the next step."""
+NodeStep: TypeAlias = Callable[[Round, Attempt], NoNode | None]
+"""The same for a pod whose demand is known."""
 
 
 def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
@@ -240,12 +253,15 @@ def do_without_promises(round_: Round, attempt: Attempt) -> NoNode | None:
     return NoNode(demand, NotFound(dict.fromkeys(decider.state.nodes, verdict), retry=True))
 
 
+NODE_STEPS: Final[tuple[NodeStep, ...]] = (
+    set_promises_aside,
+    find_a_node,
+    do_without_promises,
+)
 STEPS: Final[tuple[Step, ...]] = (
     gather_claims,
     wait_for_writes,
     leave_what_is_promised,
     work_out_demand,
-    set_promises_aside,
-    find_a_node,
-    do_without_promises,
+    *NODE_STEPS,
 )
